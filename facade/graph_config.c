@@ -25,6 +25,36 @@ enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struc
     return vc_call_end(ctx, build_config(ctx, path, out));
 }
 
+/* The architecture that the configuration names is not known, so its sizes alone are asked. */
+static enum vc_status build_sizes(struct vc_ctx *ctx, const struct vc_model *model, const char *path,
+                                  struct vc_graph **out)
+{
+    struct vc_program program = {.kind = VC_PROGRAM_NONE};
+    struct vc_arena arena = {0};
+    const struct vc_graph_source source = {.ctx = ctx, .program = &program, .arena = &arena, .stand_in = true};
+    enum vc_status status;
+
+    *out = NULL;
+    status = model != NULL ? vc_model_program(ctx, model, &arena, &program)
+                           : vc_hf_program_read(ctx, path, &arena, &program);
+    VC_TRY(status);
+    if (program.kind != VC_PROGRAM_CONFIG) {
+        status = vc_fail(ctx, VC_E_UNSUPPORTED, "has no configuration that states sizes");
+        goto out;
+    }
+    VC_TRY(vc_graph_from_program(&source, out));
+out:
+    vc_arena_release(ctx, &arena);
+    return status;
+}
+
+enum vc_status vc_graph_build_sizes(struct vc_ctx *ctx, const struct vc_model *model, const char *path,
+                                    struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, build_sizes(ctx, model, path, out));
+}
+
 enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct vc_model *weights, bool plain_inputs,
                              struct vc_model **beside, struct vc_graph **out)
 {

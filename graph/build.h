@@ -20,6 +20,7 @@ struct vc_graph_source {
     const struct vc_model *weights; /* vc_graph_options.weights, or NULL */
     struct vc_arena *arena;         /* the program's; for what is needed while building */
     bool plain_inputs;              /* vc_graph_options.plain_inputs */
+    bool stand_in; /* of a VC_PROGRAM_CONFIG whose architecture is not known: a decoder with its sizes */
     /* Of a VC_PROGRAM_CONFIG, for another program that runs the graph: inputs have the names and shapes of exporters,
      * all have to be given, and a decoder that writes text has keys and values of earlier tokens as inputs and outputs. */
     bool exported;

@@ -160,6 +160,17 @@ static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
     return head == 0 ? 0 : vc_estimate_product(e, elems / head, bytes);
 }
 
+/* Of a decoder that stands in for one with MLA: what that keeps, by the program. */
+static uint64_t as_latent(const struct vc_estimate *e, uint64_t bytes)
+{
+    const struct vc_net_others *others = &e->graph->others;
+    bool narrow = e->options.program == VC_RUN_BY_LLAMA_CPP || e->options.program == VC_RUN_BY_VLLM;
+
+    return others->counted == 0
+               ? bytes
+               : (uint64_t)((double)bytes * (double)(narrow ? others->latent : others->kept) / (double)others->counted);
+}
+
 void vc_estimate_cache(struct vc_estimate *e)
 {
     for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
@@ -173,7 +184,7 @@ void vc_estimate_cache(struct vc_estimate *e)
             uint64_t line = bytes_of(e, elems_of(e, node->inputs[k]), head);
 
             vc_estimate_add(e, VC_MEMORY_KV_CACHE,
-                            vc_estimate_block(e, vc_estimate_product(e, line, e->storages.cached[n]), 1));
+                            vc_estimate_block(e, as_latent(e, vc_estimate_product(e, line, e->storages.cached[n])), 1));
         }
     }
 }

@@ -471,6 +471,9 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
         if (e->options.mode == VC_MEMORY_DISTILL && teacher.unknown != NULL) {
             set_unknown(e, "what the teacher's forward pass takes is not known", NULL);
         }
+        if (e->graph->stands_in) {
+            vc_estimate_note_stand_in(e);
+        }
     }
     if (e->unread != NULL) {
         set_unread(e);

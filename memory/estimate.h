@@ -142,6 +142,8 @@ enum vc_status vc_estimate_by_metadata(struct vc_estimate *e, bool *known);
 void vc_estimate_notes(struct vc_estimate *e);
 /* That the activations are a bound. */
 void vc_estimate_note_bound(struct vc_estimate *e);
+/* Figures of a graph that stands in for another are assumed, and a note says so. */
+void vc_estimate_note_stand_in(struct vc_estimate *e);
 /* Gradients, states, masters, and the adapters' own weights, of training; counts parameters. */
 enum vc_status vc_estimate_states(struct vc_estimate *e);
 /* Divides them between copies of the model and puts them into the host's memory as the options say; buffers of

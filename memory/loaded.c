@@ -145,6 +145,27 @@ static void add_params(struct vc_estimate *e)
     }
 }
 
+/* What a graph that stands in for another has no nodes for. */
+static void add_others(struct vc_estimate *e)
+{
+    const struct vc_net_others *others = &e->graph->others;
+    const uint64_t shape[] = {1, others->coded};
+    unsigned floats = e->coded ? 2 : vc_float_bytes(e, e->options.weights);
+    uint64_t unread = 0;
+
+    e->out->n_params = vc_estimate_sum(e, e->out->n_params, others->params + others->coded);
+    if (others->params != 0) {
+        vc_estimate_request(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, others->params, floats), VC_NO_PARAM, false,
+                            "(towers)");
+    }
+    if (others->coded != 0) {
+        vc_estimate_request(e, VC_MEMORY_PARAMETERS,
+                            e->coded ? coded_bytes(e, "(layers)", others->coded, 2, shape, false, false, &unread)
+                                     : vc_estimate_block(e, others->coded, floats),
+                            VC_NO_PARAM, false, "(layers)");
+    }
+}
+
 /* ---- from a file ---- */
 
 /* What codes become: floats of the type that they were made from, of f16 where the file does not tell. */
@@ -344,6 +365,7 @@ enum vc_status vc_estimate_weights(struct vc_estimate *e)
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);
+        add_others(e);
     }
     status = status == VC_OK ? vc_estimate_allocate(e) : status;
     for (size_t k = 0; e->layers != NULL && k < e->requests.n; k++) {

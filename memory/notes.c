@@ -153,6 +153,25 @@ void vc_estimate_note_bound(struct vc_estimate *e)
          "bound from its sizes");
 }
 
+void vc_estimate_note_stand_in(struct vc_estimate *e)
+{
+    struct vc_memory_report *r = e->out;
+
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+        bool read = k == VC_MEMORY_PARAMETERS && e->model != NULL;
+
+        r->components[k].known =
+            r->components[k].known == VC_KNOWN_NOT || read ? r->components[k].known : VC_KNOWN_ASSUMED;
+    }
+    for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
+        r->moments[m].known = r->moments[m].known == VC_KNOWN_NOT ? VC_KNOWN_NOT : VC_KNOWN_ASSUMED;
+    }
+    r->eager.known = r->eager.known == VC_KNOWN_NOT ? VC_KNOWN_NOT : VC_KNOWN_ASSUMED;
+    note(e,
+         "what this architecture computes is not known here: counted is a decoder of the sizes that its configuration "
+         "states");
+}
+
 void vc_estimate_notes(struct vc_estimate *e)
 {
     e->out->host_weight_bytes = host_bytes(e);

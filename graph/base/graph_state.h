@@ -47,6 +47,14 @@ struct vc_value_facts {
 #define VC_MAX_ELEMS  64
 #define VC_MOST_WHOLE 0x1p24 /* floats below 2^24 in size: f32 represents every whole number up to there exactly */
 
+/* What a decoder that stands in for another one does not have. */
+struct vc_net_others {
+    uint64_t params, coded; /* weights that stay floats, and others: elements */
+    /* MLA: elements of a position that each layer of the stand-in keeps, that the model's layers keep as transformers has
+     * them, and that programs keep which compute with the latent vector; 0: no MLA */
+    uint64_t counted, kept, latent;
+};
+
 /* The arena owns names, shapes, attributes and elements; the arrays are the pool's and grow. All is freed by
  * vc_graph_close. n_X elements are used of X_capacity. */
 struct vc_graph {
@@ -84,6 +92,8 @@ struct vc_graph {
     bool ids_from_0;     /* the graph of a transformers family: token -1 is an error there, and the last row in ONNX */
     uint32_t routes, expert_number; /* for nodes that are added from now on: members of vc_graph_node */
     uint32_t n_experts, experts_per_token;
+    bool stands_in; /* vc_graph_build_sizes: a decoder with the sizes of another one */
+    struct vc_net_others others;
     enum vc_dtype float_type; /* the dtype that config.json names for loading weights; VC_DTYPE_NONE: not stated */
     uint64_t max_positions;   /* vc_graph_max_positions; 0: not stated */
     const char *problem_type; /* config.json's problem_type: "multi_label_classification"; NULL: not stated */

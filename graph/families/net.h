@@ -95,6 +95,10 @@ struct vc_net {
     uint32_t *presents;
 };
 
+/* A configuration of a known decoder with the sizes of that one, and in *others what it has beside it; NULL: it is no
+ * decoder of text. The caller's. */
+json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others);
+
 /* Whether a graph can be built of such a model_type. */
 bool vc_net_knows(const char *type);
 /* Builds with the configuration in net->config; for net_families.c and GGUF. */

@@ -263,6 +263,29 @@ static bool rounds_otherwise(const struct vc_net *net)
     return json_is_string(json_object_get(quantized, "activation_scheme"));
 }
 
+/* Takes a decoder of the same sizes in the place of the configuration. */
+static void stand_in(struct vc_net *net)
+{
+    static const char *const kept[] = {"dtype", "torch_dtype"};
+    const char *type = json_string_value(json_object_get(net->config, "model_type"));
+    json_t *other = type != NULL && !vc_net_knows(type) ? vc_net_stand_in(net->config, &net->graph->others) : NULL;
+    const json_t *text = json_object_get(net->config, "text_config");
+
+    for (size_t k = 0; other != NULL && k < sizeof kept / sizeof *kept; k++) {
+        json_t *value = json_object_get(net->config, kept[k]);
+
+        value = json_is_string(value) ? value : json_object_get(text, kept[k]);
+        if (value != NULL) {
+            (void)json_object_set(other, kept[k], value);
+        }
+    }
+    if (other != NULL) {
+        json_decref(net->config);
+        net->config = other;
+        net->graph->stands_in = true;
+    }
+}
+
 /* Duplicate keys are refused: which of two counts differs between JSON readers. */
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
@@ -281,6 +304,9 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
         vc_graph_complain(graph, "%s: %s", source->program->config_path,
                           net.config == NULL ? error.text : "is no JSON object");
     } else {
+        if (source->stand_in) {
+            stand_in(&net);
+        }
         graph->float_type = float_type(net.config, "dtype");
         if (graph->float_type == VC_DTYPE_NONE) {
             graph->float_type = float_type(net.config, "torch_dtype");

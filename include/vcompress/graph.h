@@ -170,6 +170,13 @@ VC_API enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, 
 /* Renders the graph in ONNX's textual form. *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
 
+/* For estimates of memory alone: a decoder of known kind with the sizes that a configuration of transformers states
+ * whose architecture is not known: that beside the weights of `model`, or (model NULL) the file `path`. Its parameters
+ * are none of the model's tensors, and it computes something else. vc_memory_estimate calls its figures assumed. Fails
+ * like vc_graph_build_config, also where the architecture is known, or is no decoder of text. */
+VC_API enum vc_status vc_graph_build_sizes(struct vc_ctx *ctx, const struct vc_model *model, const char *path,
+                                           struct vc_graph **out);
+
 /* True if the file is the text of a graph, by its first characters or by its extension (.txt, .onnxtxt). A text is a
  * list of layers or ONNX's textual form; docs/graph.md describes both. */
 VC_API bool vc_graph_is_text(const char *path);

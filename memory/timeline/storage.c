@@ -390,8 +390,11 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
-    if (s->options->program == VC_RUN_BY_LLAMA_CPP) {
-        return 0; /* the softmax writes over the scores, and heads share keys as they are */
+    if (s->options->program ==
+        VC_RUN_BY_LLAMA_CPP) { /* the softmax writes over the scores, heads share keys as they are, ... */
+        *transient -=
+            vc_min_u64(*transient, s->bytes[node->outputs[0]]); /* ... the result lies where the queries were */
+        return 0;
     }
     kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
            (TRAINS(s) && is_stepwise(s) && is_capped(node) ? width : 0);

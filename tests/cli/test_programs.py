@@ -294,6 +294,62 @@ class Programs(unittest.TestCase):
     def estimate_of(self, *words):
         return json.loads(self.run_program("estimate", "--json", *words, codes=(0, 3)).stdout)
 
+    def test_sizes_alone(self):
+        """Configurations of architectures that are not known here: weights as transformers counts them (to 2.5 %), keys and values by hand, all
+        of it assumed; the same beside weights, which are counted then; not for commands that compute, and not for encoders."""
+        llama4 = [["chunked_attention", "full_attention"][k % 4 == 3] for k in range(48)]
+        slides = [["sliding_attention", "full_attention"][k % 2] for k in range(36)]
+        linear = [["linear_attention", "full_attention"][k % 4 == 3] for k in range(32)]
+        for kind, params, cache, keys in (
+                ("falcon", 6.922e9, 32 * 2 * 64 * 4096, dict(vocab_size=65024, hidden_size=4544, num_hidden_layers=32, num_attention_heads=71, multi_query=True)),
+                ("gpt_neox", 20.555e9, 44 * 2 * 6144 * 4096, dict(vocab_size=50432, hidden_size=6144, num_hidden_layers=44, num_attention_heads=64, intermediate_size=24576)),
+                ("cohere", 34.981e9, 40 * 2 * 8192 * 4096, dict(vocab_size=256000, hidden_size=8192, intermediate_size=22528, num_hidden_layers=40,
+                                                               num_attention_heads=64, tie_word_embeddings=True)),
+                ("deepseek_v3", 671.026e9, 61 * 128 * 320 * 4096, dict(
+                    vocab_size=129280, hidden_size=7168, intermediate_size=18432, moe_intermediate_size=2048, num_hidden_layers=61, num_attention_heads=128,
+                    num_key_value_heads=128, n_shared_experts=1, n_routed_experts=256, kv_lora_rank=512, q_lora_rank=1536, qk_rope_head_dim=64, v_head_dim=128,
+                    qk_nope_head_dim=128, num_experts_per_tok=8, first_k_dense_replace=3)),
+                ("gpt_oss", 116.829e9, 36 * 1024 * 4096 // 2 + 18 * 1024 * 128, dict(
+                    vocab_size=201088, hidden_size=2880, intermediate_size=2880, num_hidden_layers=36, num_attention_heads=64, num_key_value_heads=8, head_dim=64,
+                    num_local_experts=128, num_experts_per_tok=4, sliding_window=128, layer_types=slides)),
+                ("llama4", 108.225e9, 48 * 2 * 1024 * 4096, dict(
+                    text_config=dict(model_type="llama4_text", vocab_size=202048, hidden_size=5120, intermediate_size=8192, intermediate_size_mlp=16384,
+                                     num_hidden_layers=48, num_attention_heads=40, num_key_value_heads=8, head_dim=128, num_local_experts=16,
+                                     num_experts_per_tok=1, interleave_moe_layer_step=1, attention_chunk_size=8192, layer_types=llama4),
+                    vision_config=dict(hidden_size=768, num_hidden_layers=34, num_attention_heads=16, intermediate_size=5632))),
+                ("qwen3_5_text", 8.954e9, 8 * 2 * 1024 * 4096, dict(
+                    vocab_size=248320, hidden_size=4096, intermediate_size=12288, num_hidden_layers=32, num_attention_heads=16, num_key_value_heads=4, head_dim=256,
+                    linear_key_head_dim=128, linear_value_head_dim=128, linear_num_key_heads=16, linear_num_value_heads=32, layer_types=linear)),
+                ("mamba", 0.159e9, 0, dict(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32, expand=2, intermediate_size=1536,
+                                           tie_word_embeddings=True))):
+            path = os.path.join(self.dir.name, "of-" + kind)
+            os.mkdir(path)
+            with open(path + "/config.json", "w") as f:
+                json.dump(dict(keys, model_type=kind, torch_dtype="bfloat16"), f)
+            a = self.estimate("--ctx", "4096", "of-%s/config.json" % kind)
+            c = a["components"]
+            self.assertLess(abs(c["parameters"]["bytes"] / 2 / params - 1), 0.025, kind)
+            self.assertLess(abs(c["kv_cache"]["bytes"] - 2 * cache), 0.03 * cache + 32 * 2 * 4096 * 64, kind)
+            self.assertEqual({c[k]["known"] for k in ("parameters", "kv_cache", "activations")} | {a["moments"]["peak"]["known"]}, {"assumed"}, kind)
+            self.assertIn("decoder of the sizes that its configuration states", a["notes"][-1])
+            self.assertIn(self.fit("--ctx", "4096", "of-%s" % kind)["devices"][0]["verdict"], ("fits", "does not fit"))
+            self.run_program("graph", "of-%s/config.json" % kind, codes=(3,))
+        latent = self.estimate("--ctx", "4096", "--dtype", "q4_k_m", "of-deepseek_v3/config.json")["components"]["kv_cache"]["bytes"]
+        self.assertLess(abs(latent - 61 * 576 * 2 * 4096), 1 << 20)
+        # beside weights these are counted; what is kept and computed is that of the sizes
+        config, tensors = llama(256, 512, 2, 8, 4, 6007, False)
+        folder(os.path.join(self.dir.name, "other"), dict(config, model_type="arcee", architectures=["ArceeForCausalLM"]), tensors)
+        own, other = self.estimate("--ctx", "512", "f16"), self.estimate("--ctx", "512", "other")
+        self.assertEqual((other["components"]["parameters"]["known"], other["components"]["kv_cache"]["known"]), ("exact", "assumed"))
+        self.assertEqual(other["unknown"], None)
+        self.assertEqual(own["components"]["kv_cache"]["known"], "exact")
+        for kind in ("modernbert", "siglip"):
+            os.makedirs(os.path.join(self.dir.name, "of-" + kind))
+            with open(os.path.join(self.dir.name, "of-" + kind, "config.json"), "w") as f:
+                json.dump(dict(model_type=kind, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50000,
+                               **({"projection_size": 768} if kind == "siglip" else {})), f)
+            self.assertIn("model_type is", self.run_program("estimate", "of-%s/config.json" % kind, codes=(3,)).stderr)
+
     def test_experts_on_the_host(self):
         """--n-cpu-moe: experts of the first layers are in no need; fit says with how many a model fits, and not with fewer."""
         experts = 3 * 8 * 512 * 1024 * 2  # gate, up and down of 8, f16

@@ -74,6 +74,34 @@ static bool take_config_in(struct app *app)
     return true;
 }
 
+/* A decoder with the sizes of an architecture that is not known takes the place of what could not be built. False: there is
+ * none, and no graph. */
+static bool take_sizes(struct app *app, struct graph_source *source, const struct vc_model *model, const char *path)
+{
+    vc_graph_close(source->graph);
+    source->graph = NULL;
+    if (vc_graph_build_sizes(app->ctx, model, path, &source->graph) == VC_OK) {
+        return true;
+    }
+    vc_graph_close(source->graph);
+    source->graph = NULL;
+    return false;
+}
+
+/* The graph of a config.json. Where its architecture is not known, its sizes do where weights alone would, too. */
+static enum vc_status build_config(struct app *app, struct graph_source *source, enum graph_wanted wanted)
+{
+    enum vc_status status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+
+    if (status == VC_E_FORMAT && wanted == GRAPH_OR_WEIGHTS && take_sizes(app, source, NULL, app->subject)) {
+        return VC_OK;
+    }
+    if (status == VC_E_FORMAT && source->graph == NULL) { /* once more, for its sentences */
+        status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+    }
+    return status;
+}
+
 /* The model is open and its graph cannot be built: whether the command can work without one. GRAPH_WHERE_SAID accepts a
  * file that does not say what it computes; GRAPH_OR_WEIGHTS also accepts one that says it wrongly, and remembers the
  * sentence (refused). */
@@ -88,8 +116,10 @@ static bool goes_without(struct app *app, struct graph_source *source, enum grap
     if (status == VC_E_FORMAT || source->graph != NULL) {
         source->refused = strdup(vc_ctx_message(app->ctx));
     }
-    vc_graph_close(source->graph);
-    source->graph = NULL;
+    if (take_sizes(app, source, source->model, NULL)) {
+        free(source->refused);
+        source->refused = NULL;
+    }
     return true;
 }
 
@@ -121,13 +151,13 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
         options.weights = source->checkpoint;
     }
     if (is_config(app->subject)) {
-        status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+        status = build_config(app, source, wanted);
     } else if (vc_graph_is_text(app->subject)) {
         status = vc_graph_read_text(app->ctx, app->subject, &options, &source->graph);
     } else {
         status = vc_model_open(app->ctx, app->subject, NULL, &source->model);
         if (status == VC_E_UNSUPPORTED && take_config_in(app)) {
-            status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+            status = build_config(app, source, wanted);
         } else if (status == VC_OK) {
             status = vc_graph_build(app->ctx, source->model, &options, &source->graph);
             if (status != VC_OK && goes_without(app, source, wanted, status)) {
