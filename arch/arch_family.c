@@ -141,6 +141,24 @@ static const struct vc_arch_name rules_of_phi3[] = {
     {.from = NULL},
 };
 
+/* Norms of queries and keys have names of their own. */
+static const struct vc_arch_name rules_of_hunyuan[] = {
+    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
+    {.from = NULL},
+};
+
+/* Experts as transformers writes them, [E, 2 e, H], and as the first files have them, [E, H, 2 e]: by their shapes. */
+static const struct vc_arch_name rules_of_qwen3_vl[] = {
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_TURNED},
+    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {.from = NULL},
+};
+
 /* Norms before and behind, and gate and up joined. */
 static const struct vc_arch_name rules_of_glm4[] = {
     {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
@@ -330,6 +348,15 @@ static const struct vc_arch_family families[] = {
      ON(GRAPH) | ON(BIASES) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_KEY) | ON(SUM_IS_1), MOST,
      .qk_norm = VC_QK_NORM_HEAD, .windows = VC_WINDOW_USED, .layer = EXPERTS QK_NORMS, .maybe = QKV_BIASES,
      .activation = SILU},
+    /* text of models that also see: their positions of pictures are sections of the rotated pairs */
+    {"qwen2_5_vl_text|qwen2_5_vl|qwen2_vl_text|qwen2_vl", "Qwen2_5_VL", NULL, "qwen2vl",
+     ON(HEADS_FILL) | ON(SECTIONS) | ON(ONE_WAY), .windows = VC_WINDOW_BEHIND, .layer = DENSE, .maybe = QKV_BIASES,
+     .activation = SILU},
+    {"qwen3_vl_text|qwen3_vl", "Qwen3VL", NULL, "qwen3vl", ON(SECTIONS) | ON(ONE_WAY), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = DENSE QK_NORMS, .maybe = QKV_BIASES, .activation = SILU},
+    {"qwen3_vl_moe_text|qwen3_vl_moe", "Qwen3VLMoe", NULL, "qwen3vlmoe",
+     ON(SECTIONS) | ON(ONE_WAY) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_IS_1), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = EXPERTS QK_NORMS, .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_qwen3_vl},
     /* recurrent layers between those of attention */
     {"qwen3_5_text|qwen3_5", "Qwen3_5", NULL, "qwen35", ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL),
      .layer = "attn_norm post_attention_norm ffn_gate ffn_up ffn_down", .first = GATED, .second = RECURRENT,
@@ -380,6 +407,10 @@ static const struct vc_arch_family families[] = {
      .layer = EXPERTS_OF_GPT_OSS, .activation = SILU, .rules = rules_of_gpt_oss},
     {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
      .activation = SILU},
+    {"ernie4_5", "Ernie4_5", NULL, "ernie4_5", 0, .layer = DENSE, .maybe = QKV_BIASES " attn_output.bias",
+     .activation = SILU},
+    {"hunyuan_v1_dense", "HunYuanDenseV1", NULL, "hunyuan-dense", 0, .qk_norm = VC_QK_NORM_HEAD,
+     .layer = DENSE QK_NORMS, .activation = SILU, .rules = rules_of_hunyuan},
     {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
     /* an encoder */
     {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
@@ -494,13 +525,13 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
 static const char of_llama_cpp[] =
     "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet bloom chameleon chatglm codeshell "
-    "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5 ernie4_5-moe "
+    "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5-moe "
     "eurobert exaone exaone-moe falcon falcon-h1 glm-dsa glm4moe gpt2 gptneox "
-    "granitehybrid granitemoe grok grovemoe hunyuan-dense hunyuan-moe hunyuan_vl internlm2 jais jais2 "
+    "granitehybrid granitemoe grok grovemoe hunyuan-moe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 lfm2moe llada llada-moe llama-embed maincoder mamba "
     "mamba2 mimo2 minicpm minicpm3 minimax-m2 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "
     "nomic-bert nomic-bert-moe olmoe openelm orion paddleocr pangu-embedded phi2 phimoe plamo plamo2 "
-    "plamo3 plm qwen qwen2vl qwen3next qwen3vl qwen3vlmoe refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
+    "plamo3 plm qwen qwen3next refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
     "stablelm starcoder starcoder2 step35 t5 t5encoder wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";

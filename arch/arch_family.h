@@ -100,6 +100,7 @@ enum vc_arch_trait {
     VC_ARCH_CAPS_LOGITS = 1 << 17,  /* "final_logit_softcapping" */
     VC_ARCH_OWN_ACT_KEY = 1 << 18,  /* "hidden_activation", not "hidden_act" */
     VC_ARCH_GELU_IS_TANH = 1 << 19, /* the word "gelu" means the one by tanh */
+    VC_ARCH_SECTIONS = 1 << 30,     /* "mrope_section": rotated pairs are shared between time, height and width */
     VC_ARCH_SUM_KEY = 1 << 29,      /* "norm_topk_prob": weights of the chosen experts are divided by their sum */
     /* what llama.cpp makes of it */
     VC_ARCH_PERMUTES = 1 << 20,     /* rows of q and k: llama.cpp rotates neighbours, transformers halves */

@@ -70,7 +70,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", VC_FROM_ROTATED, .has_not = VC_ARCH_ENCODER},
     /* experts */
     {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
-     OF("qwen2moe|qwen3moe|qwen35moe|gemma4")},
+     OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF("llama|gpt-oss")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = VC_ARCH_EXPERTS},
     {".expert_feed_forward_length", EXPERT "|intermediate_size", SIZE(expert_size), .has = VC_ARCH_EXPERT_SIZE},

@@ -14,6 +14,7 @@
 
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
+#include "kernels/functions.h"
 
 /* Sets root, part, model_type and arch; they point into out->json. */
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
@@ -304,6 +305,19 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     return VC_OK;
 }
 
+/* HunYuan stretches its positions once and for all: theta times alpha ^ (d / (d - 2)) for heads of d. */
+static void take_alpha(const struct llm_config *config, const struct vc_arch_family *family, struct llm_rope *rope)
+{
+    double alpha = vc_llm_real_of(config, rope->block, "alpha", 0.0);
+    double heads = (double)vc_llm_count(config, "num_attention_heads", 1);
+    double d = (double)vc_llm_count(config, "head_dim", (uint64_t)(vc_llm_real(config, "hidden_size", 0.0) / heads));
+
+    if (strcmp(family->gguf, "hunyuan-dense") == 0 && strcmp(rope->type, "dynamic") == 0 && alpha > 0 && d > 2) {
+        rope->theta *= vc_exp_f64(vc_log_f64(alpha) * (d / (d - 2)));
+        rope->type = "default";
+    }
+}
+
 /* transformers 5: "rope_parameters", one block, or a block for each kind of layer ("full_attention",
  * "sliding_attention"). transformers 4: "rope_scaling" with "rope_theta" beside it. Refused: what the class reads and
  * llama.cpp cannot compute, so that no file is written with other positions than the source. */
@@ -325,6 +339,10 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->type = out->type != NULL ? out->type : json_string_value(json_object_get(block, "type"));
     out->type = out->type != NULL ? out->type : "default";
     out->theta = vc_llm_real_of(config, block, "rope_theta", theta);
+    if (strcmp(out->type, "mrope") == 0) { /* older files; "mrope_section" says the rest */
+        out->type = "default";
+    }
+    take_alpha(config, family, out);
     out->local_theta =
         vc_llm_real_of(config, local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
     if (!(out->theta > 0.0 && out->local_theta > 0.0)) { /* NaN and infinities are 0 here (hf_json.c) */

@@ -135,6 +135,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
         return refuse_key(ctx, family, "full_attention_interval", "is 0");
     }
+    if (vc_arch_has(family, VC_ARCH_SECTIONS) && !json_is_array(json_object_get(rope->block, "mrope_section"))) {
+        return refuse_key(ctx, family, "mrope_section", "is no list in \"rope_parameters\"");
+    }
     if (is(family, "gemma4")) {
         return check_gemma4(ctx, config, family, sizes);
     }
@@ -390,6 +393,23 @@ static void put_recurrent(const struct llm_config *config, const struct vc_arch_
     }
 }
 
+/* Of models that also see: how many pairs of a head are turned by time, height and width of a picture, and how many
+ * layers get features of pictures. A folder of the text part alone has no such layers. */
+static void put_sections(const struct llm_config *config, const struct llm_rope *rope, const char *architecture,
+                         struct llm_pairs *pairs)
+{
+    const json_t *sections = json_object_get(rope->block, "mrope_section");
+    const json_t *seen = json_object_get(json_object_get(config->root, "vision_config"), "deepstack_visual_indexes");
+
+    vc_llm_put_array(pairs, ".rope.dimension_sections", GGUF_I32, 4);
+    for (size_t i = 0; i < 4; i++) {
+        vc_llm_element_u32(pairs, (uint32_t)json_integer_value(json_array_get(sections, i)));
+    }
+    if (strncmp(architecture, "qwen3vl", 7) == 0) {
+        vc_llm_put_u32(pairs, ".n_deepstack_layers", json_array_size(seen));
+    }
+}
+
 /* An encoder sees the whole text: its attention is not causal. */
 static void put_encoder(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
@@ -457,6 +477,9 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
                        vc_llm_real_of(config, rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale",
                        vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
+    }
+    if (vc_arch_has(family, VC_ARCH_SECTIONS)) {
+        put_sections(config, rope, family->gguf, pairs);
     }
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);

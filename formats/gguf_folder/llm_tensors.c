@@ -137,6 +137,23 @@ static enum vc_status add_match(struct planning *p, struct match *match, const c
     return VC_OK;
 }
 
+/* Whether another of these rules makes the same tensor of a matrix of the other form, and the shape of this one says that
+ * it is of that: experts of both forms have their last letter, [E, e, H], in the last dimension, or turned in the one
+ * before. */
+static bool lies_otherwise(const struct planning *p, const struct vc_arch_name *rules, const struct vc_arch_name *rule,
+                           size_t source)
+{
+    const struct vc_tensor *t = &p->source->tensors[source];
+    bool both = false;
+
+    for (const struct vc_arch_name *other = rules; other->from != NULL; other++) {
+        both = both || (other->to != NULL && rule->to != NULL && other->form != rule->form &&
+                        strcmp(other->from, rule->from) == 0 && strcmp(other->to, rule->to) == 0);
+    }
+    return both && t->n_dims == 3 && strlen(rule->shape) == 3 && rule->form != VC_MATRIX_BLOCKS &&
+           t->shape[rule->form == VC_MATRIX_TURNED ? 1 : 2] != vc_arch_size_of(p->sizes, rule->shape[2]);
+}
+
 /* Adds what the name becomes by these rules; *known: some of them fit. A name may fit several rules: "gate_up_proj"
  * becomes a gate of its first rows, and "up" of its last rows. The head of a tied model is dropped here, because
  * llama.cpp then computes with the embedding. */
@@ -157,6 +174,9 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
             continue;
         }
         *known = true;
+        if (lies_otherwise(p, rules, rule, source)) {
+            continue;
+        }
         if (match.layer >= (int64_t)p->sizes->layers) {
             p->n_other++; /* of a head that predicts more tokens */
         } else if (strcmp(rule->to, "output") != 0 || !p->tied || strcmp(rest, ".weight") != 0) {
@@ -459,8 +479,11 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
     t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
     t->step = rule->rows == VC_ROWS_EVEN || rule->rows == VC_ROWS_ODD ? 2 : 1;
-    t->columns = turned ? t->piece_rows * t->step : 0;
+    t->columns = turned ? t->piece_rows * (takes_half(rule) ? 2 : 1) : 0;
     t->column = rule->rows == VC_ROWS_ODD;
+    if (turned && rule->rows == VC_ROWS_SECOND_HALF) {
+        t->column = t->piece_rows;
+    }
     pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces);
     VC_CALL_ALLOC(pieces);
     t->pieces = pieces;
