@@ -49,6 +49,7 @@
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 
+/* In the order in which messages name them; what their readers think of the first bytes decides, not this order. */
 static const struct vc_format *const formats[] = {&vc_format_npy,         &vc_format_npz,    &vc_format_idx,
                                                   &vc_format_safetensors, &vc_format_gguf,   &vc_format_torch,
                                                   &vc_format_onnx,        &vc_format_imatrix};
@@ -83,6 +84,7 @@ struct known {
     bool rival; /* a checkpoint of a kind that is not read: it helps to know which are */
 };
 
+/* VC_RIVAL: a format of weights that other programs read. */
 #define VC_KNOWN(offset, bytes, what)                 \
     {                                                 \
         offset, bytes, sizeof(bytes) - 1, what, false \
@@ -247,6 +249,7 @@ const struct vc_format *vc_format_find_by_name(const char *path)
     return NULL;
 }
 
+/* By the end of the name; NULL: no format has it. */
 const char *vc_format_of_name(const char *path)
 {
     const struct vc_format *format = vc_format_find_by_name(path);
@@ -265,6 +268,7 @@ static const struct vc_format *writable(size_t index)
     return NULL;
 }
 
+/* Of the formats that can be written, in their order. */
 const char *vc_format_extension(size_t index)
 {
     const struct vc_format *format = writable(index);
@@ -272,6 +276,7 @@ const char *vc_format_extension(size_t index)
     return format != NULL ? format->extensions[0] : NULL;
 }
 
+/* The same for names. */
 const char *vc_format_name(size_t index)
 {
     const struct vc_format *format = writable(index);
@@ -788,11 +793,13 @@ static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *opt
                 : vc_gguf_folder_open(ctx, options, source, wrapped);
 }
 
+/* Whether a GGUF file has what a folder of transformers needs. */
 enum vc_status vc_format_fits_folder(struct vc_ctx *ctx, const struct vc_model *model, bool *fits)
 {
     return vc_gguf_folder_fits(ctx, model, fits);
 }
 
+/* *model becomes the model of a graph whose weights are those of the model before, which it closes. */
 enum vc_status vc_format_make_onnx(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model **model)
 {
     struct vc_model *source = *model;
@@ -827,6 +834,7 @@ enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options
     return VC_OK;
 }
 
+/* With a reader of the caller the path is a name alone, so no folder is looked for. */
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out)
 {

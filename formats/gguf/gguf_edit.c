@@ -38,6 +38,7 @@ static const char periods[] =
     "attention.sliding_window_pattern full_attention_interval interleave_moe_layer_step moe_every_n_layers "
     "attention.global_interval";
 
+/* While the metadata is read. */
 struct editing {
     struct vc_ctx *ctx;
     const struct vc_edit *edits;
@@ -108,6 +109,7 @@ static enum vc_status skip_value(struct editing *e, uint32_t kind)
 
 /* ---- numbers ---- */
 
+/* Kinds of whole numbers; those of floats are between. */
 static bool is_integer(uint32_t kind)
 {
     return kind <= GGUF_I32 || kind == GGUF_U64 || kind == GGUF_I64;
@@ -124,6 +126,7 @@ static uint64_t number_of(const unsigned char *bytes, size_t size)
     return v;
 }
 
+/* Little-endian. */
 static void put_number(unsigned char *bytes, size_t size, uint64_t v)
 {
     for (size_t i = 0; i < size; i++, v >>= 8) {
@@ -181,6 +184,7 @@ static enum vc_status add_patch(struct editing *e, const struct pair *pair, cons
     return file->fresh.status;
 }
 
+/* Which layers are of another kind follows from their numbers, and nothing in the file could say otherwise. */
 static enum vc_status refuse_period(const struct editing *e, const char *name, uint64_t period)
 {
     return vc_fail(e->ctx, VC_E_UNSUPPORTED,
@@ -312,6 +316,7 @@ out:
     return status;
 }
 
+/* The caller's value first; else a size of the architecture; else the pair stays. */
 static enum vc_status edit_pair(struct editing *e)
 {
     size_t n = strlen(e->architecture);
@@ -338,6 +343,7 @@ static enum vc_status edit_pair(struct editing *e)
 
 /* ---- all of them ---- */
 
+/* "" where the file does not say it: then no key has a meaning. */
 static enum vc_status find_architecture(struct editing *e)
 {
     const struct gguf_metadata *metadata = &e->file->from->metadata;
@@ -418,6 +424,7 @@ static enum vc_status add_given(struct editing *e)
     return file->fresh.status;
 }
 
+/* Of a split model each part has metadata; what has to be there at all is checked in the first. */
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)
 {
     struct editing e = {
@@ -497,6 +504,7 @@ static enum vc_status edit_integers(struct vc_ctx *ctx, const struct vc_edit *ed
     return VC_OK;
 }
 
+/* The same on keys in memory, for a graph of what a job will write. */
 enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                                  struct vc_program *program)
 {

@@ -68,6 +68,7 @@ struct shard_count {
     uint32_t file; /* of the output */
 };
 
+/* Tensors of each shard: of the source, and of what is written, also by other workers. */
 static void count_tensors(const struct gguf_plan *plan, struct shard_count *counts)
 {
     const struct vc_tensor_io *io = plan->model->io;
@@ -373,6 +374,7 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
     add_part(file, false, file->given_begin, file->given_end);
 }
 
+/* A pair: key, kind, value. */
 static void add_text(struct gguf_file *file, const char *key, const char *value)
 {
     add_string(&file->fresh, key);
@@ -549,6 +551,7 @@ out:
     return status;
 }
 
+/* Ready for another plan. */
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files)
 {
     for (size_t i = 0; i < files->n; i++) {

@@ -33,6 +33,7 @@
 
 /* ---- names ---- */
 
+/* By bytes, so that the order does not depend on the file system or the locale. */
 static void names_sort(struct infolder_names *names)
 {
     if (names->n > 1) {
@@ -40,6 +41,7 @@ static void names_sort(struct infolder_names *names)
     }
 }
 
+/* The same for files that go along. */
 static int compare_carried(const void *a, const void *b)
 {
     return strcmp(((const struct vc_carried *)a)->name, ((const struct vc_carried *)b)->name);
@@ -280,6 +282,7 @@ static bool is_index(const char *path)
            n == 0;
 }
 
+/* A folder, or the index of one. */
 bool vc_infolder_is(const char *path)
 {
     char real[PATH_MAX];
@@ -336,11 +339,13 @@ out:
     return status;
 }
 
+/* By the index, if there is one. */
 enum vc_status vc_infolder_scan(struct vc_ctx *ctx, const char *path, struct vc_infolder **out)
 {
     return scan(ctx, path, vc_infolder_choose, out);
 }
 
+/* Every safetensors file is a shard, whatever an index says. */
 enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct vc_infolder **out)
 {
     return scan(ctx, path, vc_infolder_choose_all, out);
@@ -367,6 +372,7 @@ enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_s
     return VC_OK;
 }
 
+/* A file that goes along without being in the folder: its text was made here. */
 enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *bytes,
                                     size_t n)
 {
@@ -379,6 +385,7 @@ enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *fold
     return VC_OK;
 }
 
+/* NULL: the file is one of the folder. */
 const char *vc_infolder_made(const struct vc_infolder *folder, const char *name, size_t *n)
 {
     for (size_t i = 0; i < folder->n_carried; i++) {
@@ -420,6 +427,7 @@ const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index)
     return folder->shards.names[index];
 }
 
+/* False: the index names it, and it is not there. */
 bool vc_infolder_has_shard(const struct vc_infolder *folder, size_t index)
 {
     return vc_infolder_has_name(&folder->weights, folder->shards.names[index]);
@@ -435,11 +443,13 @@ bool vc_infolder_has_bins(const struct vc_infolder *folder)
     return folder->has_bins;
 }
 
+/* A PyTorch file beside other weights, which is not read; NULL: none. */
 const char *vc_infolder_other_bin(const struct vc_infolder *folder)
 {
     return !folder->has_bins && folder->gguf == NULL && folder->bins.n != 0 ? folder->bins.names[0] : NULL;
 }
 
+/* The family lives as long as the folder. */
 enum vc_status vc_infolder_family(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_family **out)
 {
     *out = &folder->family;

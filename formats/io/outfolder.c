@@ -176,6 +176,7 @@ static void remove_stale(void *user, const char *name, bool aside)
     vc_outfolder_remove_old(folder, name);
 }
 
+/* Hidden folders of runs that were killed. */
 void vc_outfolder_sweep(struct vc_outfolder *folder)
 {
     if (folder != NULL && folder->whole == NULL && !folder->shared) {
@@ -356,6 +357,7 @@ enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder
     return VC_OK;
 }
 
+/* Of a shared folder, before anything is written: a member that is there is replaced only by --force. */
 enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
 {
     size_t n = strlen(folder->path) + strlen(name) + 2;

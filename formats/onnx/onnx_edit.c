@@ -36,6 +36,7 @@ struct resolving {
 
 /* ---- edits by value ---- */
 
+/* By the value, then in the order of the edits. */
 static int compare_named(const void *a, const void *b)
 {
     const struct onnx_named_edit *x = a;
@@ -385,6 +386,7 @@ static enum vc_status make_constant(struct resolving *e, size_t change)
     return VC_OK;
 }
 
+/* By the place of the node in the file. */
 static int compare_changes(const void *a, const void *b)
 {
     uint64_t x = ((const struct onnx_change *)a)->node;
@@ -435,6 +437,7 @@ static bool is_reshaped(const struct onnx_sink *self)
     return outs->n_edits != 0;
 }
 
+/* Layers that go would leave nodes without weights; that is for the exporter. */
 enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits, .r = {.ctx = ctx}};

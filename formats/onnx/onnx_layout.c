@@ -20,6 +20,8 @@
 
 static atomic_uint_fast64_t embed_limit = MAX_MODEL_BYTES;
 
+/* For tests: a model with more bytes of weights than this gets them in a file beside it. 0: the limit of protobuf
+ * again. */
 void vc_onnx_set_embed_limit(uint64_t bytes)
 {
     atomic_store(&embed_limit, bytes == 0 ? MAX_MODEL_BYTES : bytes);
@@ -568,6 +570,7 @@ static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *fi
     return own || !l->self->strip ? vc_onnx_add_copy(l, field->all) : VC_OK;
 }
 
+/* An entry of the model's metadata that the source does not have. */
 static enum vc_status add_new_entry(struct onnx_layout *l, const char *key, const char *value)
 {
     struct vc_text *text = &l->self->literals;

@@ -191,6 +191,7 @@ static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, s
     self->links[tensor->index] = (struct onnx_link){.tensor = number, .name = tensor->symbol, .type = tensor->type};
 }
 
+/* Equal names stay in the order of the file. */
 static int by_name(const void *a, const void *b)
 {
     const struct vc_tensor *const *x = a;
@@ -227,6 +228,8 @@ static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct
     return VC_OK;
 }
 
+/* Tensors of inner graphs may have names of the main graph; they get others, first with the path of their graph, then
+ * with numbers. */
 static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
 {
     struct vc_tensor **order = NULL;

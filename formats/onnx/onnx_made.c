@@ -156,6 +156,7 @@ static void put_tensor(const struct vc_program_tensor *t, const char *name, stru
     vc_wire_put_bytes(text, ONNX_TENSOR_RAW, t->data, (size_t)t->n_bytes);
 }
 
+/* A number of f32, in little-endian order. */
 static void put_float(struct vc_text *text, uint32_t number, double f)
 {
     float x = (float)f;
@@ -215,6 +216,7 @@ static void put_attribute(struct vc_ctx *ctx, const struct vc_program_attr *a, s
     vc_onnx_put_message(node, ONNX_NODE_ATTRIBUTE, &text);
 }
 
+/* Nodes of a program in memory have names and attributes, and no documents. */
 static void put_node(struct vc_ctx *ctx, const struct vc_program_node *n, struct vc_text *graph)
 {
     struct vc_text text;
@@ -252,6 +254,7 @@ static void put_weight(struct vc_ctx *ctx, const struct vc_program_weight *w, ui
     vc_onnx_put_message(graph, ONNX_GRAPH_INITIALIZER, &text);
 }
 
+/* In the order of the fields of GraphProto, as exporters write them. */
 static void put_graph(struct vc_ctx *ctx, const struct vc_program *program, const struct onnx_made *made,
                       struct vc_text *graph)
 {
@@ -367,6 +370,7 @@ static void take_cache(const struct vc_program *program, struct onnx_cache *cach
     }
 }
 
+/* NULL: the model is that of a file. */
 struct onnx_made *vc_onnx_made_of(const struct vc_model *model)
 {
     const struct onnx *self = model->self;
@@ -394,6 +398,7 @@ static enum vc_status add_data(struct vc_ctx *ctx, struct onnx *self, const char
     return VC_OK;
 }
 
+/* `source` is the model's from here on, also after a failure. */
 enum vc_status vc_onnx_made_open(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model *source,
                                  struct vc_model *model)
 {

@@ -16,11 +16,14 @@ static bool has_rows(const struct vc_quant *quant)
     return quant->granularity == VC_GRANULARITY_GROUP;
 }
 
+/* Elements of a group along the inputs, in either way that weights lie. */
 static uint64_t block_of(const struct vc_quant *quant)
 {
     return has_rows(quant) ? quant->group_size : quant->group_rows;
 }
 
+/* In words for a report; NULL: the node can have them. MatMulNBits multiplies with a matrix [n, k] of codes in blocks
+ * along k, with scales of the type of its input. */
 const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
@@ -49,6 +52,7 @@ const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
     return NULL;
 }
 
+/* Whether another layout is asked for than the codes have: nodes of one kind become the other. */
 bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor)
 {
     size_t owner = self->model->tensors[tensor].part_of;
@@ -60,6 +64,7 @@ bool vc_onnx_moves(const struct onnx_sink *self, size_t tensor)
            (codes->view.bits == 4 || codes->type == ONNX_INT4) && (link->n_nodes == 0) == self->dequantizes;
 }
 
+/* The sentence names the way round by floats, and what it costs is told by that run. */
 enum vc_status vc_onnx_refuse_form(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *why)
 {
     const char *pass = vc_option(ctx, "pass");
@@ -72,6 +77,7 @@ enum vc_status vc_onnx_refuse_form(struct vc_ctx *ctx, const struct onnx_sink *s
                    self->dequantizes ? vc_dialect_onnx_qdq.name : vc_dialect_onnx.name);
 }
 
+/* Codes that are no weights of the model, but would have to change their form with the others. */
 enum vc_status vc_onnx_check_others(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
@@ -94,6 +100,7 @@ enum vc_status vc_onnx_check_others(struct vc_ctx *ctx, const struct onnx_sink *
     return VC_OK;
 }
 
+/* Sizes of the product: x [.., k] times w, of n outputs. */
 static struct onnx_product product_of(const struct vc_out_tensor *t)
 {
     bool rows = has_rows(t->quant);
@@ -110,6 +117,7 @@ static struct onnx_view nibbles(uint64_t n)
     return (struct onnx_view){.bits = 4, .shown = 8, .n_rows = 1, .row = n, .stored_row = n};
 }
 
+/* How the bytes of codes and their parts lie in the file where that is not as the job gives them. */
 void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
@@ -152,6 +160,7 @@ unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t ou
 
 /* ---- nodes ---- */
 
+/* Which nodes change: those whose weights become such codes, and those whose codes are something else now. */
 void vc_onnx_plan_products(struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
@@ -240,6 +249,8 @@ static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, ui
     return VC_OK;
 }
 
+/* Put together from the old node: its first input, the new inputs, its outputs and name, the new operator with its
+ * attributes, and the rest. */
 enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field *field, size_t number)
 {
     struct onnx_sink *self = l->self;

@@ -245,11 +245,13 @@ static bool is_matrix_product(const struct node *node)
                                                       strcmp(op, "TransposeMatMul") == 0);
 }
 
+/* Those whose weights have output channels on axis 0. */
 static bool is_convolution(const struct node *node)
 {
     return node->default_domain ? strcmp(node->op, "Conv") == 0 : node->microsoft && strcmp(node->op, "FusedConv") == 0;
 }
 
+/* Their weights are stacks of gates. */
 static bool is_recurrent(const struct node *node)
 {
     return node->default_domain &&
@@ -452,6 +454,7 @@ static enum vc_status count_uses(struct onnx_reader *r, const struct node *node)
     return vc_onnx_bind_graphs(r, &reading, node->graphs);
 }
 
+/* Names that are none would be no names in a document. */
 static bool is_utf8(const char *name)
 {
     return vc_utf8_valid(name, strlen(name));

@@ -27,6 +27,7 @@ static enum vc_status take_dim(struct onnx_program_reader *r, const struct vc_fi
     return VC_OK;
 }
 
+/* -1 for a size that is not known. */
 static enum vc_status take_shape(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct vc_program_dim *dim;
@@ -73,6 +74,7 @@ static enum vc_status take_type(struct onnx_program_reader *r, const struct vc_f
                                                                      : VC_OK;
 }
 
+/* A value without a type stays VC_DTYPE_RAW. */
 static enum vc_status take_value(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     static const struct onnx_text texts[] = {
@@ -145,6 +147,7 @@ struct graph_reader {
     struct onnx_list lists[5];
 };
 
+/* Lists have room for what the graph has: they were counted first. */
 static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct graph_reader *g = to;
@@ -174,6 +177,7 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
     return VC_OK;
 }
 
+/* Lists of what the graph has are counted, then filled. The limit is one of memory. */
 static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)
 {
     struct graph_reader g = {.lists = {ONNX_LIST(ONNX_GRAPH_NODE, out->n_nodes, out->nodes),
@@ -200,6 +204,7 @@ static bool is_inline(const struct vc_tensor *tensor)
            (!vc_dtype_is_float(tensor->dtype) || tensor->n_elems <= MAX_SMALL_ELEMS);
 }
 
+/* Values of a small constant, which shapes and axes are made of. */
 static enum vc_status read_inline(struct onnx_program_reader *r, const struct vc_model *model, size_t index,
                                   struct vc_program_tensor *to)
 {

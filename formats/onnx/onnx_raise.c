@@ -18,6 +18,7 @@
 #define OLDEST   7
 #define MAX_NAME 64 /* longer than any operator of ONNX */
 
+/* Operators whose form has changed in the same way, or in none. */
 struct onnx_raise {
     uint64_t since; /* nothing else has changed from this set on */
     uint64_t until; /* the last set with the old form; 0: the form never changed */
@@ -68,6 +69,7 @@ struct raising {
 
 /* ---- what a node says ---- */
 
+/* The attribute of that name; NULL: the node has none. */
 static const struct vc_program_attr *find(const struct vc_program_node *node, const char *name)
 {
     for (size_t k = 0; k < node->n_attrs; k++) {
@@ -78,6 +80,7 @@ static const struct vc_program_attr *find(const struct vc_program_node *node, co
     return NULL;
 }
 
+/* The sentence names the operator and what it would take. */
 static enum vc_status refuse(struct raising *e, const char *op, const char *why)
 {
     return vc_fail(e->ctx, VC_E_UNSUPPORTED,
@@ -241,6 +244,7 @@ static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool 
 
 static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool main);
 
+/* Graphs inside of nodes: their nodes change, too. */
 static enum vc_status take_inner(struct raising *e, struct vc_span attribute)
 {
     struct vc_field f;
@@ -306,6 +310,7 @@ static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool m
     return VC_OK;
 }
 
+/* Nothing where the set of operators stays. Sets before broadcasting are refused: nearly every node would differ. */
 enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
@@ -340,6 +345,7 @@ out:
 
 /* ---- the new nodes ---- */
 
+/* By the place of the node in the file; NULL: it stays. */
 const struct onnx_raised *vc_onnx_raised_at(const struct onnx_sink *self, uint64_t at)
 {
     const struct onnx_edits *edits = &self->edits;
@@ -349,6 +355,7 @@ const struct onnx_raised *vc_onnx_raised_at(const struct onnx_sink *self, uint64
     return low < edits->n_raised && edits->raised[low].at == at ? &edits->raised[low] : NULL;
 }
 
+/* *goes: the attribute is an input now, means nothing any more, or is written anew. */
 enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx_raised *node,
                                         const struct vc_field *field, bool *goes)
 {
@@ -360,6 +367,7 @@ enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx
     return VC_OK;
 }
 
+/* What the node has besides: new inputs behind its own, and the axis from the end. */
 enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raised *node)
 {
     struct vc_text *text = &l->self->literals;
@@ -374,6 +382,7 @@ enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raise
     return vc_onnx_add_literal(l, from);
 }
 
+/* One of the nodes that take the place of another. */
 static void put_node(struct vc_ctx *ctx, const char *op, const char *a, const char *b, const char *output,
                      const int64_t *axis, struct vc_text *text)
 {
@@ -392,6 +401,7 @@ static void put_node(struct vc_ctx *ctx, const char *op, const char *a, const ch
     vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
+/* Four nodes in place of one, as the head of this file has them. */
 enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_raised *node)
 {
     struct vc_text *text = &l->self->literals;

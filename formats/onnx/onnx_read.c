@@ -72,6 +72,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
     return VC_OK;
 }
 
+/* After the graph: the functions of the file, whose nodes read what calls give them. */
 static enum vc_status read_functions(struct onnx_reader *r)
 {
     struct vc_span rest = {0, r->wire.file->size_bytes};
@@ -180,6 +181,8 @@ out:
     return status;
 }
 
+/* Values that are numbers are read front to back; a view of codes is made at once, since its bytes lie in another
+ * order. */
 static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                        enum vc_form form, struct vc_source_stream **out)
 {
@@ -238,6 +241,7 @@ static enum vc_status onnx_stream_close(struct vc_ctx *ctx, struct vc_source_str
     return status;
 }
 
+/* 0 for values that are read by range. */
 static size_t onnx_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     const struct onnx_tensor *t = tensor_of(model, tensor);
@@ -325,6 +329,7 @@ static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
     return VC_OK;
 }
 
+/* Operator set 1 is that of a file which says none. */
 void vc_onnx_own(struct onnx *self, struct vc_model *model)
 {
     self->opset = 1;
@@ -332,6 +337,7 @@ void vc_onnx_own(struct onnx *self, struct vc_model *model)
     model->ops = &onnx_ops; /* from here on vc_model_close frees everything */
 }
 
+/* All stages of opening. What only they need is freed here, also after a failure. */
 enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct vc_infile *file, struct vc_model *model)
 {
     struct onnx_reader r = {.ctx = ctx, .self = self, .path = file->path, .folder = -1};

@@ -43,6 +43,7 @@ const struct onnx_type vc_onnx_types[ONNX_N_TYPES] = {
     [26] = {"INT2", VC_DTYPE_RAW, ONNX_TENSOR_INT32S, 1},
 };
 
+/* The number of data_type; 0: ONNX has none for it. */
 uint32_t vc_onnx_type_of(enum vc_dtype dtype)
 {
     for (uint32_t i = 0; i < ONNX_N_TYPES; i++) {
@@ -53,6 +54,7 @@ uint32_t vc_onnx_type_of(enum vc_dtype dtype)
     return 0;
 }
 
+/* VC_DTYPE_RAW for types that are not taken apart. */
 enum vc_dtype vc_onnx_dtype(uint64_t type)
 {
     return type < ONNX_N_TYPES && vc_onnx_types[type].name != NULL ? vc_onnx_types[type].dtype : VC_DTYPE_RAW;
@@ -123,6 +125,7 @@ static enum vc_status take_dims(struct onnx_reader *r, struct seen *s, const str
     return VC_OK;
 }
 
+/* Unknown numbers are refused: without the size of an element nothing behind it can be checked. */
 static enum vc_status take_type(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_type"));
@@ -134,6 +137,7 @@ static enum vc_status take_type(struct onnx_reader *r, struct seen *s, const str
     return VC_OK;
 }
 
+/* The name as a symbol of the graph; tensors inside nodes may have none. */
 static enum vc_status take_name(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     VC_CALL(once(r, field, &s->name, "name"));
@@ -145,6 +149,7 @@ static enum vc_status take_name(struct onnx_reader *r, struct seen *s, const str
     return VC_OK;
 }
 
+/* Only where the bytes are; their number is compared with the shape later. */
 static enum vc_status take_raw(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its raw_data"));
@@ -170,6 +175,7 @@ static enum vc_status take_numbers(struct onnx_reader *r, struct seen *s, const 
     return VC_OK;
 }
 
+/* 0: in this file; 1: in another one. */
 static enum vc_status take_location(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its data_location"));
@@ -417,6 +423,7 @@ enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uin
     return VC_OK;
 }
 
+/* After the last number that the shape needs: there may be no more. */
 enum vc_status vc_onnx_numbers_end(struct onnx_numbers *numbers)
 {
     uint64_t value;

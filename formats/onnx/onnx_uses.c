@@ -17,6 +17,7 @@
 #define MAX_ROUNDS \
     100 /* each goes over all nodes: as many as graphs lie in each other, unless nodes are out of order */
 
+/* NULL: the input is left out. */
 static struct onnx_symbol *symbol_of(struct onnx_reader *r, const struct onnx_read *read)
 {
     return read->symbol != ONNX_NONE ? &r->self->symbols.list[read->symbol] : NULL;
@@ -28,6 +29,7 @@ static struct onnx_read *inputs_of(const struct onnx_reader *r, const struct onn
     return r->all.reads != NULL ? &r->all.reads[node->first] : NULL;
 }
 
+/* Behind the inputs of the node in the list of reads. */
 static struct onnx_read *outputs_of(const struct onnx_reader *r, const struct onnx_reading *node)
 {
     return r->all.reads != NULL ? &r->all.reads[node->first + node->n_in] : NULL;
@@ -35,6 +37,7 @@ static struct onnx_read *outputs_of(const struct onnx_reader *r, const struct on
 
 /* ---- names that stand for others ---- */
 
+/* What is said of `to` is true of `from`: they are one value in two graphs. */
 static enum vc_status bind(struct onnx_reader *r, size_t from, size_t to)
 {
     struct onnx_uses *all = &r->all;
@@ -64,6 +67,7 @@ static enum vc_status bind_body(struct onnx_reader *r, const struct onnx_reading
     return VC_OK;
 }
 
+/* Inputs and outputs of a node with those of each graph inside it. */
 enum vc_status vc_onnx_bind_graphs(struct onnx_reader *r, const struct onnx_reading *node, size_t graphs)
 {
     for (; graphs != ONNX_NONE; graphs = r->all.bodies[graphs].next) {
@@ -76,6 +80,7 @@ enum vc_status vc_onnx_bind_graphs(struct onnx_reader *r, const struct onnx_read
     return VC_OK;
 }
 
+/* Functions by the hash of their names. */
 static int compare_bodies(const void *a, const void *b)
 {
     uint64_t x = ((const struct onnx_body *)a)->hash;
@@ -129,6 +134,7 @@ static void settle_names(struct onnx_reader *r)
 
 /* ---- forwards: constants, and results of products ---- */
 
+/* A letter of onnx_operators.c for an input that is multiplied. */
 static bool is_factor(char letter)
 {
     return (vc_onnx_letter_reads(letter) & (ONNX_READ_PRODUCT | ONNX_READ_FACTOR | ONNX_READ_CODES)) != 0;
@@ -191,6 +197,7 @@ static bool is_normalized(struct onnx_reader *r, const struct onnx_reading *node
             (a->norm == ONNX_NORM_ROOT && b->norm == ONNX_NORM_NONE && strcmp(node->op, "Mul") == 0));
 }
 
+/* Where in a normalization the node stands, by what its inputs are: mean, root, or the normalized value. */
 static enum onnx_norm norm_of(struct onnx_reader *r, const struct onnx_reading *node)
 {
     enum onnx_norm common = common_norm(r, node);
@@ -237,6 +244,7 @@ struct said {
     const char *reader;
 };
 
+/* Several readers: what any of them says. */
 static void add_symbol(struct said *said, const struct onnx_symbol *s)
 {
     said->reads |= s->reads;
@@ -260,6 +268,7 @@ static struct said said_of_outputs(struct onnx_reader *r, const struct onnx_read
     return said;
 }
 
+/* A transposition of the last two axes. */
 static unsigned swap_last_two(unsigned axes)
 {
     unsigned rest = axes & ~(unsigned)(ONNX_AXIS_LAST | ONNX_AXIS_LAST_BUT_ONE);
@@ -279,6 +288,7 @@ static void turn(struct said *said, enum onnx_turn how)
     }
 }
 
+/* The initializer that the input is; NULL: it is computed. */
 static const struct onnx_tensor *tensor_of(struct onnx_reader *r, const struct onnx_read *read)
 {
     const struct onnx_symbol *s = symbol_of(r, read);
@@ -365,6 +375,7 @@ static bool say(struct onnx_symbol *s, const struct said *said)
     return news;
 }
 
+/* Returns whether something new was said. */
 static bool say_inputs(struct onnx_reader *r, const struct onnx_reading *node)
 {
     const struct said outputs = said_of_outputs(r, node);
@@ -386,6 +397,7 @@ static bool say_inputs(struct onnx_reader *r, const struct onnx_reading *node)
     return news;
 }
 
+/* From the last binding to the first, as values flow against the graph. */
 static bool say_bindings(struct onnx_reader *r)
 {
     bool news = false;
@@ -400,6 +412,7 @@ static bool say_bindings(struct onnx_reader *r)
     return news;
 }
 
+/* Rounds until nothing is new: loops and functions lead back to nodes that were looked at already. */
 static void say_all(struct onnx_reader *r)
 {
     bool news = true;
@@ -440,6 +453,8 @@ static void find_angles(struct onnx_reader *r)
     }
 }
 
+/* First what is constant and what is normalized, forward; then who reads what, backward, twice: angles are found by
+ * what is known in between. */
 enum vc_status vc_onnx_settle_uses(struct onnx_reader *r)
 {
     bool news = true;
@@ -487,6 +502,7 @@ static bool is_outer_product(const struct onnx_symbol *symbol, const struct vc_t
            t->inputs != 0 && t->inputs != VC_NO_INPUTS && t->shape[t->inputs - 1] == 1;
 }
 
+/* The reason in reports: who reads the table. */
 static enum vc_status name_table(struct onnx_reader *r, const struct onnx_symbol *symbol, struct vc_tensor *t)
 {
     const char *reader = symbol->reader != NULL && *symbol->reader == '\0' ? "an operator" : symbol->reader;
@@ -496,6 +512,7 @@ static enum vc_status name_table(struct onnx_reader *r, const struct onnx_symbol
     return t->kept_as == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* The strictest of the uses, in the order of the rows. */
 enum vc_status vc_onnx_take_use(struct onnx_reader *r, const struct onnx_symbol *symbol, struct vc_tensor *t)
 {
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {

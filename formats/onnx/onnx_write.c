@@ -160,6 +160,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
 
 /* ---- writing ---- */
 
+/* In a folder the files appear with it; by themselves each has a hidden name until it is committed. */
 static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
@@ -312,6 +313,7 @@ static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
     return status;
 }
 
+/* Also after a failure at any point: what was not made is NULL. */
 static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
@@ -338,6 +340,8 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* Which sink a copy of the tensor is for: codes whose form changes go through this one, others are copied as they
+ * lie. */
 static const struct vc_sink *onnx_of_tensor(const struct vc_sink *sink, size_t tensor)
 {
     const struct onnx_sink *self = sink->self;
@@ -345,6 +349,7 @@ static const struct vc_sink *onnx_of_tensor(const struct vc_sink *sink, size_t t
     return vc_onnx_moves(self, tensor) ? sink : &self->copies;
 }
 
+/* False: ONNX has no number for the type, and the plan of the job refuses. */
 static bool onnx_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     return vc_onnx_type_of(dtype) != 0;
@@ -420,6 +425,7 @@ out:
     return status;
 }
 
+/* A graph as one of several files of a folder. */
 enum vc_status vc_onnx_sink_create_in(struct vc_ctx *ctx, const struct vc_model *model,
                                       const struct vc_write_options *options, struct vc_outfolder *folder,
                                       const char *name, struct vc_sink **out)

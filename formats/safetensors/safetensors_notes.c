@@ -25,6 +25,7 @@
 #define FORMAT  "format"
 #define N_SHOWN 4 /* keys that a sentence names */
 
+/* Copies both texts. */
 enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *arena, struct safetensors_notes *notes,
                                         const char *key, const char *value)
 {
@@ -38,6 +39,7 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
     return VC_OK;
 }
 
+/* NULL: there is none. */
 const char *vc_safetensors_note(const struct safetensors_notes *notes, const char *key)
 {
     for (size_t i = 0; i < notes->n; i++) {
@@ -56,6 +58,7 @@ void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *
 
 /* ---- what files get ---- */
 
+/* A note and the file that it is from, while those that all agree about are looked for. */
 struct ref {
     const struct safetensors_note *note;
     size_t order;
@@ -208,6 +211,7 @@ struct second {
     size_t scale, zero_point, global; /* of a main tensor, in the list; VC_NO_TENSOR: none */
 };
 
+/* While second names are made tensors. */
 struct seconds {
     struct vc_ctx *ctx;
     struct safetensors *self;
@@ -338,6 +342,7 @@ static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_
     return copy;
 }
 
+/* Leaves the function without memory. */
 #define GROW(array)                                                                    \
     do {                                                                               \
         void *copy = grown(s->ctx, array, s->model->n_tensors, s->n, sizeof *(array)); \
@@ -436,6 +441,7 @@ static enum vc_status add_tensors(struct seconds *s)
     return VC_OK;
 }
 
+/* Nothing where a second name is that of a tensor already. */
 enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     struct seconds s = {.ctx = ctx, .self = self, .model = model};

@@ -301,6 +301,7 @@ static enum vc_status check_tails(struct vc_ctx *ctx, const struct vc_model *mod
 
 /* ---- open, close ---- */
 
+/* Takes a model that was opened in part. */
 static void safetensors_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;

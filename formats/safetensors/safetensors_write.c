@@ -32,6 +32,7 @@ struct gathered {
     unsigned char bytes[];
 };
 
+/* The sink of one output: a file, a folder, or sizes alone. */
 struct safetensors_sink {
     struct vc_outfile *file;     /* a single file that is written */
     struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
@@ -112,6 +113,7 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self
     return note != NULL && *notes == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* Codes that this job has made, of which a config.json has to speak. */
 static bool is_new_codes(struct vc_out_tensor out)
 {
     return out.quant != NULL && !out.kept;
@@ -491,6 +493,7 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
     return VC_OK;
 }
 
+/* The output gets its name. A folder may have a note, such as that an older one stays beside it. */
 static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
@@ -524,6 +527,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* Types that the format has a word for. */
 static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     return vc_safetensors_type_of(dtype) < vc_safetensors_n_dtypes;

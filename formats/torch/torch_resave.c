@@ -110,6 +110,7 @@ static bool keeps_way(const struct torch_writer *w, size_t main_out, size_t n)
     return strlen(after) >= n && strncmp(after, name_before(w, main_out), n) == 0;
 }
 
+/* For a tensor that gets another name, where the name does not come from the key of its dict. */
 static enum vc_status refuse_way(const struct torch_writer *w, size_t main_out)
 {
     return vc_fail(w->ctx, VC_E_UNSUPPORTED,
@@ -122,6 +123,7 @@ static enum vc_status refuse_way(const struct torch_writer *w, size_t main_out)
  * of KEY_DIGITS. False: it is neither text nor number. */
 #define KEY_DIGITS 24
 
+/* *weight points into the key, the name or `digits`. */
 static bool weight_of_key(const struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out, char *digits,
                           struct vc_pickle_bytes *weight)
 {
@@ -400,6 +402,7 @@ static enum vc_status write_container(struct torch_writer *w, struct vc_pickle_n
 
 /* ---- shared values ---- */
 
+/* Nodes are the same where their addresses are: the tree shares what the file shares. */
 static uint64_t hash_of_node(const struct vc_pickle_node *node)
 {
     return vc_hash_mix(0, (uint64_t)(uintptr_t)node);
@@ -410,6 +413,7 @@ static uint64_t hash_of(const void *memo, size_t number)
     return hash_of_node(((const struct torch_memo *)memo)[number].node);
 }
 
+/* A node that is looked for in the memo. */
 struct key {
     const struct torch_memo *memo;
     const struct vc_pickle_node *node;

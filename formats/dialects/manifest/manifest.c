@@ -125,6 +125,7 @@ static bool may_be_scale(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
 }
 
+/* Types that a part may have, by its role: scales of double quantization, global scales, zero points. */
 static bool may_be_bytes(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_U8;
@@ -549,6 +550,7 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct json_walk *walk, struc
     return *end != 0 ? VC_OK : vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
 }
 
+/* The limit keeps a broken file from taking memory. jansson reads the text, which is as it was afterwards. */
 enum vc_status vc_manifest_apply(struct vc_ctx *ctx, char *json, size_t n, struct vc_model *model)
 {
     struct json_walk walk;

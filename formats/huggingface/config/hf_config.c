@@ -36,6 +36,7 @@
 #define MLX_MEMBER "quantization" /* of mlx-lm, which writes both */
 #define MAX_GROUPS 16             /* of scales that are shared differently */
 
+/* While the member is decided about. */
 struct rewriting {
     struct vc_ctx *ctx;
     const struct vc_hf_change *change;
@@ -276,11 +277,13 @@ static enum vc_status check_model(const struct rewriting *r)
                          type, scheme_name(r), vc_option(r->ctx, "layout"));
 }
 
+/* Whether transformers would load codes of that model: it knows the class, and its weights are not transposed. */
 bool vc_hf_config_takes_int8(const json_t *root)
 {
     return json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL;
 }
 
+/* *unties: the head is a matrix of its own by the configuration, whatever the file has. */
 enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties)
 {
     struct hf_json json;
@@ -369,6 +372,7 @@ static enum vc_status write_member(const struct rewriting *r, struct vc_text *te
     return VC_OK;
 }
 
+/* MLX's. */
 static bool is_written_twice(const struct vc_dialect *dialect)
 {
     return dialect->file != NULL && dialect->file->config_twice;
@@ -480,6 +484,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     return status;
 }
 
+/* *there false: nothing is there. Other failures of the system are failures of the call. */
 enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st, bool *there)
 {
     char real[PATH_MAX];
@@ -490,6 +495,7 @@ enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st,
                : vc_fail_errno(ctx, errno, "cannot look at %s", path);
 }
 
+/* The path of `name` in the folder `path`, or beside the file of that path. NULL: failed. */
 char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
@@ -569,6 +575,7 @@ static enum vc_status look_beside(struct vc_ctx *ctx, const char *path, enum vc_
     return status;
 }
 
+/* *why NULL: there is nothing to say, also of a pipe, which has nothing beside it. */
 enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, const char **why)
 {
     enum vc_side_kind kind;
@@ -577,6 +584,7 @@ enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, con
     return vc_is_stream(path) ? VC_OK : look_beside(ctx, path, &kind, NULL, why);
 }
 
+/* *text NULL: there is none, or it is the configuration of something else than a model. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;
@@ -613,6 +621,7 @@ out:
     return status;
 }
 
+/* What the configuration says about codes; zeros without one. */
 enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out)
 {
     char *text = NULL;

@@ -70,6 +70,7 @@ static const struct {
              {"language_model", "llm_config"},
              {"language_model", "language_config"}};
 
+/* While the edits are made, one after the other. */
 struct editing {
     struct vc_ctx *ctx;
     const struct vc_edit *edits;
@@ -83,6 +84,7 @@ struct editing {
     size_t n_made;
 };
 
+/* The value is that whole number. */
 static bool says(const json_t *value, uint64_t number)
 {
     return json_is_integer(value) && json_integer_value(value) >= 0 && (uint64_t)json_integer_value(value) == number;
@@ -111,6 +113,7 @@ static bool is_size(const char *name)
     return key < VC_EDIT_KEYS;
 }
 
+/* Whether edits have anything to do with the key. */
 bool vc_hf_edit_knows(const char *name)
 {
     return is_size(name) || vc_is_one_of(name, sections) || vc_is_one_of(name, of_decoder) ||
@@ -331,6 +334,7 @@ static uint64_t first_number(const json_t *object, const char *names)
     return number > 0 ? (uint64_t)number : 0;
 }
 
+/* Some key of these names has a number. */
 static bool has_any(const json_t *object, const char *names)
 {
     const char *name;
@@ -580,6 +584,7 @@ static enum vc_status check_head_size(const struct editing *e, const json_t *roo
     return VC_OK;
 }
 
+/* The tree stays that of the text before; `now` is what it has become. */
 enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_edit *edits, size_t n_edits,
                           struct vc_text *out)
 {
@@ -672,6 +677,7 @@ out:
     return status;
 }
 
+/* 0: the configuration does not say how many experts are shared. */
 enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *out)
 {
     struct hf_json json = {NULL, 0};

@@ -22,6 +22,7 @@ static bool is_there(const json_t *object, const char *key)
     return value != NULL && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0);
 }
 
+/* All sentences of this file begin and end in the same way. */
 static enum vc_status refuse(struct vc_ctx *ctx, const char *name, const char *what)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' %s, and layers are left out", name, what);
@@ -374,6 +375,7 @@ out:
     return status;
 }
 
+/* A class makes its lists by rules of numbers, so a folder with fewer layers has to say them. */
 enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                    const char *type, struct vc_text *now)
 {
@@ -397,6 +399,7 @@ enum vc_status vc_hf_layers_unsaid(struct vc_ctx *ctx, const struct vc_edit *edi
     return VC_OK;
 }
 
+/* The number of entries counts, not what they say: each feeds the layer of its place. */
 enum vc_status vc_hf_layers_fed(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *vision)
 {
     size_t n = json_array_size(json_object_get(vision, "deepstack_visual_indexes"));
@@ -425,6 +428,7 @@ static enum vc_status add_feature(struct vc_ctx *ctx, const struct vc_edit *edit
     return out->status;
 }
 
+/* Numbers of layers whose output a part for pictures hands on; one of them or a list. */
 enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name,
                                     const json_t *value, struct vc_text *out)
 {

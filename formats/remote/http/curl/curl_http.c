@@ -10,6 +10,7 @@
 /* Curl's own defaults check the certificate and the name in it; they are said all the same. */
 #define CONNECT_SECONDS 30L
 
+/* One connection at a time, which libcurl keeps open for the next request. */
 struct handle {
     CURL *curl;
 };
@@ -22,11 +23,13 @@ struct request {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Once in a process, before any handle. */
 static void start(void)
 {
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* NULL: no memory, in `why`. */
 static void *open_handle(char why[VC_HTTP_WHY])
 {
     struct handle *handle = calloc(1, sizeof *handle);
