@@ -43,8 +43,9 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     enum vc_status status;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
-    VC_REFUSE_IF(n > VC_GGUF_NAME_OF_PICTURES, cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
-                 vc_gguf_where(cursor), n, VC_GGUF_NAME_OF_PICTURES);
+    VC_REFUSE_IF(n > VC_GGUF_NAME_OF_PICTURES, cursor->ctx, VC_E_FORMAT,
+                 "%s: its name has %" PRIu64 " bytes; %d are allowed", vc_gguf_where(cursor), n,
+                 VC_GGUF_NAME_OF_PICTURES);
     entry->name_bytes = (size_t)n;
     VC_CALL(vc_gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
@@ -64,7 +65,8 @@ static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry
 {
     VC_CALL(vc_gguf_take_u32(cursor, &entry->n_dims));
     VC_REFUSE_IF(entry->n_dims > VC_GGUF_DIMS_OF_PICTURES, cursor->ctx, VC_E_FORMAT,
-                 "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name, entry->n_dims, VC_GGUF_DIMS_OF_PICTURES);
+                 "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name, entry->n_dims,
+                 VC_GGUF_DIMS_OF_PICTURES);
     entry->n_elems = 1;
     for (uint32_t d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
         VC_CALL(vc_gguf_take_u64(cursor, &entry->shape[d]));
