@@ -259,6 +259,7 @@ VC_HD_LARGE float vc_ternary(const float *x, uint32_t n, uint8_t *codes)
     return step;
 }
 
+/* Four codes in a byte, neighbours together: not as in the K types, where they lie 32 apart. */
 VC_HD void vc_q2_0_put(float d, const uint8_t *c, uint8_t *b)
 {
     vc_put_half(b, d);
@@ -344,6 +345,7 @@ struct vc_k_levels {
     uint8_t scale[16], minimum[16];
 };
 
+/* 0 where nothing is above it. */
 VC_HD float vc_most_of(const float *x, uint32_t n)
 {
     float most = 0.0f;
@@ -368,6 +370,7 @@ VC_HD float vc_k_level_simple(const float *x, uint32_t n, int32_t most, uint8_t 
     return top > 0.0f ? top / (float)most : 0.0f;
 }
 
+/* The scales of the parts, and their minima, are whole numbers that d and dmin multiply. */
 VC_HD void vc_k_levels_find(const struct vc_k_parts *p, uint32_t n, int32_t most, bool statistics,
                             struct vc_k_levels *levels)
 {
@@ -456,6 +459,7 @@ VC_HD_LARGE void vc_k_search(const float *x, const float *h, struct vc_k_kind ki
     vc_k_codes(x, kind.n_parts, kind.most, levels, p->codes);
 }
 
+/* 16 bytes of levels, 64 of codes, d, dmin. */
 VC_HD void vc_q2_k_put(const struct vc_k_levels *levels, const uint8_t *codes, uint8_t *b)
 {
     for (uint32_t j = 0; j < 16; j++) {
@@ -466,6 +470,7 @@ VC_HD void vc_q2_k_put(const struct vc_k_levels *levels, const uint8_t *codes, u
     vc_put_half(b + 82, levels->dmin);
 }
 
+/* d, dmin, 12 bytes of levels of six bits, 128 of codes. */
 VC_HD void vc_q4_k_put(const struct vc_k_levels *levels, const uint8_t *codes, uint8_t *b)
 {
     vc_put_half(b, levels->d);
@@ -491,6 +496,7 @@ VC_HD void vc_q5_k_put(const struct vc_k_levels *levels, const uint8_t *codes, u
     }
 }
 
+/* The reference's way, of which only the kind and the layout differ. */
 #define VC_K_MAKE(name)                                                                           \
     VC_HD_LARGE void vc_##name##_make(const float *x, const float *h, float row_mean, uint8_t *b) \
     {                                                                                             \
@@ -713,6 +719,7 @@ VC_HD void vc_tq1_0_put(float d, const uint8_t *c, uint8_t *b)
     vc_put_half(b + 52, d);
 }
 
+/* Unlike in other types the step comes last. */
 VC_HD void vc_tq2_0_put(float d, const uint8_t *c, uint8_t *b)
 {
     vc_put_pairs_256(b, c);

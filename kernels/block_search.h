@@ -52,6 +52,7 @@ struct vc_fit {
     float a, b;
 };
 
+/* The sums of the best scale for codes: a / b. */
 VC_HD void vc_fit_add(struct vc_fit *f, float w, float x, int32_t l)
 {
     f->a += w * x * (float)l;

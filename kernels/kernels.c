@@ -16,6 +16,7 @@
 #include "kernels/cpu/variants.h"
 #include "kernels/device/cuda_load.h"
 
+/* For sentences about kernels that differ. */
 const char *vc_kernel_name(enum vc_kernel_id id)
 {
     static const char *const names[VC_KERNEL_ID_COUNT] = {
@@ -45,6 +46,8 @@ static void add_ref(struct vc_kernels *table)
 #undef VC_KERNEL
 }
 
+/* Kernels of the table that have a variant of the level take the place of those before; VC_KERNEL_PLAIN are those
+ * without. */
 static void add_base(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_base;
@@ -172,6 +175,7 @@ out:
     return status;
 }
 
+/* Opens the device with the first call. NULL: it cannot be had, and the context has the sentence. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx)
 {
     struct vc_shared *shared = ctx->shared;

@@ -51,6 +51,7 @@ int VC_VARIANT(absmax_rows)(const float *x, size_t n_rows, size_t row_len, size_
     return 0;
 }
 
+/* As absmax_rows, by sign. */
 int VC_VARIANT(range_rows)(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *pos, uint32_t *neg)
 {
     size_t g = 0;
@@ -106,6 +107,7 @@ static void absmax_spread(const float *x, size_t n, uint32_t *bits)
     }
 }
 
+/* Each element has a channel of its own: maxima of arrays. As signed integers negative floats are below all others. */
 static void range_spread(const float *x, size_t n, uint32_t *pos, uint32_t *neg)
 {
     for (size_t i = 0; i < n; i++) {
@@ -143,6 +145,7 @@ int VC_VARIANT(absmax_axis)(const float *x, size_t n, const struct vc_axis_map *
     return 0;
 }
 
+/* Adds to what earlier tiles have found. */
 int VC_VARIANT(range_axis)(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *pos, uint32_t *neg)
 {
     struct axis_at at = axis_start(map, 0);

@@ -8,6 +8,7 @@
 
 /* <from>_to_<to>_run: n elements, by the function of arith.h of that name. */
 #ifndef VC_HAVE_X86
+/* Rounded to odd, so that the next rounding to 16 bits is that of the f64 value. */
 static inline void f64_to_f32_odd_run(const double *restrict x, size_t n, float *restrict y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -15,6 +16,7 @@ static inline void f64_to_f32_odd_run(const double *restrict x, size_t n, float 
     }
 }
 
+/* Runs of conversions, which compilers or loops_x86.h make vectors of. */
 static inline void f32_to_f16_run(const float *restrict x, size_t n, uint16_t *restrict h)
 {
     for (size_t i = 0; i < n; i++) {
@@ -157,6 +159,7 @@ static inline void f64_to_f32_run(const double *restrict x, size_t n, float *res
     }
 }
 
+/* The result is in strip->e first, where the errors are made of it. */
 static void strip_f64_f32(struct op *op, size_t first, size_t n, struct strip *strip)
 {
     const double *x = (const double *)op->x + first;
@@ -182,6 +185,7 @@ CAST(cast_f64_f16, strip_f64_f16, double, uint16_t)
 CAST(cast_f64_bf16, strip_f64_bf16, double, uint16_t)
 CAST(cast_f64_f32, strip_f64_f32, double, float)
 
+/* Without statistics a conversion is one run. */
 int VC_VARIANT(f16_to_f32)(const uint16_t *h, size_t n, float *y)
 {
     f16_to_f32_run(h, n, y);

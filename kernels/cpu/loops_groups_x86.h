@@ -21,6 +21,8 @@ struct near_how {
 #define STEP_MIDDLE(a, b, code) 0.5f * ((a) + (b)),
 #define STEP_VALUE(a, b, code)  (b),
 
+/* The middles between values as a tree: level 0 halves all values, level 1 each half, and so on, so that compares
+ * choose the next threshold by a permutation. */
 static inline void near_prepare(enum vc_grid grid, struct near_how *how)
 {
     static const float middles[2][16] = {{VC_NF4_STEPS(STEP_MIDDLE)}, {VC_FP4_STEPS(STEP_MIDDLE)}};
@@ -372,6 +374,7 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
     return best;
 }
 
+/* The grid, and whether there are weights, are constants of each call: the compiler makes loops without branches. */
 #define MAKE(GRID)                                                                      \
     (c->weights != NULL ? make_x86(GRID, true, c, x, n, vc_bits_f32(absmax_bits), q, y) \
                         : make_x86(GRID, false, c, x, n, vc_bits_f32(absmax_bits), q, y))

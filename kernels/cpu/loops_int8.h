@@ -209,6 +209,7 @@ static void strip_int8(struct op *op, size_t first, size_t n, struct strip *stri
     }
 }
 
+/* Scales are made on the way, that of a group before its codes. */
 int VC_VARIANT(int8_rows)(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
                           int8_t *q, struct vc_tile_stats *stats)
 {
@@ -235,6 +236,7 @@ int VC_VARIANT(int8_rows_given)(const float *x, size_t n_rows, size_t row_len, s
     return 0;
 }
 
+/* As int8_rows_given, with scales along an axis. */
 int VC_VARIANT(int8_axis_given)(const float *x, size_t n_rows, size_t row_len, const struct vc_axis_map *map,
                                 const float *scale, const int8_t *zero, int8_t *q, struct vc_tile_stats *stats)
 {
@@ -253,6 +255,7 @@ static inline void decode_run(const int8_t *restrict q, size_t n, float s, int32
     }
 }
 
+/* A run of elements has one scale. */
 int VC_VARIANT(int8_decode_rows)(const int8_t *q, size_t n_rows, size_t row_len, size_t group, const float *scale,
                                  const int8_t *zero, float *y)
 {
@@ -283,6 +286,7 @@ static void decode_spread(const int8_t *restrict q, size_t n, const float *restr
     }
 }
 
+/* With inner 1 neighbours have scales beside each other, which is a loop of its own. */
 int VC_VARIANT(int8_decode_axis)(const int8_t *q, size_t n, const struct vc_axis_map *map, const float *scale,
                                  const int8_t *zero, float *y)
 {

@@ -1,5 +1,13 @@
 /* loops_lanes_affine_x86.h - part of loops_lanes_x86.h: types whose parts have a scale and a minimum. Q2_K, Q4_K and Q5_K
- * with both encoders; Q4_1 and Q5_1 with the least error (llama.cpp's own is one division there). */
+ * with both encoders; Q4_1 and Q5_1 with the least error (llama.cpp's own is one division there).
+ *
+ * A search of one part, in each lane for another block:
+ *
+ *     begin    the scale from the least to the largest element, and its error
+ *     for each try of an inverse scale
+ *         add      the codes, and the sums of a straight line through (code, value)
+ *         fit      the line: scale and least element
+ *         take     in the lanes where the error is less than the best one before */
 #ifndef VC_KERNELS_LOOPS_LANES_AFFINE_X86_H
 #define VC_KERNELS_LOOPS_LANES_AFFINE_X86_H
 
@@ -60,6 +68,7 @@ ALWAYS void lanes_affine_begin(const fv *x, const fv *w, size_t n, int32_t most,
         s->sum_w = s->sum_w + w[i];
         s->sum_x = s->sum_x + w[i] * x[i];
     }
+    /* The least element is at most 0: blocks store the negative of it. */
     s->least = s->was = f_select((iv)(s->low > F_ZERO), F_ZERO, s->low);
     s->flat = (iv)(s->top == s->least);
     s->inverse = f_set((float)most) / (s->top - s->least);
@@ -88,6 +97,7 @@ ALWAYS void lanes_affine_fit(const struct affine_search *s, struct affine_try *y
     y->d = s->sum_w * y->sum_ll - y->sum_l * y->sum_l;
     y->scale = (s->sum_w * y->sum_xl - s->sum_x * y->sum_l) / y->d;
     y->least = (y->sum_ll * s->sum_x - y->sum_l * y->sum_xl) / y->d;
+    /* A line whose least element would be above 0 goes through the origin instead. */
     positive = (iv)(y->least > F_ZERO);
     y->least = f_select(positive, F_ZERO, y->least);
     y->scale = f_select(positive, y->sum_xl / y->sum_ll, y->scale);
@@ -136,6 +146,7 @@ ALWAYS void lanes_search_affine(const fv *x, const fv *w, size_t n, int32_t most
             y[g].sum_l = y[g].sum_ll = y[g].sum_xl = y[g].error = F_ZERO;
             s[g].next = f_only(~s[g].flat, steps / (s[g].top - s[g].least));
         }
+        /* The fast way to round needs values below 2^21; else the slow one, which gives the same codes. */
         if (lanes_affine_wild(&s[0]) || lanes_affine_wild(&s[1])) {
             for (size_t i = 0; i < n; i++) {
                 SIDES(g) lanes_affine_add(x[n * g + i], w[n * g + i], i, most, true, &s[g], &y[g]);

@@ -29,10 +29,12 @@ typedef __m512d wide;
 #define wide_store   _mm512_storeu_pd
 #define wide_four(a) _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1))
 #else
+/* Eight numbers of f64: one register with AVX-512, two with AVX2. The operations have the same names in both. */
 typedef struct wide {
     __m256d low, high;
 } wide;
 #define WIDE_ZERO wide_all(0.0)
+/* An operation on both halves. */
 #define WIDE_OP(name, params, low, high)                                 \
     static inline __attribute__((always_inline)) wide wide_##name params \
     {                                                                    \
@@ -47,6 +49,7 @@ WIDE_OP(fma, (wide a, wide b, wide c), _mm256_fmadd_pd(a.low, b.low, c.low), _mm
 #define wide_four(a) _mm256_add_pd((a).low, (a).high)
 #undef WIDE_OP
 
+/* `to` may be unaligned. */
 static inline void wide_store(double *to, wide a)
 {
     _mm256_storeu_pd(to, a.low);
@@ -132,6 +135,8 @@ struct diff_lanes {
     __m256d xx, ee, yy, xy, most;
 };
 
+/* Four elements of both sides. Products of two f32 are exact in f64, so that fused sums have the same bits; the square
+ * of an error is not. */
 static inline void diff_lanes_add(struct diff_lanes *d, const float *x, const float *y)
 {
     __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x));
@@ -145,6 +150,7 @@ static inline void diff_lanes_add(struct diff_lanes *d, const float *x, const fl
     d->most = _mm256_max_pd(d->most, e);
 }
 
+/* Sums go on from what the lanes have. */
 static inline void diff_lanes_load(struct diff_lanes *d, double lane[4][LANES], size_t l0)
 {
     d->xx = _mm256_loadu_pd(lane[0] + l0);
@@ -154,6 +160,7 @@ static inline void diff_lanes_load(struct diff_lanes *d, double lane[4][LANES], 
     d->most = _mm256_setzero_pd();
 }
 
+/* Puts the sums back; *most is raised to the largest error. */
 static inline void diff_lanes_store(const struct diff_lanes *d, double lane[4][LANES], size_t l0, double *most)
 {
     double e[4];
@@ -210,6 +217,7 @@ static inline uint32_t sum_of_8(__m256i v)
     return u[0] + u[1] + u[2] + u[3] + u[4] + u[5] + u[6] + u[7];
 }
 
+/* The order does not matter for integers. */
 static inline uint32_t max_of_8(__m256i v)
 {
     uint32_t u[8];

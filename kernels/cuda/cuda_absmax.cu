@@ -167,6 +167,7 @@ static int run(const float *x, size_t n_rows, size_t row_len, size_t group, cons
     return vc_cuda_run(&call);
 }
 
+/* By groups of rows; by channels of an axis below. */
 int vc_cuda_absmax_rows(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits)
 {
     return run(x, n_rows, row_len, group, NULL, bits, NULL);

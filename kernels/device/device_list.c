@@ -40,6 +40,7 @@ static void add_device(struct list *list, const struct vc_backend *backend, size
     info->reason = list->reasons[i];
 }
 
+/* Never fails for want of a device: `reason` says why there is none. */
 enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
 {
     struct list *list = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *list);

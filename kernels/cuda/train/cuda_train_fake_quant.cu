@@ -12,6 +12,7 @@ static __device__ __forceinline__ uint64_t scale_of(const struct vc_train_fake_q
     return i / f->row_len * f->n_per_row + i % f->row_len / f->inner % f->n_per_row;
 }
 
+/* Magnitudes as bits are in the order of the floats, so an integer maximum serves; its order does not matter. */
 static __device__ __forceinline__ void join(uint32_t *most, uint64_t at, uint32_t magnitude)
 {
     if (magnitude != 0) {
@@ -51,6 +52,7 @@ static __global__ void range_kernel(struct vc_train_fake_quant f)
     }
 }
 
+/* A thread for each scale. */
 static __global__ void scale_kernel(struct vc_train_fake_quant f)
 {
     VC_CUDA_EACH(i, f.n_scales)
@@ -60,6 +62,7 @@ static __global__ void scale_kernel(struct vc_train_fake_quant f)
     }
 }
 
+/* A thread for each weight: what its code stands for. */
 static __global__ void int8_kernel(struct vc_train_fake_quant f)
 {
     VC_CUDA_EACH(i, f.n)
@@ -125,6 +128,7 @@ static __global__ void groups_kernel(struct vc_train_fake_quant f, uint64_t n_pe
     }
 }
 
+/* The same for halves. */
 static __global__ void cast_kernel(struct vc_train_fake_quant f)
 {
     VC_CUDA_EACH(i, f.n)
@@ -134,6 +138,7 @@ static __global__ void cast_kernel(struct vc_train_fake_quant f)
     }
 }
 
+/* One call for a weight. int8 takes three kernels: ranges, scales, values; the others one. */
 int vc_cuda_train_fake_quant(void *session, const struct vc_train_fake_quant *fake_quant)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;

@@ -33,6 +33,7 @@ struct nccl_config {
 };
 static struct nccl_config no_waiting = {sizeof(struct nccl_config), 0xcafebeef, 21400, 0, (int)0x80000000};
 
+/* NCCL, once it is loaded; one communicator in a process. */
 static struct {
     void *file; /* stays loaded: NCCL keeps threads of its own */
     void *comm; /* NULL: none is open */
@@ -61,6 +62,7 @@ static bool look_up(const char *name, void *function)
     return symbol != NULL;
 }
 
+/* Loads it with the first call; NULL: sums_why says what is missing. */
 static const char *sums_name(void)
 {
     int version = 0;
@@ -108,11 +110,13 @@ static int outcome_asked(const char *call, int result)
     return outcome(call, result == NCCL_WAITS ? 0 : result);
 }
 
+/* The sentence about the last failure. */
 static const char *sums_why(void)
 {
     return nccl.why;
 }
 
+/* What all ranks need to find each other; rank 0 makes it. */
 static int sums_id(unsigned char id[VC_TRAIN_SUMS_ID])
 {
     struct nccl_id made;
@@ -124,6 +128,7 @@ static int sums_id(unsigned char id[VC_TRAIN_SUMS_ID])
     return failed;
 }
 
+/* All ranks call it, each with its number. */
 static int sums_begin(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size)
 {
     struct nccl_id given;
@@ -136,6 +141,7 @@ static int sums_begin(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], u
                              : nccl.init(&nccl.comm, (int)size, given, (int)rank));
 }
 
+/* The sum of all ranks in place of each one's data. */
 static int sums_add(void *session, float *data, uint64_t n)
 {
     const struct vc_cuda_session *s = (const struct vc_cuda_session *)session;
@@ -193,6 +199,7 @@ static void sums_end(void *session, bool whole)
     nccl.comm = NULL;
 }
 
+/* Two ranks on one device are told apart from two devices by it. */
 static int sums_uuid(unsigned char uuid[VC_TRAIN_UUID])
 {
     return vc_cuda_device_uuid(uuid, nccl.why, sizeof nccl.why);
