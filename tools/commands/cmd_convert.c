@@ -6,6 +6,7 @@
 #include "tools/convert/c_header.h"
 #include "tools/convert/convert.h"
 
+/* The options of the command. */
 struct convert_cli {
     struct convert_options convert; /* first */
     struct c_header_options header; /* of --c-header */

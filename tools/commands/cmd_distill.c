@@ -869,6 +869,7 @@ static int start(struct app *app, void *options, bool dry_run)
     return dry_run ? GO_ON : open_log(app, options);
 }
 
+/* pass_row.finish: the log of the training is closed, also after a failure. */
 static int finish(struct app *app, void *options, int rc)
 {
     return close_log(app, options, rc, rc == GO_ON || rc == EXIT_YES || rc == EXIT_NO);

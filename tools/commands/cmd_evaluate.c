@@ -9,6 +9,7 @@
 #include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
+/* The options of the command: networks, rows, and limits of the figures. */
 struct evaluate_cli {
     struct nets_cli nets;                /* first */
     struct vc_evaluate_options evaluate; /* what vc_evaluate gets */

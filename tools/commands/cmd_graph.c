@@ -34,6 +34,7 @@ static bool take_one(const char **list, size_t *n, const char *value)
     return true;
 }
 
+/* May be repeated, up to MAX_NAMES times. */
 static bool take_value(void *group, const char *value)
 {
     struct graph_cli *cli = group;

@@ -8,6 +8,7 @@
 #include "tools/app.h"
 #include "tools/commands/commands.h"
 
+/* The options of the command. */
 struct help_cli {
     struct base_options base;
     bool man, options;  /* the switches of their names */

@@ -7,12 +7,14 @@
 #include "tools/show/documents.h"
 #include "tools/show/print_inspect.h"
 
+/* The options of the command. */
 struct inspect_cli {
     struct base_options base;
     struct vc_open_options open; /* --key and --void-as */
     bool stats;                  /* --stats */
 };
 
+/* bf16 is the only type that NumPy stores as void. */
 static bool take_void_as(void *group, const char *value)
 {
     ((struct inspect_cli *)group)->open.void_as = VC_DTYPE_BF16;

@@ -10,6 +10,7 @@
 #include "tools/show/print_answers.h"
 #include "tools/show/print_graph.h"
 
+/* The options of the command. */
 struct logits_cli {
     struct nets_cli nets;            /* first */
     struct vc_logits_options logits; /* what vc_logits gets */

@@ -11,6 +11,7 @@
 #include "tools/show/documents.h"
 #include "tools/show/plan_lines.h"
 
+/* The options of the command, the device, and what was found. */
 struct plan_cli {
     struct memory_cli memory; /* first */
     struct vc_fit_options fit;

@@ -16,6 +16,7 @@
 
 #define MAX_SETS 64
 
+/* Options of three kinds of pruning, of which one run may have several, and what they need beside them. */
 struct prune_cli {
     struct convert_options convert;         /* first: the shared options */
     struct vc_prune_options prune;          /* zeros */

@@ -12,6 +12,7 @@
 #include "tools/convert/passes.h"
 #include "tools/options/distill_words.h"
 
+/* The options of the command. Types of single tensors (--type) are passes of their own. */
 struct quantize_cli {
     struct convert_options convert;      /* first: the shared options */
     struct vc_quantize_options quantize; /* what the pass gets */

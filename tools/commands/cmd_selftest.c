@@ -5,6 +5,7 @@
 
 static const struct opt_group *const groups[] = {&group_run, &group_report, &group_help};
 
+/* The library tests itself; here are its summary and the exit status. */
 static int run_selftest(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};

@@ -32,6 +32,7 @@ static bool take_array(void *group, const char *value)
     return true;
 }
 
+/* As of inspect. */
 static bool take_void_as(void *group, const char *value)
 {
     ((struct sensitivity_cli *)group)->convert.open.void_as = VC_DTYPE_BF16;

@@ -183,6 +183,7 @@ static const struct opt_group *const groups[] = {&group_limits,          &group_
 
 /* ---- tables ---- */
 
+/* Whether tables are printed, and progress with them. */
 static bool is_shown(const struct app *app)
 {
     return app_prints(app);

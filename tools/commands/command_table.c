@@ -1,6 +1,7 @@
 /* command_table.c - the commands, in the order of the help. Tests have tables of their own. */
 #include "tools/commands/commands.h"
 
+/* In the order of `vcompress --help`. */
 const struct command *const commands[] = {
     &command_shrink,   &command_quantize,   &command_prune,    &command_distill,    &command_merge,
     &command_run,      &command_dequantize, &command_convert,  &command_index,      &command_inspect,

@@ -65,6 +65,7 @@ static const struct row {
     {"temperature", by_divergence, "the divergence from the teacher (--loss kd, reverse, js or bce, --alpha above 0)"},
 };
 
+/* Words alone, before a file is opened. */
 int effects_check(struct app *app, const struct effects_of *of)
 {
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {

@@ -231,6 +231,7 @@ int answers_open(struct app *app, const char *paths, struct answer_files *files)
     return rc;
 }
 
+/* Files that were opened, also where one of them failed. */
 void answers_close(struct answer_files *files)
 {
     for (size_t k = 0; k < files->n; k++) {

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* No step yet. */
 void curve_begin(struct curve *curve)
 {
     curve->n = 0;

@@ -137,6 +137,7 @@ int recipe_add_text(struct app *app, struct chain *chain, const char *name, cons
     return rc == GO_ON && chain->n == 0 ? app_usage(app, "%s: has no pass", name) : rc;
 }
 
+/* The passes of the chain, each with its own options. */
 void chain_free(struct chain *chain)
 {
     for (size_t i = 0; i < chain->n; i++) {

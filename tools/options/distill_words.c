@@ -70,11 +70,13 @@ bool precision_word(const char *value, enum vc_graph_precision *precision, enum 
     return false;
 }
 
+/* NULL behind the last: completions and sentences list the words by it. */
 const char *task_word(size_t index)
 {
     return vc_net_task_name((enum vc_net_task)index);
 }
 
+/* The same for losses. */
 const char *loss_word(size_t index)
 {
     return vc_teacher_loss_name((enum vc_teacher_loss)index);

@@ -123,6 +123,7 @@ bool words_cut(const char *line, size_t n, struct words *words)
     }
 }
 
+/* Ready for more words afterwards. */
 void words_free(struct words *words)
 {
     free(words->text);

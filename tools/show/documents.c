@@ -247,6 +247,7 @@ int document_distill(struct app *app, const struct vc_distillation *d, const str
 
 /* ---- what is in files ---- */
 
+/* With a page, also where the weights would fit: a file that says nothing of its graph can still be asked that. */
 int document_inspect(struct app *app, const struct vc_inspection *in)
 {
     struct telling t = {.app = app};
@@ -372,6 +373,7 @@ int document_graph(struct app *app, const struct vc_graph *graph, const struct v
     return finish(&t, rc);
 }
 
+/* The lines are those that the table has printed. */
 int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
                   const struct vc_recipe_lines *lines)
 {

@@ -363,6 +363,7 @@ static bool print_qualities(const struct app *app, const struct vc_distillation 
     return table_print(&table, &app->out, true);
 }
 
+/* False: no memory. */
 bool print_distillation(struct app *app, const struct vc_distill_options *o, const char *teacher, const char *student,
                         const struct vc_distillation *d)
 {
