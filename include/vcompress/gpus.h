@@ -52,6 +52,7 @@ struct vc_gpu {
     const char *note;                                /* "" */
     const struct vc_gpu *of;                         /* an instance: the GPU inside; else NULL */
     unsigned count;                                  /* an instance: number of GPUs, each with its own memory; else 1 */
+    double nvlink_gb_s; /* NVLink to other GPUs, both directions together, 10^9 bytes per second; 0: none, or unknown */
 };
 
 struct vc_gpus;

@@ -88,6 +88,8 @@ static void add_gpu(struct vc_text *text, const struct vc_gpu *gpu)
     }
     vc_text_add(text, ",");
     add_field(text, gpu->note);
+    vc_text_add(text, ",");
+    add_known(text, gpu->nvlink_gb_s);
     vc_text_add(text, "\n");
 }
 

@@ -20,6 +20,7 @@ enum gpu_column {
     GPU_TYPE_LIST, /* separated by spaces; a question mark behind one that is not sure */
     GPU_OF,
     GPU_NOTE,
+    GPU_NVLINK,
     GPU_COLUMNS
 };
 

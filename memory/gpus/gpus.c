@@ -21,7 +21,7 @@
 /* Titles in the order of enum gpu_column. */
 const char *const vc_gpu_columns[GPU_COLUMNS] = {
     "name",     "aliases",  "vendor",         "architecture", "capability", "memory_gb", "memory_type",
-    "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note"};
+    "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note",      "nvlink_gb_s"};
 const char *const vc_gpu_type_names[VC_GPU_TYPES] = {"fp16", "bf16", "tf32", "int8", "int4", "fp8", "fp4", "2:4"};
 
 #ifndef VC_GPUS_FOLDER
@@ -211,6 +211,7 @@ static enum vc_status take_numbers(struct vc_gpus *gpus, char *const *fields, st
     VC_CALL(take_number(gpus->ctx, fields, GPU_CUDA_MIB, &mib));
     gpu->cuda_bytes = (uint64_t)(mib * (double)MIB);
     VC_CALL(take_number(gpus->ctx, fields, GPU_BANDWIDTH, &gpu->bandwidth_gb_s));
+    VC_CALL(take_number(gpus->ctx, fields, GPU_NVLINK, &gpu->nvlink_gb_s));
     if (gpu->of == NULL && gpu->memory_gb == 0 && gpu->driver_bytes == 0 && gpu->cuda_bytes == 0) {
         return vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' has no memory", gpu->name);
     }
