@@ -662,7 +662,10 @@ enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const str
 enum vc_status vc_onnx_made_open(struct vc_ctx *ctx, const struct vc_program *program, struct vc_model *source,
                                  struct vc_model *model);
 /* The made file of a model of this format; NULL: it is a real one. */
-struct onnx_made *vc_onnx_made_of(const struct vc_model *model);
+static inline struct onnx_made *vc_onnx_made_of(const struct vc_model *model)
+{
+    return ((const struct onnx *)model->self)->made;
+}
 /* onnx_read.c: the model owns `self` from now on, whatever of it is filled. */
 void vc_onnx_own(struct onnx *self, struct vc_model *model);
 /* Reads the file, which it takes over. */

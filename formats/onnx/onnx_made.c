@@ -370,14 +370,6 @@ static void take_cache(const struct vc_program *program, struct onnx_cache *cach
     }
 }
 
-/* NULL: the model is that of a file. */
-struct onnx_made *vc_onnx_made_of(const struct vc_model *model)
-{
-    const struct onnx *self = model->self;
-
-    return self->made;
-}
-
 /* External 0, under whose name the reader finds it. */
 static enum vc_status add_data(struct vc_ctx *ctx, struct onnx *self, const char *path)
 {
