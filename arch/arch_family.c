@@ -141,6 +141,36 @@ static const struct vc_arch_name rules_of_phi3[] = {
     {.from = NULL},
 };
 
+/* Norms of queries and keys go over all heads together. */
+static const struct vc_arch_name rules_of_olmoe[] = {
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
+    {.from = NULL},
+};
+
+/* The same, and the names of Mixtral's experts, with a number that is added to the router's before it chooses. */
+static const struct vc_arch_name rules_of_minimax[] = {
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
+    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.block_sparse_moe.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = NULL},
+};
+
+/* Experts in one tensor, gate and up as its halves. */
+static const struct vc_arch_name rules_of_granitemoe[] = {
+    {.from = "layers.#.block_sparse_moe.router.layer.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {"layers.#.block_sparse_moe.input_linear.weight", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF,
+     VC_MATRIX_STRAIGHT},
+    {"layers.#.block_sparse_moe.input_linear.weight", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF,
+     VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.block_sparse_moe.output_linear.weight", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {.from = NULL},
+};
+
 /* Norms of queries and keys have names of their own. */
 static const struct vc_arch_name rules_of_hunyuan[] = {
     {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
@@ -407,6 +437,14 @@ static const struct vc_arch_family families[] = {
      .layer = EXPERTS_OF_GPT_OSS, .activation = SILU, .rules = rules_of_gpt_oss},
     {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
      .activation = SILU},
+    {"granitemoe", "GraniteMoe", NULL, "granitemoe",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(ONE_WAY), .layer = EXPERTS,
+     .activation = SILU, .rules = rules_of_granitemoe},
+    {"olmoe", "Olmoe", NULL, "olmoe", ON(HEADS_FILL) | ON(EXPERTS) | ON(SUM_KEY) | ON(OWN_HEAD),
+     .qk_norm = VC_QK_NORM_ALL, .layer = EXPERTS QK_NORMS, .activation = SILU, .rules = rules_of_olmoe},
+    {"minimax_m2", "MiniMaxM2", NULL, "minimax-m2",
+     ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_IS_1) | ON(PARTIAL) | ON(OWN_HEAD) | ON(ONE_WAY), .qk_norm = VC_QK_NORM_ALL,
+     .layer = EXPERTS QK_NORMS " exp_probs_b.bias", .activation = SILU, .rules = rules_of_minimax},
     {"ernie4_5", "Ernie4_5", NULL, "ernie4_5", 0, .layer = DENSE, .maybe = QKV_BIASES " attn_output.bias",
      .activation = SILU},
     {"hunyuan_v1_dense", "HunYuanDenseV1", NULL, "hunyuan-dense", 0, .qk_norm = VC_QK_NORM_HEAD,
@@ -527,10 +565,10 @@ static const char of_llama_cpp[] =
     "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet bloom chameleon chatglm codeshell "
     "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5-moe "
     "eurobert exaone exaone-moe falcon falcon-h1 glm-dsa glm4moe gpt2 gptneox "
-    "granitehybrid granitemoe grok grovemoe hunyuan-moe hunyuan_vl internlm2 jais jais2 "
+    "granitehybrid grok grovemoe hunyuan-moe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 lfm2moe llada llada-moe llama-embed maincoder mamba "
-    "mamba2 mimo2 minicpm minicpm3 minimax-m2 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "
-    "nomic-bert nomic-bert-moe olmoe openelm orion paddleocr pangu-embedded phi2 phimoe plamo plamo2 "
+    "mamba2 mimo2 minicpm minicpm3 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "
+    "nomic-bert nomic-bert-moe openelm orion paddleocr pangu-embedded phi2 phimoe plamo plamo2 "
     "plamo3 plm qwen qwen3next refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
     "stablelm starcoder starcoder2 step35 t5 t5encoder wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "

@@ -70,8 +70,9 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", VC_FROM_ROTATED, .has_not = VC_ARCH_ENCODER},
     /* experts */
     {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
-     OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4")},
-    {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF("llama|gpt-oss")},
+     OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4|olmoe")},
+    {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
+     OF("llama|gpt-oss|granitemoe|minimax-m2")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = VC_ARCH_EXPERTS},
     {".expert_feed_forward_length", EXPERT "|intermediate_size", SIZE(expert_size), .has = VC_ARCH_EXPERT_SIZE},
     /* numbers of single families */
@@ -81,10 +82,10 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".final_logit_softcapping", "final_logit_softcapping", REAL(0.0), OF("gemma4")},
     {".final_logit_softcapping", "final_logit_softcapping", VC_FROM_REAL_IF_SAID, .has = VC_ARCH_CAPS_LOGITS,
      .has_not = VC_ARCH_CAPS_SCORES},
-    {".attention.scale", "attention_multiplier", REAL(1.0), OF("granite")},
-    {".embedding_scale", "embedding_multiplier", REAL(1.0), OF("granite")},
-    {".residual_scale", "residual_multiplier", REAL(1.0), OF("granite")},
-    {".logit_scale", "logits_scaling", REAL(1.0), OF("granite")},
+    {".attention.scale", "attention_multiplier", REAL(1.0), OF("granite|granitemoe")},
+    {".embedding_scale", "embedding_multiplier", REAL(1.0), OF("granite|granitemoe")},
+    {".residual_scale", "residual_multiplier", REAL(1.0), OF("granite|granitemoe")},
+    {".logit_scale", "logits_scaling", REAL(1.0), OF("granite|granitemoe")},
     {".attention.sliding_window", "sliding_window", VC_FROM_WINDOW, OF("phi3")},
     {".expert_shared_feed_forward_length", SHARED, SIZE(shared_size), .has = VC_ARCH_SHARED_EXPERT},
     /* recurrent layers */

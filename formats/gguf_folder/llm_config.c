@@ -359,6 +359,10 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     out->share = vc_llm_real_of(
         config, block, "partial_rotary_factor",
         vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
+    if (vc_llm_find(config, "rotary_dim") != NULL && vc_llm_find(config, "head_dim") != NULL &&
+        vc_arch_has(family, VC_ARCH_PARTIAL)) { /* MiniMax says the elements themselves */
+        out->share = vc_llm_real(config, "rotary_dim", 0.0) / vc_llm_real(config, "head_dim", 1.0);
+    }
     VC_REFUSE_IF(!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0, ctx,
                  VC_E_UNSUPPORTED,
                  "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",

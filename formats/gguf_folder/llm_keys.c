@@ -135,6 +135,12 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
         return refuse_key(ctx, family, "full_attention_interval", "is 0");
     }
+    if (is(family, "olmoe") && vc_llm_find(config, "clip_qkv") != NULL) {
+        return refuse_key(ctx, family, "clip_qkv", "is there");
+    }
+    if (is(family, "olmoe") && sizes->heads != sizes->key_heads) {
+        return refuse_key(ctx, family, "num_key_value_heads", "is not the number of heads");
+    }
     if (vc_arch_has(family, VC_ARCH_SECTIONS) && !json_is_array(json_object_get(rope->block, "mrope_section"))) {
         return refuse_key(ctx, family, "mrope_section", "is no list in \"rope_parameters\"");
     }
@@ -477,6 +483,9 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
                        vc_llm_real_of(config, rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale",
                        vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
+    }
+    if (is(family, "minimax-m2")) { /* weights of experts are sigmoids, and no softmax */
+        vc_llm_put_u32(pairs, ".expert_gating_func", 2);
     }
     if (vc_arch_has(family, VC_ARCH_SECTIONS)) {
         put_sections(config, rope, family->gguf, pairs);

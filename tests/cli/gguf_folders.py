@@ -187,6 +187,13 @@ FAMILIES = {
     "qwen3_vl_moe_text": ("qwen3vlmoe", MOE + NORMS, {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [2, 1, 1]},
                                                       "num_experts": E, "num_experts_per_tok": 2, "moe_intermediate_size": M},
                           {"expert_feed_forward_length": M, "expert_count": E, "n_deepstack_layers": 0}, ""),
+    "granitemoe": ("granitemoe", [r for r in DENSE if "mlp" not in r[0]] + [("block_sparse_moe.router.layer", "ffn_gate_inp", "EH")],
+                   {**FILL, "num_local_experts": E, "num_experts_per_tok": 2}, {"expert_count": E, "attention.scale": 1.0}, "perm halves"),
+    "olmoe": ("olmoe", [(a, b, c.replace("M", "F").replace("k", "q")) for a, b, c in MOE] + [(a, b, "q") for a, b, c in NORMS],
+              {**FILL, "num_key_value_heads": A, "num_experts": E, "num_experts_per_tok": 2}, {"attention.head_count_kv": A, "expert_count": E}, ""),
+    "minimax_m2": ("minimax-m2", MIXTRAL + [("block_sparse_moe.e_score_correction_bias!", "exp_probs_b.bias", "E")] + OLMO[-2:],
+                   {"num_local_experts": E, "num_experts_per_tok": 2, "rotary_dim": 4},
+                   {"expert_feed_forward_length": F, "expert_gating_func": 2, "rope.dimension_count": 4}, ""),
     "ernie4_5": ("ernie4_5", DENSE + BIASES, {}, {}, ""),
     "hunyuan_v1_dense": ("hunyuan-dense", DENSE + [(a.replace("q_norm", "query_layernorm").replace("k_norm", "key_layernorm"), b, c)
                                                    for a, b, c in NORMS], {}, {}, ""),
@@ -312,6 +319,13 @@ def make(kind):
             for i, part in enumerate(parts):
                 source[at.replace("*", str(i))] = (shape, part)
             wanted[to] = ((E, *shape), [v for part in parts for v in part])
+    for layer in range(N if "halves" in special else 0):  # gate and up of all experts in one tensor
+        at, gate, up, down = f"model.layers.{layer}.block_sparse_moe.", *(values((E, F, H)) for _ in range(2)), values((E, H, F))
+        n = F * H
+        source[at + "input_linear.weight"] = ((E, 2 * F, H), [v for i in range(E) for half in (gate, up) for v in half[i * n:i * n + n]])
+        source[at + "output_linear.weight"] = ((E, H, F), down)
+        for name, shape, x in (("gate", (E, F, H), gate), ("up", (E, F, H), up), ("down", (E, H, F), down)):
+            wanted[f"blk.{layer}.ffn_{name}_exps.weight"] = (shape, x)
     d = config.get("head_dim", d)
     rms = {} if encoder else {"attention.head_count_kv": K, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0}
     pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "context_length": 64,

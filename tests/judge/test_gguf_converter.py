@@ -46,6 +46,9 @@ MODELS = {
     # the converter takes experts as the first files have them, which transformers does not write: see test_turned
     "qwen3_vl_moe": ("Qwen3VLMoe", dict(TEXT, head_dim=16, **EXPERTS, **rope(5e6, 3, 3, 2)),
                      dict(EYES, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
+    "granitemoe": ("GraniteMoe", dict(TEXT, num_local_experts=4, num_experts_per_tok=2, logits_scaling=2.0, attention_multiplier=0.5), None),
+    "olmoe": ("Olmoe", dict(TEXT, num_key_value_heads=4, num_experts=4, num_experts_per_tok=2), None),
+    "minimax_m2": ("MiniMaxM2", dict(TEXT, head_dim=8, num_local_experts=4, num_experts_per_tok=2, rotary_dim=4), None),
     "ernie4_5": ("Ernie4_5", dict(TEXT, head_dim=8), None),
     "hunyuan_v1_dense": ("HunYuanDenseV1", dict(TEXT, head_dim=8), None),
     "hunyuan-alpha": ("HunYuanDenseV1", dict(TEXT, head_dim=8, max_position_embeddings=32768, rope_parameters=dict(
@@ -54,7 +57,7 @@ MODELS = {
 # What differs and why: names of keys behind the architecture, of theirs alone and of ours alone.
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length"}  # hunyuan: what its theta says already
-OURS = {"general.file_type", ".vocab_size", ".rope.dimension_count", ".attention.key_length", ".attention.value_length", "vcompress.config"}
+OURS = {"general.file_type", ".vocab_size", ".rope.dimension_count", ".attention.key_length", ".attention.value_length", "vcompress.config", "minimax-m2.expert_gating_func"}
 OTHER = {"general.name", "general.quantization_version", "hunyuan-dense.context_length"}  # alpha: the converter says 262144
 
 
