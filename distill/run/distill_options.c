@@ -16,6 +16,7 @@ static const struct vc_distill_options distill_defaults = {
     .schedule = {.step_every = 100, .step_factor = 0.1},
     .gates = {.max_drop = 1},
     .answers = {.huber_delta = 1},
+    .moving = {.alpha_end = -1},
 };
 static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
                                                     sizeof distill_defaults};
@@ -49,6 +50,8 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         {"optimizer.clip", o->optimizer.clip, 0, 1e30, false},
         {"loss.temperature", o->loss.temperature, 0, VC_MAX_TEMPERATURE, true},
         {"loss.alpha", o->loss.alpha, 0, 1, false},
+        {"moving.temperature_end", o->moving.temperature_end, 0, VC_MAX_TEMPERATURE, false},
+        {"moving.alpha_end", o->moving.alpha_end, -1, 1, false},
         {"label_smoothing", o->answers.label_smoothing, 0, 0.999999, false},
         {"huber_delta", o->answers.huber_delta, 0, 1e30, true},
         {"schedule.step_factor", o->schedule.step_factor, 0, 1, true},
@@ -64,6 +67,8 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
                      VC_E_ARGUMENT, "%s: %.9g is not %s %.9g and at most %.9g", vc_option(ctx, r->option), r->value,
                      r->above ? "above" : "at least", r->least, r->most);
     }
+    VC_REFUSE_IF(o->moving.alpha_end < 0 && o->moving.alpha_end > -1, ctx, VC_E_ARGUMENT,
+                 "%s: %.9g is not at least 0 and at most 1", vc_option(ctx, "moving.alpha_end"), o->moving.alpha_end);
     return VC_OK;
 }
 

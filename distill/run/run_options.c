@@ -45,6 +45,8 @@ static const struct row table[] = {
     ROW("clip", optimizer.clip, REAL_NUMBER),
     ROW("temperature", loss.temperature, REAL_NUMBER),
     ROW("alpha", loss.alpha, REAL_NUMBER),
+    ROW("temperature_end", moving.temperature_end, REAL_NUMBER),
+    ROW("alpha_end", moving.alpha_end, REAL_NUMBER),
     ROW("loss", loss.kind, CHOICE),
     ROW("task", answers.net_task, CHOICE),
     ROW("huber_delta", answers.huber_delta, REAL_NUMBER),

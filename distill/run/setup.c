@@ -84,6 +84,17 @@ static enum vc_status check_terms(struct vc_trainer *t)
     if (o->task == VC_TASK_RECALIBRATE) {
         return vc_trainer_recalibrate_check(t);
     }
+    VC_REFUSE_IF(!t->data.taught && o->moving.alpha_end > 0, t->ctx, VC_E_ARGUMENT,
+                 "there is no teacher that %s %g would learn from", vc_option(t->ctx, "moving.alpha_end"),
+                 o->moving.alpha_end);
+    VC_REFUSE_IF(o->moving.alpha_end >= 0 && o->moving.alpha_end < 1 && t->data.rows.labels == NULL &&
+                     t->data.rows.targets == NULL,
+                 t->ctx, VC_E_ARGUMENT, "%s: there are no labels: %s %g needs an array y of %s",
+                 t->data.rows.model->path, vc_option(t->ctx, "moving.alpha_end"), o->moving.alpha_end, wanted_y(t));
+    VC_REFUSE_IF(o->moving.temperature_end > 0 && t->data.files.k != 0, t->ctx, VC_E_ARGUMENT,
+                 "%s: has the largest logits of each row and a sum at one temperature; %s needs all logits, or the "
+                 "teacher itself",
+                 t->data.files.items[0].model->path, vc_option(t->ctx, "moving.temperature_end"));
     VC_REFUSE_IF(!t->data.taught && o->loss.alpha != 0, t->ctx, VC_E_ARGUMENT,
                  "there is no teacher; %s 0 learns from labels alone", vc_option(t->ctx, "loss.alpha"));
     VC_REFUSE_IF(o->loss.alpha < 1 && t->data.rows.labels == NULL && t->data.rows.targets == NULL, t->ctx,

@@ -399,6 +399,25 @@ static void weigh_labels(const struct vc_trainer *t, struct work *w)
     }
 }
 
+/* Temperature and alpha of this step: on the line from the first step to the last. */
+static void move_shares(const struct vc_trainer *t, struct work *w)
+{
+    const struct vc_distill_options *o = &t->options;
+    double part = t->steps.n > 1 ? (double)w->step / (double)(t->steps.n - 1) : 0;
+
+    w->spec.alpha = o->loss.alpha;
+    w->spec.temperature = o->loss.temperature;
+    if (o->moving.alpha_end >= 0) {
+        w->spec.alpha += (o->moving.alpha_end - o->loss.alpha) * part;
+    }
+    if (o->moving.temperature_end > 0) {
+        w->spec.temperature += (o->moving.temperature_end - o->loss.temperature) * part;
+    }
+    if (t->progress.control) {
+        w->spec.alpha = 0;
+    }
+}
+
 /* One optimizer step. `number` is from 0 on. */
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
@@ -417,8 +436,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         vc_match_count(t->match, w.numbers, w.n, &w.counts);
     }
     weigh_labels(t, &w);
-    w.spec.alpha = t->progress.control ? 0 : t->options.loss.alpha;
-    w.spec.temperature = t->options.loss.temperature;
+    move_shares(t, &w);
     w.spec.scale = t->progress.scale.value;
     VC_CALL(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
     VC_CALL(batches(t, &w, engine));

@@ -370,6 +370,12 @@ struct vc_metric_limits {
     double max_cross_entropy, max_mae, max_mse;
 };
 
+/* Where loss.temperature and loss.alpha are at the last step: they go there in a line, from the first step on. */
+struct vc_distill_moving {
+    double temperature_end; /* 0: it stays */
+    double alpha_end;       /* below 0: it stays */
+};
+
 struct vc_distill_options {
     size_t struct_size; /* set by vc_distill_defaults */
     enum vc_distill_task task;
@@ -407,6 +413,7 @@ struct vc_distill_options {
     void *user;
     struct vc_distill_answers answers;
     struct vc_metric_limits limits; /* of the student on eval.rows at the end, as `gates` */
+    struct vc_distill_moving moving;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -542,7 +542,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         nesterov: bool = False, betas: Optional[Values] = None, eps: Optional[float] = None, weight_decay: Optional[float] = None, decay_1d: bool = False,
         schedule: Optional[Literal["constant", "cosine", "linear", "step"]] = None, warmup: Optional[int] = None, step_every: Optional[int] = None,
         step_factor: Optional[float] = None, clip: Optional[float] = None, temperature: Optional[float] = None, alpha: Optional[float] = None,
-        classes: Optional[Literal["same", "common"]] = None,
+        temperature_end: Optional[float] = None, alpha_end: Optional[float] = None, classes: Optional[Literal["same", "common"]] = None,
         task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
         label_smoothing: Optional[float] = None, class_weights: Optional[str] = None, match: Optional[Values] = None, seed: Optional[int] = None,
@@ -607,6 +607,8 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     clip (X): the largest norm of all gradients (default: any)
     temperature (T): of the teacher's answers (default 2)
     alpha (X): share of the teacher's term in the loss, 0 to 1
+    temperature_end (T): the temperature at the last step: it goes there in a line from --temperature (default: it stays)
+    alpha_end (X): the share at the last step, 0 to 1: it goes there in a line from --alpha (default: it stays)
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
     task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)

@@ -97,7 +97,7 @@ VALUES = {
     "student": "t.npz", "width": "0.5", "eval": "d.npz", "eval-array": "x=z", "eval-teacher": "a.npz",
     "eval-labels": "y.npz", "steps": "2", "epochs": "1", "accum": "2", "optimizer": "sgd", "lr": "0.1", "momentum": "0.5",
     "betas": "0.5,0.9", "eps": "0.1", "weight-decay": "0.5", "schedule": "cosine", "warmup": "2", "step-every": "1",
-    "step-factor": "0.3", "clip": "0.0001", "alpha": "0.5", "classes": "common", "match": "h1=h1:mse", "seed": "5",
+    "step-factor": "0.3", "clip": "0.0001", "alpha": "0.5", "alpha-end": "0.25", "temperature-end": "7", "classes": "common", "match": "h1=h1:mse", "seed": "5",
     "order": "file", "loss-scale": "8", "recompute": "sqrt", "budget": "1GiB", "device-memory": "1GiB", "freeze": "fc2*",
     "prune-steps": "0:2:1", "fake-quant": "int8", "ranks": "none", "all-reduce": "host", "log": "log.json",
     "dump-gradients": "gr.npz", "eval-every": "1", "early-stop": "1", "keep": "last", "checkpoint": "ck.npz",

@@ -142,6 +142,21 @@ class Losses(Judge):
 
         self.compare(of, "--teacher", self.path("teacher.npz"), "--alpha", 0.3)
 
+    def test_schedules(self):
+        """Temperature and the teacher's share on lines from the first step to the last."""
+        y = np.random.default_rng(2).integers(0, 5, 96)
+        self.data(y=y)
+        labels, steps = torch.from_numpy(y), iter(range(20))
+
+        def of(z, x, rows):
+            part = next(steps) / 19
+            alpha, temperature = 0.9 + (0.2 - 0.9) * part, 5 + (1.5 - 5) * part
+            with torch.no_grad():
+                t = self.teacher(x)
+            return alpha * TEACHER["kd"](z, t, temperature) + (1 - alpha) * F.cross_entropy(z, labels[rows])
+
+        self.compare(of, "--teacher", self.path("teacher.npz"), "--alpha", 0.9, "--alpha-end", 0.2, "--temperature", 5, "--temperature-end", 1.5)
+
     def test_cross_entropy(self):
         """Smoothing, weights of classes and a label that is ignored, alone and together, with a teacher beside."""
         y = np.random.default_rng(2).integers(0, 5, 96)

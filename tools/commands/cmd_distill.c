@@ -262,6 +262,10 @@ static const struct opt training_opts[] = {
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(loss.alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed; 0: no teacher is)"},
+    {.name = "temperature-end", .value = "T", .kind = OPT_ABOVE_0, DISTILL(moving.temperature_end),
+     .help = "the temperature at the last step: it goes there in a line from --temperature (default: it stays)"},
+    {.name = "alpha-end", .value = "X", .kind = OPT_REAL, DISTILL(moving.alpha_end),
+     .help = "the share at the last step, 0 to 1: it goes there in a line from --alpha (default: it stays)"},
     {.name = "classes", OPT_WORDS({"same", VC_CLASSES_SAME}, {"common", VC_CLASSES_COMMON}), DISTILL(loss.classes),
      .help = "if vocabularies of teacher and student are padded to different sizes: common compares the first "
              "classes, which both have (default same)"},
