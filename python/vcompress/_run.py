@@ -103,10 +103,12 @@ def write(name: str, values: Dict[str, Any]) -> Report:
         recipe = values.pop("recipe")
         before = [] if recipe is None else [recipe]
         values["pass"] = values.pop("passes")
-    if not hasattr(input, "save_pretrained"):
+    if not hasattr(input, "save_pretrained") and not is_network(input):
         return _checked(command(name, before + [input], values, progress))
-    if values["output"] is None and values["output_dir"] is None:
+    if all(values.get(key) in (None, False) for key in ("output", "output_dir", "dry_run")):
         raise TypeError(f"{name}: a model in memory has no folder beside which its output could lie: output= is missing")
+    if is_network(input):
+        return _checked(command(name, before + [input], values, progress))
     with tempfile.TemporaryDirectory(prefix="vcompress-") as folder:
         input.save_pretrained(folder)
         return _checked(command(name, before + [folder], values, progress))

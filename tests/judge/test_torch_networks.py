@@ -292,6 +292,9 @@ class TorchNetworks(unittest.TestCase):
         copy.load_state_dict(back, strict=False)
         with torch.no_grad():
             self.assertLess(abs(copy(x) - wanted).max(), 0.1)
+        with self.assertRaisesRegex(TypeError, "output= is missing"):
+            vcompress.quantize(made, int8=True)
+        self.assertTrue(vcompress.quantize(made, int8=True, dry_run=True).ok)
         vcompress.prune(made, self.path("p.onnx"), structured=0.3)
         self.assertLess(os.path.getsize(self.path("p.onnx")), os.path.getsize(self.path("q.safetensors")) * 8)
         self.assertTrue(vcompress.calibrate(made, self.path("c.npz"), data=self.path("d.npz")).ok)
