@@ -39,6 +39,7 @@ static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
     return v;
 }
 
+/* Attention of a decoder. */
 static bool is_causal(const struct vc_graph_node *node)
 {
     return vc_node_is(node, VC_OP_attention) && vc_node_int(node, "is_causal", 0) != 0;
@@ -96,6 +97,7 @@ static bool is_of_encoder(const struct vc_graph *graph, const struct vc_graph_no
            (decoder || looks_both_ways(graph, mask, vc_node_int(node, "q_num_heads", 0), 4));
 }
 
+/* Positions of a value [.., positions, width]; 0: not known. */
 static uint64_t length_of(const struct vc_graph *graph, uint32_t v)
 {
     const struct vc_graph_value *value = vc_graph_value(graph, v);
@@ -124,6 +126,7 @@ static uint64_t block_of(const struct vc_storages *s)
     return s->options->program == VC_RUN_BY_VLLM ? 16 : 1;
 }
 
+/* Of a model with an encoder only the decoder's attention keeps keys. Programs round positions up to blocks. */
 void vc_cache_find(struct vc_storages *s)
 {
     uint64_t context = s->options->context_tokens;
@@ -171,6 +174,7 @@ static uint64_t as_latent(const struct vc_estimate *e, uint64_t bytes)
                : (uint64_t)((double)bytes * (double)(narrow ? others->latent : others->kept) / (double)others->counted);
 }
 
+/* Keys and values (inputs 1 and 2) of each attention with a cache. */
 void vc_estimate_cache(struct vc_estimate *e)
 {
     for (uint32_t n = 0; n < e->storages.n_nodes; n++) {

@@ -1,5 +1,17 @@
 /* estimate.c - the memory of a model by component and by moment: states from the list of its tensors, activations from
- * the timeline of its graph; of each stage of a pipeline, and beside a teacher. */
+ * the timeline of its graph; of each stage of a pipeline, and beside a teacher.
+ *
+ * The stages of one estimate (vc_estimate_run), each of which adds to components:
+ *
+ *     storages       bytes of all values, and what is divided between devices
+ *     states         gradients, the optimizer, masters: of each weight that is trained
+ *     weights        as a loader has them: floats, codes, decoded
+ *     activations    the timeline of the graph: what lives at its fullest step
+ *     teacher        of a distillation
+ *     moments        sums of components: loading, forward pass, peak, between steps
+ *     device         context, workspace, slack: beside what programs ask for
+ *
+ * A part that is not known makes all sums unknown that it belongs to. */
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -10,6 +22,7 @@
 #define MIB          ((uint64_t)1 << 20)
 #define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
 
+/* What callers have who set nothing: inference, in the types of the weights. */
 static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NONE,
                                                          .activations = VC_DTYPE_NONE,
                                                          .cache = VC_DTYPE_NONE,
@@ -31,6 +44,7 @@ void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_s
     vc_options_fill(&memory_kind, options, struct_size);
 }
 
+/* As documents and options call it. */
 const char *vc_memory_kind_name(enum vc_memory_kind component)
 {
     static const char *const names[VC_MEMORY_COMPONENTS] = {
@@ -40,6 +54,7 @@ const char *vc_memory_kind_name(enum vc_memory_kind component)
     return (unsigned)component < VC_MEMORY_COMPONENTS ? names[component] : "";
 }
 
+/* How a figure is known. */
 const char *vc_known_name(enum vc_known known)
 {
     static const char *const names[] = {"exact", "modelled", "assumed", "unknown"};
@@ -47,6 +62,7 @@ const char *vc_known_name(enum vc_known known)
     return (unsigned)known < 4 ? names[known] : "";
 }
 
+/* So far: stages add to it. */
 static uint64_t bytes_of(const struct vc_estimate *e, enum vc_memory_kind component)
 {
     return e->out->components[component].bytes;
@@ -60,6 +76,7 @@ static uint64_t bytes_on_device(const struct vc_estimate *e)
 
 /* ---- what the graph computes with ---- */
 
+/* Each input is a block of its own. */
 static void add_inputs(struct vc_estimate *e)
 {
     for (uint32_t k = 0; k < vc_graph_input_count(e->graph); k++) {
@@ -69,6 +86,7 @@ static void add_inputs(struct vc_estimate *e)
     }
 }
 
+/* For people: the node of the step, its block, or its operator; "" between the passes. */
 const char *vc_estimate_step_name(const struct vc_estimate *e, uint64_t step)
 {
     uint32_t n = step < e->timeline.n_steps ? e->timeline.node_of[step] : VC_NO_NODE;
@@ -167,6 +185,8 @@ static uint64_t im2col_bytes(struct vc_estimate *e)
     return most;
 }
 
+/* Slack is what an allocator has taken and programs cannot use: as it was emulated (reserve.c), or where it was not a
+ * share of what comes and goes. */
 static void add_device(struct vc_estimate *e)
 {
     const struct vc_memory_options *o = &e->options;
@@ -229,6 +249,7 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
 
 /* ---- moments ---- */
 
+/* A sum of components at one moment of the run. */
 static void set_moment(struct vc_estimate *e, enum vc_moment moment, uint64_t states, uint64_t more,
                        enum vc_known known)
 {
@@ -251,6 +272,7 @@ static uint64_t budget_of(struct vc_estimate *e)
     return e->options.budget_bytes > taken ? e->options.budget_bytes - taken : 0;
 }
 
+/* --recompute auto: which nodes are computed again, so that the peak stays within the budget. */
 static enum vc_status choose_parts(struct vc_estimate *e)
 {
     VC_CALL(VC_ARRAY(e->ctx, VC_TAG_MISC, e->parts, e->storages.n_nodes + 1U));
@@ -287,6 +309,8 @@ static bool has_frames(enum vc_memory_program program)
     return program != VC_RUN_BY_LLAMA_CPP && program != VC_RUN_BY_VLLM;
 }
 
+/* The timeline of the graph, packed as an arena would have it. Of training only what lives at the loss counts as
+ * activations; the rest comes and goes. Several parts of a batch under way have as many activations. */
 static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_part *c = e->out->components;
@@ -375,6 +399,7 @@ static void set_moments(struct vc_estimate *e, const struct vc_memory_report *te
     }
 }
 
+/* Sums from the forward pass on are unknown; loading the weights is not. */
 static void set_unknown(struct vc_estimate *e, const char *why, const char *name)
 {
     struct vc_memory_part *c = e->out->components;
@@ -422,6 +447,7 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_check_cancelled(e->ctx));
+    /* Training in vcompress itself: the plan of its engine, not a model of PyTorch. */
     if (e->options.trainer == VC_MEMORY_VCOMPRESS) {
         VC_TRY(vc_estimate_own_training(e));
         add_device(e);
@@ -442,6 +468,7 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     } else {
         e->out->max_positions = vc_graph_max_positions(e->graph);
     }
+    /* Which way the need is known: by metadata, not at all, or by the graph. */
     if (by_metadata) {
         vc_estimate_note_bound(e);
         set_moments(e, NULL);

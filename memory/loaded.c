@@ -1,9 +1,13 @@
-/* loaded.c - what weights take as they are loaded: from a file, or as the parameters of a graph. */
+/* loaded.c - what weights take as they are loaded: from a file, or as the parameters of a graph.
+ *
+ *     model given      each of its tensors as a loader has it; codes by the runtime: kept, decoded, or layer by layer
+ *     graph alone      its parameters, in the type or the scheme that was asked for */
 
 #include "core/model/names.h"
 #include "core/model/source.h"
 #include "memory/by_layer.h"
 
+/* Elements of the parameter; with tensor parallelism those of one device, or all (`whole`). */
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole)
 {
     uint64_t n = 1;
@@ -25,6 +29,7 @@ unsigned vc_param_width(const struct vc_estimate *e, const struct vc_graph_param
     return e->options.amp == VC_AMP_PURE ? 2 : vc_float_bytes(e, type);
 }
 
+/* A second parameter of a tensor that is there already. */
 bool vc_param_is_double(const struct vc_estimate *e, uint32_t index)
 {
     const struct vc_graph_param *param = vc_graph_param(e->graph, index);
@@ -127,6 +132,7 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
 
 /* ---- without a file ---- */
 
+/* Without a file: what the parameters of the graph take as floats or as codes. */
 static void add_params(struct vc_estimate *e)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
@@ -270,6 +276,7 @@ struct loading {
     size_t *part;     /* by tensor: its first part, and behind these the next part of the same tensor */
 };
 
+/* Parts of codes belong to their tensor; second names take nothing. */
 static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
 {
     const struct vc_tensor *tensor = &l->tensors[i];
@@ -356,6 +363,7 @@ static void add_unlisted(struct vc_estimate *e)
 
 /* ---- all ---- */
 
+/* The names come first: schemes ask for layers and heads. */
 enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
     enum vc_status status = VC_OK;

@@ -5,6 +5,7 @@
 #include "core/model/source.h"
 #include "memory/estimate.h"
 
+/* More than there is room for are left out: the first ones are about the program. */
 static void note(struct vc_estimate *e, const char *sentence)
 {
     if (e->out->n_notes < VC_MEMORY_NOTES) {
@@ -26,6 +27,7 @@ static bool is_expert(const char *name)
     return strstr(name, "_exps.") != NULL || strstr(name, ".experts.") != NULL;
 }
 
+/* One more than the highest layer with experts; 0: there are none. */
 uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_model *model)
 {
     size_t n = model != NULL ? vc_model_tensor_count(model) : graph != NULL ? vc_graph_param_count(graph) : 0;
@@ -75,6 +77,7 @@ static bool is_folded(const struct vc_graph *graph, const struct vc_graph_node *
            strncmp(vc_graph_param(graph, bias->param)->tensor, "onnx::Conv_", 11) == 0;
 }
 
+/* Exports for inference have convolutions without the norms behind them. */
 static bool has_folded_norms(const struct vc_graph *graph)
 {
     for (uint32_t n = 0; graph != NULL && n < vc_graph_node_count(graph); n++) {
@@ -85,6 +88,7 @@ static bool has_folded_norms(const struct vc_graph *graph)
     return false;
 }
 
+/* What is different about the program that runs the model. */
 static void note_program(struct vc_estimate *e)
 {
     const struct vc_memory_options *o = &e->options;
@@ -146,6 +150,7 @@ static void note_program(struct vc_estimate *e)
     }
 }
 
+/* For figures by metadata. */
 void vc_estimate_note_bound(struct vc_estimate *e)
 {
     note(e,
@@ -153,6 +158,7 @@ void vc_estimate_note_bound(struct vc_estimate *e)
          "bound from its sizes");
 }
 
+/* For a graph that stands in for an unknown one: all figures are assumed, but for weights that were read. */
 void vc_estimate_note_stand_in(struct vc_estimate *e)
 {
     struct vc_memory_report *r = e->out;
@@ -172,6 +178,7 @@ void vc_estimate_note_stand_in(struct vc_estimate *e)
          "states");
 }
 
+/* Bytes on the host are found here, since sentences speak of them. */
 void vc_estimate_notes(struct vc_estimate *e)
 {
     e->out->host_weight_bytes = host_bytes(e);

@@ -8,6 +8,7 @@
 
 /* ---- sizes ---- */
 
+/* Numbers of positions and masks have widths of their own. */
 static bool is_float(const struct vc_graph_value *value)
 {
     return value->dtype == VC_DTYPE_F32;
@@ -41,6 +42,7 @@ uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value
     return count(graph, value, &n) && last > 0 ? n / (uint64_t)last : 0;
 }
 
+/* On this device. */
 static uint64_t elems_of(const struct vc_storages *s, uint32_t value)
 {
     return s->bytes[value] / s->width[value];
@@ -48,6 +50,7 @@ static uint64_t elems_of(const struct vc_storages *s, uint32_t value)
 
 /* ---- precision ---- */
 
+/* The width of results that follow from those of the inputs. */
 static unsigned widest_input(const struct vc_storages *s, const struct vc_graph_node *node)
 {
     unsigned width = 0;
@@ -113,6 +116,7 @@ static uint64_t share_of_expert(const struct vc_storages *s, uint64_t n)
     return all == 0 || n > VC_TOO_MANY / MAX_CHOSEN ? n : vc_ceil_div_u64(n * chosen, all);
 }
 
+/* Sets width and bytes. A size that is not known makes the whole unknown; the first name is kept for the sentence. */
 static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
 {
     const struct vc_graph_value *value = vc_graph_value(s->graph, v);
@@ -142,6 +146,8 @@ static unsigned outer_width(const struct vc_storages *s, const struct vc_graph_v
     return s->options->amp == VC_AMP_AUTOCAST ? 4 : s->float_bytes; /* what comes from outside is f32 there */
 }
 
+/* Inputs and parameters first, then results in the order of the nodes: widths of results follow from those of
+ * inputs. */
 static void size_all(struct vc_storages *s)
 {
     for (uint32_t v = 0; v < s->n_values; v++) {
@@ -170,6 +176,7 @@ static bool is_statistic(const struct vc_graph_node *node, unsigned k)
     return vc_node_is(node, VC_OP_batch_norm) && k >= 3;
 }
 
+/* Parameters that training updates without gradients: running means and variances. */
 static void find_statistics(struct vc_storages *s)
 {
     for (uint32_t n = 0; n < s->n_nodes; n++) {
@@ -183,6 +190,7 @@ static void find_statistics(struct vc_storages *s)
     }
 }
 
+/* What has a gradient: weights that are trained, and all values that depend on them. */
 static void find_trained(struct vc_storages *s)
 {
     for (uint32_t n = 0; TRAINS(s) && n < s->n_nodes; n++) {
@@ -258,6 +266,7 @@ static bool is_stepwise(const struct vc_storages *s)
     return s->options->attention != VC_ATTENTION_SOFTMAX;
 }
 
+/* A product needs one factor for the gradient of the other. */
 static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
 {
     for (unsigned i = 0; i < node->n_inputs; i++) {
@@ -280,6 +289,8 @@ static bool is_half_norm(const struct vc_storages *s, uint32_t n)
            vc_storages_cast_bytes(s, n, 0) == 0;
 }
 
+/* k counts inputs; behind them it stands for the output. What is computed again from other saved values is not
+ * saved. */
 bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -312,6 +323,7 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
            ((saves & VC_NEEDS_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
 
+/* Autocast makes a copy of an input in the type of the operator. */
 uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -405,6 +417,7 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     return copies + scores * kept;
 }
 
+/* What the backward step of attention has besides: matrices of scores. */
 uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -513,6 +526,7 @@ static uint64_t table_bytes(const struct vc_storages *s, uint32_t n)
     return rotary ? 2 * s->bytes[node->outputs[0]] : 0;
 }
 
+/* *transient: what only lives while the node computes; the rest is kept for the backward pass. */
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -559,6 +573,7 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     return bytes;
 }
 
+/* Weights that are codes and become floats for the time of the product. */
 uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -619,6 +634,7 @@ static void share_gradients(struct vc_storages *s)
 
 /* ---- liveness: what PyTorch's eager mode shares and keeps ---- */
 
+/* The value whose memory output k has: views, and additions in place. */
 static uint32_t shares(const void *user, uint32_t n, unsigned k)
 {
     const struct vc_storages *s = user;
@@ -631,11 +647,13 @@ static uint32_t shares(const void *user, uint32_t n, unsigned k)
     return is_view(s, n) ? node->inputs[0] : k == 0 && is_bias(s, node, &product) ? node->inputs[product] : VC_NO_VALUE;
 }
 
+/* Nodes of other stages read nothing here. */
 static bool reads(const void *user, uint32_t n, unsigned k)
 {
     return !((const struct vc_storages *)user)->idle[n];
 }
 
+/* A copy is saved in place of the value where one was made. */
 static bool saves(const void *user, uint32_t n, unsigned k)
 {
     const struct vc_storages *s = user;
@@ -649,6 +667,7 @@ struct vc_liveness_policy vc_storages_policy(const struct vc_storages *s)
     return (struct vc_liveness_policy){.user = s, .shares = shares, .reads = reads, .saves = saves};
 }
 
+/* Gradients share memory as their values do, until later steps find otherwise. */
 static void find_uses(struct vc_storages *s)
 {
     struct vc_liveness_policy policy = vc_storages_policy(s);
@@ -661,6 +680,7 @@ static void find_uses(struct vc_storages *s)
     }
 }
 
+/* With shorter paths behind it, for the next call. */
 static uint32_t find_root(struct vc_storages *s, uint32_t v)
 {
     while (s->root[v] != v) {
@@ -749,6 +769,7 @@ static void find_biases(struct vc_storages *s)
     }
 }
 
+/* What this stage reads or makes. */
 static void find_used(struct vc_storages *s)
 {
     for (uint32_t n = 0; n < s->n_nodes; n++) {
@@ -783,6 +804,7 @@ static unsigned float_bytes(const struct vc_memory_options *options)
     return type == VC_DTYPE_F64 ? 8 : 4;
 }
 
+/* The order: division between devices, then sizes, then what is trained, then what shares memory. */
 enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                 const struct vc_memory_options *options, unsigned stage, struct vc_storages *out)
 {
