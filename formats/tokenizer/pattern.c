@@ -2,7 +2,10 @@
  *
  *     a(?:b|c)+?     0 SET a   1 SPLIT 2 4   2 SET b   3 JUMP 5   4 SET c   5 SPLIT 6 1   6 MATCH
  *
- * Each SPLIT goes on at the first number and remembers the second; a failure goes back to what was remembered last. */
+ * Each SPLIT goes on at the first number and remembers the second; a failure goes back to what was remembered last.
+ *
+ * Three parts: sets, which characters fit one place; compiling, by recursive descent; running, with a stack of frames
+ * in memory of its own, so that long texts take no stack of the program. */
 #include "formats/tokenizer/pattern.h"
 
 #include <stdlib.h>
@@ -11,12 +14,14 @@
 #include "core/base/array.h"
 #include "formats/tokenizer/unicode.h"
 
+/* Limits of an expression, far above those of tokenizers, so that a broken file takes no memory and no time. */
 #define MOST_CODE   20000
 #define MOST_DEPTH  100 /* of groups in groups */
 #define MOST_REPEAT 1000
 #define NO_LIMIT    UINT32_MAX
 #define MOST_STEPS  ((uint64_t)1 << 31) /* of one search */
 
+/* Instructions; a, b and c are those of struct code. */
 enum op {
     OP_SET,       /* a: number of the set */
     OP_RUN,       /* a: the set; b: at least; c: at most. Greedy */
@@ -31,19 +36,23 @@ enum op {
     OP_MATCH
 };
 
+/* One instruction. */
 struct code {
     enum op op;
     uint32_t a, b, c;
 };
 
+/* What an entry of a class may be. */
 enum item_kind { ITEM_RANGE, ITEM_CATEGORIES, ITEM_SPACE, ITEM_WORD, ITEM_HAN, ITEM_SET, ITEM_HEX };
 
+/* One entry of a class. */
 struct item {
     enum item_kind kind;
     bool negated;
     uint32_t low, high; /* RANGE; CATEGORIES and SET: low */
 };
 
+/* A class, or a single character: what fits one place of the text. ASCII is looked up, the rest is compared. */
 struct set {
     bool negated, any_case;
     uint32_t also;     /* another set that has to fit, too, and 1; 0: none */
@@ -51,6 +60,7 @@ struct set {
     uint64_t ascii[2]; /* what of ASCII fits */
 };
 
+/* All of it lies in the arena. */
 struct vc_pattern {
     struct code *code;
     struct set *sets;
@@ -58,6 +68,7 @@ struct vc_pattern {
     size_t n_code, n_sets, n_items, code_capacity, set_capacity, item_capacity;
 };
 
+/* Where to go on after a failure. */
 struct vc_pattern_frame {
     uint32_t at;         /* the instruction to go on with */
     size_t place, least; /* least < place: a run, that gives back one character at a time */
@@ -73,6 +84,7 @@ static bool is_word(uint32_t c)
 
 static bool set_fits(const struct vc_pattern *p, uint32_t number, uint32_t c);
 
+/* Whether the entry has the character. */
 static bool item_fits(const struct vc_pattern *p, const struct item *item, uint32_t c)
 {
     bool fits = false;
@@ -109,6 +121,7 @@ static uint32_t fold(uint32_t c)
     return c == 0x17f ? 's' : vc_unicode_lower(c);
 }
 
+/* Any of the entries. */
 static bool items_fit(const struct vc_pattern *p, const struct set *set, uint32_t c)
 {
     for (size_t i = set->first; i < set->first + set->n; i++) {
@@ -119,6 +132,7 @@ static bool items_fit(const struct vc_pattern *p, const struct set *set, uint32_
     return false;
 }
 
+/* Without the table for ASCII, which is made by this. */
 static bool set_looks(const struct vc_pattern *p, const struct set *set, uint32_t c)
 {
     bool fits = items_fit(p, set, c);
@@ -132,6 +146,7 @@ static bool set_looks(const struct vc_pattern *p, const struct set *set, uint32_
     return fits != set->negated;
 }
 
+/* With the table. */
 static bool set_fits(const struct vc_pattern *p, uint32_t number, uint32_t c)
 {
     const struct set *set = &p->sets[number];
@@ -141,6 +156,7 @@ static bool set_fits(const struct vc_pattern *p, uint32_t number, uint32_t c)
 
 /* ------------------------------------------------------------------------------------------------ compiling */
 
+/* While the expression is read. any_case: "(?i)" holds here. */
 struct compiling {
     struct vc_ctx *ctx;
     struct vc_arena *arena;
@@ -151,12 +167,14 @@ struct compiling {
     unsigned depth;
 };
 
+/* The sentence names the expression, the place and what is not known. */
 static enum vc_status refuse(const struct compiling *c, const char *what)
 {
     return vc_fail(c->ctx, VC_E_UNSUPPORTED,
                    "the regular expression '%.200s' has %s at byte %zu, which is not known here", c->text, what, c->at);
 }
 
+/* Adds an instruction at the end. */
 static enum vc_status emit(struct compiling *c, enum op op, uint32_t a, uint32_t b, uint32_t d)
 {
     struct vc_pattern *p = c->p;
@@ -169,6 +187,7 @@ static enum vc_status emit(struct compiling *c, enum op op, uint32_t a, uint32_t
     return VC_OK;
 }
 
+/* Adds an entry to the list of all sets. */
 static enum vc_status add_item(struct compiling *c, struct item item)
 {
     struct vc_pattern *p = c->p;
@@ -193,6 +212,7 @@ static enum vc_status add_set(struct compiling *c, struct set set, uint32_t *num
     return VC_OK;
 }
 
+/* Whether the word comes next; then it is read. */
 static bool take(struct compiling *c, const char *word)
 {
     size_t n = strlen(word);
@@ -204,6 +224,7 @@ static bool take(struct compiling *c, const char *word)
     return true;
 }
 
+/* The text is valid UTF-8, so a character has all its bytes. */
 static uint32_t next_character(struct compiling *c)
 {
     size_t n;
@@ -213,7 +234,7 @@ static uint32_t next_character(struct compiling *c)
     return found;
 }
 
-/* "L", "Lu", "^N", "Letter", "Han": behind the brace. */
+/* "L", "Lu", "^N", "Letter", "Han": behind the brace. Names of general categories, long and short, and one script. */
 static enum vc_status parse_property(struct compiling *c, bool negated, struct item *item)
 {
     static const struct {
@@ -330,6 +351,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     case 'H':
         item->kind = ITEM_HEX, item->negated = letter == 'H';
         return VC_OK;
+    /* a decimal number */
     case 'd':
     case 'D':
         *item = (struct item){.kind = ITEM_CATEGORIES, .negated = letter == 'D', .low = VC_OF(VC_ND)};
@@ -337,6 +359,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     case 'p':
     case 'P':
         return parse_property(c, letter == 'P', item);
+    /* characters by name */
     case 'n':
         letter = '\n';
         break;
@@ -361,6 +384,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     case '0':
         letter = 0;
         break;
+    /* characters by number */
     case 'u':
         letter = take_hex(c, 4);
         break;
@@ -458,7 +482,8 @@ static enum vc_status parse_class(struct compiling *c, uint32_t *number)
     return add_set(c, set, number);
 }
 
-/* How often: behind an atom. *kind: 0 greedy, 1 lazy, 2 possessive. False: once, nothing is said. */
+/* How often: behind an atom. *kind: 0 greedy, 1 lazy, 2 possessive. False: once, nothing is said. A brace that says no
+ * number is a character. */
 static bool parse_times(struct compiling *c, uint32_t *least, uint32_t *most, unsigned *kind)
 {
     size_t begin = c->at;
@@ -498,7 +523,8 @@ static bool parse_times(struct compiling *c, uint32_t *least, uint32_t *most, un
     return true;
 }
 
-/* A copy of instructions [from, to) at the end, its targets moved with it. */
+/* A copy of instructions [from, to) at the end, its targets moved with it. Instructions that name others by number are
+ * SPLIT, JUMP, AHEAD and WHOLE. */
 static enum vc_status copy_code(struct compiling *c, size_t from, size_t to)
 {
     uint32_t move = (uint32_t)(c->p->n_code - from);
@@ -536,7 +562,12 @@ static struct code split(size_t in, size_t out, bool lazy)
     return (struct code){.op = OP_SPLIT, .a = (uint32_t)(lazy ? out : in), .b = (uint32_t)(lazy ? in : out)};
 }
 
-/* The atom [from, end), of at least `width` characters, so often. */
+/* The atom [from, end), of at least `width` characters, so often. One set that is repeated, greedy or possessive, is a
+ * RUN: no frame for each character. Anything else is copied as often as it has to be there, with a SPLIT before each
+ * copy that may be missing.
+ *
+ *     a{2}    a a                a+    0 a   1 SPLIT 0 2        a*    0 SPLIT 1 3   1 a   2 JUMP 0
+ *     a{1,3}  a SPLIT a SPLIT a  a?    0 SPLIT 1 2   1 a */
 static enum vc_status repeat(struct compiling *c, size_t from, size_t width, uint32_t least, uint32_t most,
                              unsigned kind)
 {
@@ -618,7 +649,7 @@ static enum vc_status parse_behind(struct compiling *c, bool negated)
     return VC_OK;
 }
 
-/* Behind "(". *open: "(?i)", which holds up to the end of the group around it. */
+/* Behind "(". "(?i)" holds up to the end of the group around it. */
 static enum vc_status parse_group(struct compiling *c, size_t *width)
 {
     bool before = c->any_case;
@@ -656,6 +687,7 @@ static enum vc_status parse_group(struct compiling *c, size_t *width)
     return take(c, ")") ? VC_OK : refuse(c, "a group without an end");
 }
 
+/* A set of one entry. */
 static enum vc_status emit_item(struct compiling *c, struct item item)
 {
     struct set set = {.first = c->p->n_items, .n = 1};
@@ -703,6 +735,7 @@ static enum vc_status parse_atom(struct compiling *c, size_t *width)
     return emit_item(c, item);
 }
 
+/* Atoms, each with its repetition, up to '|', ')' or the end; *width: the fewest characters of all of them. */
 static enum vc_status parse_sequence(struct compiling *c, size_t *width)
 {
     *width = 0;

@@ -6,9 +6,11 @@
 #include "core/base/checked.h"
 #include "formats/io/protobuf_wire.h"
 
+/* Limits, so that a broken file takes no memory. */
 #define MOST_TEXT     ((uint64_t)1 << 16)
 #define MOST_CHARSMAP ((uint64_t)16 << 20)
 
+/* While the messages are read. Fields that are not known are passed over, as protobuf wants it. */
 struct reading {
     struct vc_ctx *ctx;
     struct vc_arena *arena;
@@ -32,6 +34,7 @@ static enum vc_status take_bytes(struct reading *r, const struct vc_field *field
     return VC_OK;
 }
 
+/* Field 1 its text, 2 its score, 3 its type. */
 static enum vc_status take_piece(struct reading *r, struct vc_span rest)
 {
     struct vc_piece piece = {.type = VC_PIECE_NORMAL};
@@ -67,6 +70,7 @@ static uint64_t number_of(const struct vc_field *field)
     return field->value > INT32_MAX ? UINT64_MAX : field->value;
 }
 
+/* Of hundreds of fields those that tell how texts are taken apart. */
 static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 {
     struct vc_piece_rules *rules = r->rules;
@@ -100,6 +104,7 @@ static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
     return VC_OK;
 }
 
+/* Fields 3 to 5 are flags that follow each other. */
 static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
 {
     struct vc_piece_rules *rules = r->rules;
@@ -121,6 +126,7 @@ static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
     return VC_OK;
 }
 
+/* Messages in the order of the file. */
 static enum vc_status take_model(struct reading *r, struct vc_span rest)
 {
     struct vc_field field;
@@ -179,6 +185,7 @@ out:
  *          4      n  units u32 of a double array (Darts): 8 bits label, bit 8 a leaf follows, 10 and up offset
  *        4+n    ...  texts, each with a NUL behind; the value of a leaf is the place of its text */
 
+/* Only sizes are checked here: what a leaf says is checked when it is read. */
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out)
 {
     uint64_t n_trie = n >= 4 ? vc_le32(bytes) : 0;
@@ -207,11 +214,14 @@ static bool unit_at(const struct vc_charsmap *map, size_t at, uint32_t label, ui
     return (*unit & ((uint32_t)1 << 31 | 0xff)) == label;
 }
 
+/* Large offsets are stored in units of 256. */
 static size_t offset_of(uint32_t unit)
 {
     return (size_t)(unit >> 10) << ((unit & (1U << 9)) >> 6);
 }
 
+/* A walk through the double array: the place of a child is that of its parent, by exclusive or with the offset and the
+ * byte. */
 const char *vc_charsmap_find(const struct vc_charsmap *map, const char *s, size_t n, bool longest, size_t *used)
 {
     const char *found = NULL;

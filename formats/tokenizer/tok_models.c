@@ -10,12 +10,14 @@
 #define UNKNOWN_PENALTY 10.0 /* of Unigram: below the lowest score */
 #define MOST_IDS        ((json_int_t)1 << 31)
 
+/* A kind of model: how its part of tokenizer.json is read, and how a word becomes tokens. */
 struct tok_model_row {
     const char *type;
     enum vc_status (*read)(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part);
     enum vc_status (*word)(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at, size_t n);
 };
 
+/* At the end of the list that the caller gave. */
 enum vc_status vc_tok_put_token(struct vc_ctx *ctx, struct vc_tokenizer *t, uint32_t id, uint32_t at)
 {
     struct vc_token_list *out = t->out;
@@ -45,6 +47,7 @@ static enum vc_status read_vocab(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return VC_OK;
 }
 
+/* The number of the token with that text; VC_NO_ID: there is none. */
 static uint32_t id_of(const struct tok_model *m, const char *s, size_t n)
 {
     const struct tok_entry *entry = vc_tok_vocab_find(&m->vocab, s, n);
@@ -65,6 +68,7 @@ static enum vc_status read_unknown(struct vc_ctx *ctx, struct vc_tokenizer *t, c
     return VC_OK;
 }
 
+/* The tokens "<0x00>" to "<0xFF>", as far as there are such. */
 static void find_bytes(struct tok_model *m)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -91,11 +95,13 @@ static enum vc_status put_bytes(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 
 /* ------------------------------------------------------------------------------------------------ the heap */
 
+/* The least rank, then the first place. */
 static bool comes_before(const struct tok_candidate *a, const struct tok_candidate *b)
 {
     return a->order < b->order || (!(b->order < a->order) && a->place < b->place);
 }
 
+/* Up from the last leaf, while the candidate comes before the one above. */
 static enum vc_status push(struct vc_ctx *ctx, struct vc_tokenizer *t, struct tok_candidate candidate)
 {
     size_t i = t->n_heap;
@@ -110,6 +116,7 @@ static enum vc_status push(struct vc_ctx *ctx, struct vc_tokenizer *t, struct to
     return VC_OK;
 }
 
+/* The last leaf goes down from the top, while one of the two below comes before it. */
 static struct tok_candidate pop(struct vc_tokenizer *t)
 {
     struct tok_candidate top = t->heap[0];
@@ -135,11 +142,13 @@ static struct tok_candidate pop(struct vc_tokenizer *t)
 
 /* ------------------------------------------------------------------------------------------------ BPE */
 
+/* Of both numbers as one. */
 static uint64_t pair_hash(uint32_t left, uint32_t right)
 {
     return vc_hash_mix(vc_hash_seed(), (uint64_t)left << 32 | right);
 }
 
+/* A pair that is looked for among the merges. */
 struct pair_key {
     const struct tok_merge *merges;
     uint32_t left, right;
@@ -152,6 +161,7 @@ static bool is_pair(const void *key, size_t number)
     return pair->merges[number].left == pair->left && pair->merges[number].right == pair->right;
 }
 
+/* NULL: the pair is not merged. */
 static struct tok_merge *find_merge(const struct tok_model *m, uint32_t left, uint32_t right)
 {
     struct pair_key key = {m->merges, left, right};
@@ -175,6 +185,8 @@ static bool halves(const json_t *merge, const char **left, size_t *n_left, const
     return *left != NULL && *right != NULL && (space == NULL || strchr(space + 1, ' ') == NULL);
 }
 
+/* A merge of texts becomes one of numbers: both halves and the whole have to be tokens. The prefix of parts inside of
+ * words is left out of the second half. */
 static enum vc_status read_merge(struct vc_ctx *ctx, struct tok_model *m, const json_t *merge, size_t rank,
                                  struct tok_text *text)
 {
@@ -207,6 +219,7 @@ static enum vc_status read_merge(struct vc_ctx *ctx, struct tok_model *m, const 
     return VC_OK;
 }
 
+/* The vocabulary first, since merges are about its tokens. */
 static enum vc_status read_bpe(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
 {
     struct tok_model *m = &t->model;
@@ -241,6 +254,7 @@ out:
     return status;
 }
 
+/* At the end of the chain. */
 static enum vc_status add_cell(struct vc_ctx *ctx, struct vc_tokenizer *t, size_t *n_cells, struct tok_cell cell)
 {
     VC_CALL(VC_GROW(ctx, VC_TAG_SCRATCH, t->cells, t->cell_capacity, *n_cells + 1));
@@ -357,6 +371,8 @@ static void join(struct vc_tokenizer *t, struct tok_cell *cell)
     }
 }
 
+/* Candidates are offered for all neighbours first, then for the two new pairs behind each merge. One of cells that have
+ * changed since then is dropped when it is taken. */
 static enum vc_status bpe_word(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at, size_t n)
 {
     size_t n_cells = 0;
@@ -395,6 +411,7 @@ static enum vc_status bpe_word(struct vc_ctx *ctx, struct vc_tokenizer *t, const
 
 /* ------------------------------------------------------------------------------------------------ WordPiece, WordLevel */
 
+/* Parts inside of words have "##" in front, unless the file says otherwise. */
 static enum vc_status read_word_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
 {
     struct tok_model *m = &t->model;
@@ -410,6 +427,7 @@ static enum vc_status read_word_piece(struct vc_ctx *ctx, struct vc_tokenizer *t
     return VC_OK;
 }
 
+/* Bytes that begin a character. */
 static size_t count_characters(const char *s, size_t n)
 {
     size_t count = 0;
@@ -452,12 +470,14 @@ static enum vc_status word_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return VC_OK;
 }
 
+/* A vocabulary and no more. */
 static enum vc_status read_word_level(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
 {
     VC_CALL(read_vocab(ctx, t, part));
     return read_unknown(ctx, t, part, true);
 }
 
+/* A word is a token, or unknown. */
 static enum vc_status word_level(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at,
                                  size_t n)
 {
@@ -468,6 +488,7 @@ static enum vc_status word_level(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 
 /* ------------------------------------------------------------------------------------------------ Unigram */
 
+/* Tokens have scores, logarithms of probabilities; the lowest decides what unknown characters cost. */
 static enum vc_status read_unigram(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
 {
     struct tok_model *m = &t->model;

@@ -1,4 +1,10 @@
-/* tok_normalize.c - the normalizers of tokenizer.json, and SentencePiece's. See tokenizer_parts.h. */
+/* tok_normalize.c - the normalizers of tokenizer.json, and SentencePiece's. See tokenizer_parts.h.
+ *
+ *     each step makes a new text of the one before; a character keeps the place of the byte that it comes from
+ *
+ *     NFD, NFC, NFKD, NFKC    normal_form          Lowercase, Nmt, Strip, StripAccents    by character
+ *     Prepend, Replace        texts in texts       BertNormalizer                         several of these
+ *     Precompiled             SentencePiece's table */
 #include <stdlib.h>
 
 #include "core/base/checked.h"
@@ -16,11 +22,13 @@ static uint32_t take(const struct tok_text *text, size_t *i)
 
 /* ------------------------------------------------------------------------------------------------ normal forms */
 
+/* A character of a decomposed text. order: its place, for marks of equal classes. */
 struct letter {
     uint32_t c, at, order;
     uint32_t mark_class;
 };
 
+/* Stable: marks of one class stay in their order. */
 static int by_class(const void *a, const void *b)
 {
     const struct letter *x = a;
@@ -70,6 +78,7 @@ static size_t compose(struct letter *letters, size_t n)
     return kept;
 }
 
+/* All characters taken apart, marks put in order, and for NFC and NFKC put together again. */
 static enum vc_status normal_form(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_text *from, struct tok_text *to)
 {
@@ -113,6 +122,7 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 
 /* ------------------------------------------------------------------------------------------------ characters */
 
+/* The capital I with a dot becomes two characters. */
 static enum vc_status put_lower(struct vc_ctx *ctx, struct tok_text *to, uint32_t c, uint32_t at)
 {
     if (c == 0x130) {
@@ -149,6 +159,7 @@ static enum vc_status leave_out(struct vc_ctx *ctx, const struct tok_text *from,
     return VC_OK;
 }
 
+/* Marks of a text that was decomposed before. */
 static enum vc_status strip_accents(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                     const struct tok_text *from, struct tok_text *to)
 {
@@ -166,6 +177,7 @@ static enum vc_status read_strip(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return VC_OK;
 }
 
+/* Spaces at either end. */
 static enum vc_status strip(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                             const struct tok_text *from, struct tok_text *to)
 {
@@ -208,6 +220,7 @@ static enum vc_status nmt(struct vc_ctx *ctx, struct vc_tokenizer *t, const stru
     return VC_OK;
 }
 
+/* Each byte becomes a letter that can be seen: GPT-2's alphabet. */
 static enum vc_status byte_letters(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                    const struct tok_text *from, struct tok_text *to)
 {
@@ -229,6 +242,7 @@ static enum vc_status read_prepend(struct vc_ctx *ctx, struct vc_tokenizer *t, c
     return VC_OK;
 }
 
+/* Not to an empty text. */
 static enum vc_status prepend(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                               const struct tok_text *from, struct tok_text *to)
 {
@@ -248,6 +262,7 @@ static enum vc_status read_replace(struct vc_ctx *ctx, struct vc_tokenizer *t, c
     return VC_OK;
 }
 
+/* Each match, in order; what is put there has the place where the match began. */
 static enum vc_status replace(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                               const struct tok_text *from, struct tok_text *to)
 {
@@ -269,6 +284,7 @@ static enum vc_status replace(struct vc_ctx *ctx, struct vc_tokenizer *t, const 
 
 /* ------------------------------------------------------------------------------------------------ BERT */
 
+/* The ranges of BERT's own code. */
 static bool is_chinese(uint32_t c)
 {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
@@ -276,6 +292,7 @@ static bool is_chinese(uint32_t c)
            (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
+/* Flags of the step. */
 enum { CLEAN, CHINESE, ACCENTS, LOWER };
 
 static enum vc_status read_bert(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, struct tok_step *step)
@@ -310,6 +327,7 @@ static enum vc_status clean(struct vc_ctx *ctx, const struct tok_step *step, uin
     return chinese ? vc_tok_put_char(ctx, to, ' ', at) : VC_OK;
 }
 
+/* Cleaned first; accents are marks of the decomposed text. */
 static enum vc_status bert(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                            const struct tok_text *from, struct tok_text *to)
 {
@@ -337,6 +355,7 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ precompiled */
 
+/* -1: none. */
 static int base64_digit(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
@@ -347,6 +366,7 @@ static int base64_digit(char c)
                                   : -1;
 }
 
+/* Base64, in which tokenizer.json has SentencePiece's table. */
 static enum vc_status read_precompiled(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part,
                                        struct tok_step *step)
 {
@@ -404,6 +424,8 @@ static size_t cluster_bytes(const char *s, size_t n)
     return at;
 }
 
+/* As the library does it: a short cluster that begins with a key is replaced as a whole, other ones character by
+ * character. */
 static enum vc_status precompiled(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_text *from, struct tok_text *to)
 {

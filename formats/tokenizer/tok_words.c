@@ -1,4 +1,8 @@
-/* tok_words.c - the pre-tokenizers of tokenizer.json: a text becomes words. See tokenizer_parts.h. */
+/* tok_words.c - the pre-tokenizers of tokenizer.json: a text becomes words. See tokenizer_parts.h.
+ *
+ *     "I'm  here"    Whitespace          "I"  "'"  "m"  "here"
+ *                    WhitespaceSplit     "I'm"  "here"
+ *                    ByteLevel           "I"  "'m"  " "  " here"     then each byte as a letter */
 #include "formats/tokenizer/tokenizer_parts.h"
 
 /* What cuts: tells the first match in s[from .. n) as vc_tok_find does. */
@@ -12,7 +16,8 @@ struct cutter {
 
 /* ------------------------------------------------------------------------------------------------ cutting */
 
-/* The next part of a piece, [*begin, *end), which matches or does not. */
+/* The next part of a piece, [*begin, *end), which matches or does not. *end is where the part ends; a part that does
+ * not match goes up to the next match. */
 static enum vc_status next_part(struct vc_ctx *ctx, const struct cutter *cutter, const char *s, size_t n, size_t from,
                                 size_t *end, bool *matches)
 {
@@ -47,7 +52,9 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_tokenizer *t, const
     return vc_tok_add_piece(ctx, &t->others, part);
 }
 
-/* One piece by the rules of the library's SplitDelimiterBehavior. */
+/* One piece by the rules of the library's SplitDelimiterBehavior. Of "a-b" with cuts at '-': Removed a, b; Isolated a,
+ * -, b; MergedWithPrevious a-, b; MergedWithNext a, -b; Contiguous as Isolated, but matches that follow each other are
+ * one. */
 static enum vc_status cut_piece(struct vc_ctx *ctx, const struct cutter *cutter, const struct tok_piece *piece,
                                 enum tok_behavior behavior)
 {
@@ -79,6 +86,7 @@ static enum vc_status cut_piece(struct vc_ctx *ctx, const struct cutter *cutter,
     return add_part(ctx, t, piece, open, n);
 }
 
+/* The new list becomes the list. */
 static void swap_pieces(struct vc_tokenizer *t)
 {
     struct tok_pieces pieces = t->pieces;
@@ -119,6 +127,7 @@ static bool is_in(const struct cutter *cutter, uint32_t c)
     return vc_unicode_in(c, cutter->categories);
 }
 
+/* Unicode's punctuation, and the symbols of ASCII that BERT counts to it. */
 static bool is_punctuation(const struct cutter *cutter, uint32_t c)
 {
     (void)cutter;
@@ -146,6 +155,7 @@ static enum vc_status read_behavior(struct vc_ctx *ctx, const json_t *part, stru
     return vc_fail(ctx, VC_E_UNSUPPORTED, "the behavior '%.60s' is not known", name != NULL ? name : "null");
 }
 
+/* `invert`: what matches are the words, not what is between them. */
 static enum vc_status read_split(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, struct tok_step *step)
 {
     step->flags[0] = vc_tok_flag(part, "invert", false);
@@ -182,6 +192,7 @@ static enum vc_status whitespace_split(struct vc_ctx *ctx, struct vc_tokenizer *
     return cut_all(ctx, &cutter, TOK_REMOVED);
 }
 
+/* At spaces, which go, and at punctuation, which stays. */
 static enum vc_status bert_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step)
 {
     struct cutter cutter = {.t = t, .step = step, .fits = is_punctuation};
@@ -220,6 +231,7 @@ static enum vc_status punctuation(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     return cut_all(ctx, &cutter, step->behavior);
 }
 
+/* One character. */
 static enum vc_status read_delimiter(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part,
                                      struct tok_step *step)
 {
@@ -262,6 +274,7 @@ static enum vc_status change_all(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return VC_OK;
 }
 
+/* Into the new text. */
 static enum vc_status copy_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_piece *piece)
 {
     return vc_tok_copy(ctx, &t->other, t->text.s + piece->begin, t->text.at + piece->begin, piece->end - piece->begin);
@@ -279,6 +292,7 @@ static enum vc_status read_byte_level(struct vc_ctx *ctx, struct vc_tokenizer *t
                               &step->pattern);
 }
 
+/* A space in front, unless there is one. */
 static enum vc_status put_prefix(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                  const struct tok_piece *piece)
 {
@@ -289,6 +303,7 @@ static enum vc_status put_prefix(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return copy_piece(ctx, t, piece);
 }
 
+/* GPT-2's alphabet. */
 static enum vc_status put_letters(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_piece *piece)
 {
@@ -299,6 +314,7 @@ static enum vc_status put_letters(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     return VC_OK;
 }
 
+/* In this order: spaces, cuts, letters, since the pattern is about characters. */
 static enum vc_status byte_level(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step)
 {
     struct cutter cutter = {.t = t, .step = step};
@@ -329,6 +345,7 @@ static enum vc_status read_metaspace(struct vc_ctx *ctx, struct vc_tokenizer *t,
     return VC_OK;
 }
 
+/* Spaces become the replacement; one goes in front where the piece does not begin so. */
 static enum vc_status put_metaspace(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                     const struct tok_piece *piece)
 {
@@ -348,6 +365,7 @@ static enum vc_status put_metaspace(struct vc_ctx *ctx, struct vc_tokenizer *t, 
     return VC_OK;
 }
 
+/* A word begins with its space. */
 static enum vc_status metaspace(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step)
 {
     struct cutter cutter = {.t = t, .step = step};
@@ -358,6 +376,7 @@ static enum vc_status metaspace(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 
 /* ------------------------------------------------------------------------------------------------ the table */
 
+/* Steps by the name of their "type". */
 static const struct tok_step_row rows[] = {
     {.type = "ByteLevel", .read = read_byte_level, .cut = byte_level},
     {.type = "Split", .read = read_split, .cut = split},

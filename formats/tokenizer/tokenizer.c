@@ -8,6 +8,7 @@
 
 /* ------------------------------------------------------------------------------------------------ opening */
 
+/* The parts in an order in which each finds what it needs: added tokens may be tokens of the model. */
 static enum vc_status read_json(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *root)
 {
     VC_CALL(vc_tok_read_normalizers(ctx, t, json_object_get(root, "normalizer")));
@@ -35,6 +36,7 @@ static enum vc_status find_file(struct vc_ctx *ctx, const char *folder, const ch
     return VC_OK;
 }
 
+/* Only names are looked at. */
 enum vc_status vc_tokenizer_is_beside(struct vc_ctx *ctx, const char *path, bool *there)
 {
     char *folder = vc_hf_path_beside(ctx, path, ".");
@@ -74,6 +76,7 @@ static void find_most(struct vc_tokenizer *t)
     }
 }
 
+/* tokenizer.json decides where it is there; settings and configuration only tell what is put around a text. */
 enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc_tokenizer **out)
 {
     char *folder = vc_hf_path_beside(ctx, path, ".");
@@ -151,6 +154,7 @@ uint32_t vc_tokenizer_most(const struct vc_tokenizer *t)
 
 /* ------------------------------------------------------------------------------------------------ a text */
 
+/* The new text becomes the text. */
 static void swap_text(struct vc_tokenizer *t)
 {
     struct tok_text text = t->text;
@@ -196,6 +200,7 @@ static enum vc_status normalize_words(struct vc_ctx *ctx, struct vc_tokenizer *t
     return VC_OK;
 }
 
+/* The steps of tokenizer_parts.h. Each byte of the text begins with its own place. */
 static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n)
 {
     struct tok_text words;
@@ -222,6 +227,7 @@ static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     return status;
 }
 
+/* SentencePiece has no words: the model gets the whole text. */
 static enum vc_status encode_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n)
 {
     t->text.n = 0;
