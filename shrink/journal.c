@@ -36,6 +36,8 @@ static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, con
     if (rows != NULL) {
         options.row_tokens = rows->length;
         options.token_bits = rows->token_bits;
+        options.tokenizer = rows->tokenizer != NULL ? rows->tokenizer : vc_model_path(s->given);
+        options.most_rows = 1; /* of a text: its bytes are what counts */
     }
     if (path != NULL && vc_digest_built_in()) {
         VC_TRY(vc_model_open(s->ctx, path, &options, &file));

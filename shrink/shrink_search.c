@@ -142,6 +142,11 @@ static void divide_rows(struct vc_shrinking *s)
     if (!own) {
         s->prove = *s->options.eval;
     }
+    for (size_t i = 0; i < 3; i++) { /* candidates of other formats have no tokenizer beside them */
+        struct vc_data_options *rows[] = {&s->train, &s->choose, &s->prove};
+
+        rows[i]->tokenizer = rows[i]->tokenizer != NULL ? rows[i]->tokenizer : vc_model_path(s->given);
+    }
 }
 
 /* Plans what prune would refuse where it can refit no tensor, of f64 or without second moments.
