@@ -14,6 +14,7 @@ documents use, made here; FOLDER is a new one that stays. README.md runs in a fr
 its blocks that begin "# llama/ and qwen3/ stand for" run among the models, too. Without DOCUMENT all run but recover.md, whose networks train for
 long: check_distilled.sh runs this one and looks at the files. Exit status 1: something differs."""
 
+import json
 import os
 import re
 import shutil
@@ -24,8 +25,10 @@ import tempfile
 
 # The documents, and how many commands each has at least: a block that is not found any more fails.
 DOCUMENTS = {"README.md": 25, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/merge.md": 1, "docs/guides/folder.md": 6, "docs/guides/shards.md": 5,
-             "docs/guides/gate.md": 15, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9, "docs/guides/embedded.md": 5}
+             "docs/guides/gate.md": 15, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9, "docs/guides/embedded.md": 5,
+             "docs/guides/text.md": 6}
 TRAINS = "docs/guides/recover.md"
+TEXT = "docs/guides/text.md"
 PROGRAMS = ("vcompress", "curl", "seq", "export", "echo")
 STANDS_FOR = re.compile(r"# .* stands? for ")
 MINUTES = re.compile(r"#.*\bminutes?\b")
@@ -136,6 +139,41 @@ def make_models(vcompress, source, at):
     with open(at + "/model.onnx", "wb") as f:
         f.write(onnx_model())
     write(at + "/recipe.txt", "prune --sparsity 0.5\nquantize --int8\n")
+
+
+def make_text_model(vcompress, source, at):
+    """my-model, a Llama that learned from the documents of the repository, corpus.txt that it learned from, and held-out.txt."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in plain]
+    vocab = {chr(b) if b in plain else chr(256 + others.index(b)): b for b in range(256)}
+    merges = [pair.split() for pair in "t h,th e,Ġ a,i n,Ġ the,e r,o n,r e,Ġ s,e n,a t,o r,e s,Ġ o,a n,i s,Ġ f,in g,e d,a l,Ġ t,Ġ c,Ġ w,o f,Ġ of".split(",")]
+    for pair in merges:
+        vocab.setdefault("".join(pair), len(vocab))
+    n = len(vocab)
+    text = ""
+    for name in sorted(os.listdir(source + "/docs")):
+        if name.endswith(".md"):
+            with open(source + "/docs/" + name, encoding="utf-8") as f:
+                text += f.read()
+    write(at + "/corpus.txt", text[:400000])
+    write(at + "/held-out.txt", text[400000:430000])
+    layers = [("input_layernorm", "48"), ("post_attention_layernorm", "48"), ("self_attn.q_proj", "48x48"), ("self_attn.k_proj", "24x48"),
+              ("self_attn.v_proj", "24x48"), ("self_attn.o_proj", "48x48"), ("mlp.gate_proj", "96x48"), ("mlp.up_proj", "96x48"), ("mlp.down_proj", "48x96")]
+    subprocess.run([sys.executable, os.path.join(source, "tests", "cli", "make_npz.py"), "start.npz", "model.embed_tokens.weight:f4:%dx48" % (n + 1),
+                    "model.norm.weight:f4:48", "lm_head.weight:f4:%dx48" % (n + 1), *("model.layers.%d.%s.weight:f4:%s" % (i, *layer) for i in range(2) for layer in layers)],
+                   cwd=at, check=True)
+    write(at + "/start/config.json", json.dumps({
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": n + 1, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "eos_token_id": n}))
+    write(at + "/start/tokenizer.json", json.dumps({
+        "added_tokens": [{"id": n, "content": "<|endoftext|>", "special": True, "normalized": False}], "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}, "decoder": {"type": "ByteLevel"}}))
+    for words in (["convert", "-q", "start.npz", "-o", "start/model.safetensors"],
+                  ["distill", "-q", "--alpha", "0", "--data", "corpus.txt", "--length", "64", "--steps", "60", "--batch", "16", "--lr", "0.01", "--student", "start",
+                   "-o", "my-model"]):
+        subprocess.run([vcompress, *words], cwd=at, check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(at + "/start")
+    os.remove(at + "/start.npz")
 
 
 def blocks_of(text):
@@ -289,6 +327,8 @@ def main():
                 fresh_clone(vcompress, source, at)
             else:
                 os.rename(models, at)
+            if document == TEXT:
+                make_text_model(vcompress, source, at)
             n, found = run(document, source, at, models, b"nettle" not in version)
             print("%s: %d commands, %d wrong" % (document, n, len(found)))
             wrong += ["%s: %s" % (document, text) for text in found]

@@ -305,15 +305,40 @@ class Network(Texts):
             self.assertIn("%d tokens" % ids.numel(), line.replace(",", ""))
             self.assertIn("bits per byte (of %d)" % n_bytes, line.replace(",", ""))
 
-    def same_as_array(self, command, made, *options, data="--data", tail=()):
+    def same_as_array(self, command, made, *options, student=False):
         """the command with the text, and with the same tokens in an array: the same bytes"""
         rows, _ = self.pack(self.texts)
-        np.savez(self.path("rows.npz"), input_ids=np.array(rows, dtype=np.int64))
+        np.savez(self.path("rows.npz"), input_ids=np.array(rows, dtype=np.uint32))
         text = self.write("c.jsonl", self.texts)
-        for kind, arguments in (("text", [data, text, "--length", self.LENGTH]), ("array", [data, self.path("rows.npz")])):
-            self.vc(command, *arguments, *options, self.folder, *[self.path(kind + made)] * bool(made), *tail)
+        for kind, arguments in (("text", ["--data", text, "--length", self.LENGTH]), ("array", ["--data", self.path("rows.npz")])):
+            self.vc(command, *arguments, *options, self.path(kind + made), *["--student"] * student, self.folder)
+        if made == ".npz":  # beside the values are digests of the file of data
+            a, b = (np.load(self.path(kind + made)) for kind in ("text", "array"))
+            self.assertEqual(a.files, b.files)
+            for name in a.files:
+                if name != "digest":
+                    self.assertTrue(np.array_equal(a[name], b[name]), name)
+            return
         with open(self.path("text" + made), "rb") as a, open(self.path("array" + made), "rb") as b:
             self.assertEqual(a.read(), b.read())
+
+    def test_commands(self):
+        """calibrate, logits, sensitivity and distill give the same bytes for the text and for its tokens in an array"""
+        self.same_as_array("calibrate", ".npz", "--second-moments", "-o")
+        self.same_as_array("logits", ".npz", "--force", "-o")
+        self.same_as_array("distill", ".safetensors", "--alpha", "0", "--steps", "3", "--batch", "4", "--force", "-o", student=True)
+
+    def test_measured(self):
+        """sensitivity measures the same"""
+        rows, _ = self.pack(self.texts)
+        np.savez(self.path("rows.npz"), input_ids=np.array(rows, dtype=np.uint32))
+        text = self.write("c.jsonl", self.texts)
+        found = []
+        for options in (["--data", text, "--length", self.LENGTH], ["--data", self.path("rows.npz")]):
+            found.append(self.vc("sensitivity", "--rows", 4, "--json", *options, self.folder).json())
+        for document in found:
+            document.pop("seconds", None)
+        self.assertEqual(json.dumps(found[0]["tensors"]), json.dumps(found[1]["tensors"]))
 
     def test_rows(self):
         text = self.write("c.jsonl", self.texts)
