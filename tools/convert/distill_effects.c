@@ -22,16 +22,28 @@ static bool decays(const struct effects_of *of)
     return decay > 0 || (decay == -1 && of->options->optimizer.kind == VC_OPTIMIZER_ADAMW);
 }
 
+/* The loss has the teacher's term in some step. */
+static bool is_taught(const struct effects_of *of)
+{
+    return of->options->loss.alpha > 0 || of->options->moving.alpha_end > 0;
+}
+
 /* The teacher's answers are compared with somewhere: in the loss, or on other rows. */
 static bool compares(const struct effects_of *of)
 {
-    return of->options->loss.alpha > 0 || (of->teacher && of->eval);
+    return is_taught(of) || (of->teacher && of->eval);
 }
 
 /* The loss, or the evaluation, softens answers by the temperature. */
 static bool by_divergence(const struct effects_of *of)
 {
     return loss_has_temperature(of->options->loss.kind) && compares(of);
+}
+
+/* The loss softens answers by the temperature of its step. */
+static bool by_moving(const struct effects_of *of)
+{
+    return loss_has_temperature(of->options->loss.kind) && is_taught(of);
 }
 
 /* Some losses compare with y, too, if it has floats. */
@@ -48,7 +60,7 @@ static bool needs_teacher(const struct effects_of *of)
 {
     const struct vc_distill_options *o = of->options;
 
-    return o->loss.alpha > 0 || of->eval || of->derived || o->loss.n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
+    return is_taught(of) || of->eval || of->derived || o->loss.n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
 }
 
 /* An option, when it has an effect, and what it belongs to, for the sentence. */
@@ -63,6 +75,7 @@ static const struct row {
     {"loss", has_loss, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"classes", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"temperature", by_divergence, "the divergence from the teacher (--loss kd, reverse, js or bce, --alpha above 0)"},
+    {"temperature-end", by_moving, "the divergence from the teacher (--loss kd, reverse, js or bce, --alpha above 0)"},
 };
 
 /* Words alone, before a file is opened. */
