@@ -1,4 +1,7 @@
-/* tok_added.c - added tokens: found in a text whatever is around them, the longest first. See tokenizer_parts.h. */
+/* tok_added.c - added tokens: found in a text whatever is around them, the longest first. See tokenizer_parts.h.
+ *
+ *     "a <eos>b"     raw set: sought in the text as it is          "a "  <eos>  "b"
+ *     "A <PAD> b"    normalized set: sought behind the normalizer   "a "  <pad>  " b" */
 #include "formats/tokenizer/tokenizer_parts.h"
 
 /* Puts a token into the set. Its text is normalized where the text is that it is sought in. */
@@ -20,6 +23,8 @@ static enum vc_status put(struct vc_ctx *ctx, struct vc_tokenizer *t, struct tok
     return vc_tok_vocab_add(ctx, &t->arena, &set->texts, token.s, token.n, (uint32_t)set->n++, 0);
 }
 
+/* A special token is sought in the text as it is, others in the normalized one, unless the entry says otherwise. The
+ * number of the model's own token with that text goes before the entry's. */
 static enum vc_status read_one(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *entry, size_t number)
 {
     struct tok_added token = {.single_word = vc_tok_flag(entry, "single_word", false),
@@ -40,6 +45,7 @@ static enum vc_status read_one(struct vc_ctx *ctx, struct vc_tokenizer *t, const
     return put(ctx, t, token.normalized ? &t->normalized : &t->raw, token);
 }
 
+/* Sorted, so that vc_tok_next_prefix finds the longest. */
 enum vc_status vc_tok_read_added(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -51,6 +57,7 @@ enum vc_status vc_tok_read_added(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 
 /* ------------------------------------------------------------------------------------------------ finding */
 
+/* Letters, numbers and what joins them. */
 static bool is_word(uint32_t c)
 {
     return vc_unicode_is_alphanumeric(c) || c == 0x200c || c == 0x200d;
@@ -79,6 +86,7 @@ static void take_spaces(const struct tok_added *token, const char *s, size_t n, 
     }
 }
 
+/* Nothing where the part is empty. */
 static enum vc_status add_part(struct vc_ctx *ctx, const struct tok_text *text, struct tok_piece piece, size_t begin,
                                size_t end, uint32_t id, struct tok_pieces *to)
 {
@@ -88,6 +96,7 @@ static enum vc_status add_part(struct vc_ctx *ctx, const struct tok_text *text, 
     return begin < end ? vc_tok_add_piece(ctx, to, part) : VC_OK;
 }
 
+/* From left to right; a token that may not stand there is passed over, and so are all its bytes. */
 enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *set, const struct tok_text *text,
                                 struct tok_piece piece, struct tok_pieces *to)
 {

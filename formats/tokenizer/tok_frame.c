@@ -1,5 +1,10 @@
 /* tok_frame.c - what a tokenizer puts around a text: the post-processor of tokenizer.json, and the end-of-text token. See
- * tokenizer_parts.h. */
+ * tokenizer_parts.h.
+ *
+ *     {"type": "TemplateProcessing", "single": [<s>, A, </s>]}      before <s>, behind </s>
+ *     {"type": "BertProcessing", "sep": [.., 102], "cls": [.., 101]}    101 text 102
+ *
+ * What the template says for pairs of texts is not read. */
 #include "formats/tokenizer/tokenizer_parts.h"
 
 #define MOST_DEPTH 8 /* of Sequences in each other */
@@ -64,6 +69,7 @@ static enum vc_status read_template(struct vc_ctx *ctx, struct vc_tokenizer *t, 
     return VC_OK;
 }
 
+/* A Sequence puts each part around what the ones before it have made. */
 static enum vc_status read_frame(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, unsigned depth)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
@@ -88,6 +94,7 @@ static enum vc_status read_frame(struct vc_ctx *ctx, struct vc_tokenizer *t, con
                : vc_fail(ctx, VC_E_UNSUPPORTED, "the post-processor '%.60s' is not known", type);
 }
 
+/* Without a post-processor nothing is around a text. */
 enum vc_status vc_tok_read_frame(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
 {
     return part == NULL || json_is_null(part) ? VC_OK : read_frame(ctx, t, part, 0);
@@ -110,6 +117,8 @@ void vc_tok_find_end(struct vc_tokenizer *t, const json_t *settings, const json_
     t->frame.end = t->frame.has_end ? found : 0;
 }
 
+/* As transformers' classes for these files: BPE (Llama) has the begin, Unigram (T5) the end, unless the settings say
+ * so. */
 void vc_tok_frame_pieces(struct vc_tokenizer *t, const json_t *settings)
 {
     struct vc_token_frame *f = &t->frame;

@@ -3,6 +3,7 @@
 
 #define MOST_DEPTH 8 /* of Sequences in each other */
 
+/* *out NULL: the member is absent or null. */
 enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *key,
                               const char **out, size_t *n)
 {
@@ -18,6 +19,7 @@ enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const 
     return *out != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* `otherwise` also where the member is no flag. */
 bool vc_tok_flag(const json_t *part, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(part, key);
@@ -25,6 +27,7 @@ bool vc_tok_flag(const json_t *part, const char *key, bool otherwise)
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
+/* A pattern is a regular expression, or a text that is sought as it is. */
 enum vc_status vc_tok_read_sought(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *pattern,
                                   struct tok_step *step)
 {
@@ -42,6 +45,7 @@ enum vc_status vc_tok_read_sought(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     return VC_OK;
 }
 
+/* *begin is n where nothing is found. */
 enum vc_status vc_tok_find(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step, const char *s,
                            size_t n, size_t from, size_t *begin, size_t *end)
 {
@@ -94,6 +98,7 @@ static enum vc_status read_step(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
     return vc_fail(ctx, VC_E_UNSUPPORTED, "the %s '%.60s' is not known", what, type);
 }
 
+/* Nothing where the part is absent or null. */
 enum vc_status vc_tok_read_steps(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *list,
                                  const char *what, const struct tok_step_row *rows, size_t n_rows,
                                  struct tok_steps *steps)

@@ -1,4 +1,6 @@
-/* unicode.c - see unicode.h. */
+/* unicode.c - see unicode.h.
+ *
+ * Tables are lists of steps, from a character on, or of runs; both are searched by halves. */
 #include "formats/tokenizer/unicode.h"
 
 #include "formats/tokenizer/unicode_tables.inc"
@@ -32,6 +34,7 @@ static unsigned step_at(const uint32_t *steps, size_t n, uint32_t c)
     return steps[low] & 0xff;
 }
 
+/* Each character has one, if only "not assigned". */
 unsigned vc_unicode_category(uint32_t c)
 {
     return step_at(category_steps, COUNT(category_steps), c);
@@ -42,17 +45,20 @@ unsigned vc_unicode_flags(uint32_t c)
     return step_at(flag_steps, COUNT(flag_steps), c);
 }
 
+/* 0 for all that are no combining marks. */
 unsigned vc_unicode_class(uint32_t c)
 {
     return c < 0x300 ? 0 : step_at(class_steps, COUNT(class_steps), c);
 }
 
+/* White_Space of Unicode. */
 bool vc_unicode_is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
            c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
+/* As regular expressions count words: with marks, connectors and letters in circles. */
 bool vc_unicode_is_alphanumeric(uint32_t c)
 {
     return vc_unicode_in(c, VC_LETTERS | VC_MARKS | VC_OF(VC_ND) | VC_OF(VC_NL) | VC_OF(VC_PC)) ||
@@ -60,6 +66,7 @@ bool vc_unicode_is_alphanumeric(uint32_t c)
            (c >= 0x1f170 && c <= 0x1f189);
 }
 
+/* Runs are first, last, distance of two that have lower case, and what is added. */
 uint32_t vc_unicode_lower(uint32_t c)
 {
     size_t low = 0;
@@ -109,6 +116,7 @@ static size_t find_decomposed(uint32_t c, bool compat)
                                                                                                            : SIZE_MAX;
 }
 
+/* A leading consonant, a vowel, and a trailing consonant, if there is one. */
 static size_t decompose_hangul(uint32_t c, uint32_t *to)
 {
     uint32_t number = c - HANGUL;
@@ -119,6 +127,7 @@ static size_t decompose_hangul(uint32_t c, uint32_t *to)
     return number % HANGUL_T_N != 0 ? 3 : 2;
 }
 
+/* `compat`: also what only looks alike, such as ligatures. */
 size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPOSED])
 {
     size_t n = 1;
@@ -149,6 +158,7 @@ size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPO
     return n;
 }
 
+/* 0: the two are no character together. */
 uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
 {
     size_t low = 0;
@@ -178,6 +188,7 @@ uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
 
 /* ---- UTF-8 ---- */
 
+/* Returns how many bytes there are. */
 size_t vc_utf8_put(uint32_t c, char to[4])
 {
     if (c < 0x80) {
@@ -202,6 +213,8 @@ size_t vc_utf8_put(uint32_t c, char to[4])
     return 4;
 }
 
+/* Up to the first byte that is none of UTF-8: overlong forms, surrogates, what is beyond U+10FFFF, or an end in a
+ * character. */
 size_t vc_utf8_valid_bytes(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;

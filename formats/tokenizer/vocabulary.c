@@ -1,4 +1,7 @@
-/* vocabulary.c - texts of tokens, and texts on their way. See tokenizer_parts.h. */
+/* vocabulary.c - texts of tokens, and texts on their way. See tokenizer_parts.h.
+ *
+ * A text on its way (tok_text) has beside each byte the place in the caller's text that it is about, which the steps
+ * keep. */
 #include <stdlib.h>
 
 #include "formats/tokenizer/tokenizer_parts.h"
@@ -13,6 +16,7 @@ static enum vc_status room(struct vc_ctx *ctx, struct tok_text *text, size_t n)
     return VC_GROW(ctx, VC_TAG_SCRATCH, text->at, text->at_capacity, text->n + n + 1);
 }
 
+/* All n bytes are about one place. */
 enum vc_status vc_tok_put(struct vc_ctx *ctx, struct tok_text *text, const char *s, size_t n, uint32_t at)
 {
     VC_CALL(room(ctx, text, n));
@@ -23,6 +27,7 @@ enum vc_status vc_tok_put(struct vc_ctx *ctx, struct tok_text *text, const char 
     return VC_OK;
 }
 
+/* Each byte keeps its place. */
 enum vc_status vc_tok_copy(struct vc_ctx *ctx, struct tok_text *text, const char *s, const uint32_t *from, size_t n)
 {
     VC_CALL(room(ctx, text, n));
@@ -70,6 +75,7 @@ uint32_t vc_tok_byte_letter(unsigned char byte)
 
 /* ------------------------------------------------------------------------------------------------ vocabulary */
 
+/* A text that is looked for. */
 struct text_key {
     const struct tok_entry *entries;
     const char *s;
@@ -91,6 +97,7 @@ static uint64_t hash_of(const void *user, size_t number)
     return vc_hash_bytes(vc_hash_seed(), entries[number].s, entries[number].n);
 }
 
+/* SIZE_MAX: there is none. */
 static size_t find_number(const struct tok_vocab *vocab, const char *s, size_t n)
 {
     struct text_key key = {vocab->entries, s, n};
@@ -98,6 +105,7 @@ static size_t find_number(const struct tok_vocab *vocab, const char *s, size_t n
     return vocab->n != 0 ? vc_hash_find(&vocab->table, vc_hash_bytes(vc_hash_seed(), s, n), is_text, &key) : SIZE_MAX;
 }
 
+/* A text that is there already gets the new number and score. */
 enum vc_status vc_tok_vocab_add(struct vc_ctx *ctx, struct vc_arena *arena, struct tok_vocab *vocab, const char *s,
                                 size_t n, uint32_t id, double score)
 {
@@ -126,6 +134,7 @@ const struct tok_entry *vc_tok_vocab_find(const struct tok_vocab *vocab, const c
     return at != SIZE_MAX ? &vocab->entries[at] : NULL;
 }
 
+/* By bytes, and what is shorter first: all texts with one beginning follow each other. */
 static int by_text(const void *a, const void *b)
 {
     const struct tok_entry *x = *(const struct tok_entry *const *)a;
@@ -135,6 +144,7 @@ static int by_text(const void *a, const void *b)
     return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
+/* For searches by prefix: first[b] is where texts that begin with byte b begin. */
 enum vc_status vc_tok_vocab_sort(struct vc_ctx *ctx, struct tok_vocab *vocab)
 {
     size_t at = 0;
@@ -164,6 +174,7 @@ void vc_tok_vocab_release(struct vc_ctx *ctx, struct tok_vocab *vocab)
     vc_hash_release(ctx, &vocab->table);
 }
 
+/* Before the first call of vc_tok_next_prefix. */
 struct tok_prefixes vc_tok_prefixes(const struct tok_vocab *vocab, const char *s)
 {
     unsigned byte = (unsigned char)s[0];
@@ -189,6 +200,7 @@ static size_t bisect(const struct tok_vocab *vocab, size_t low, size_t high, siz
     return low;
 }
 
+/* The next longer entry that s begins with; NULL: no more. Each byte narrows the range of entries. */
 const struct tok_entry *vc_tok_next_prefix(const struct tok_vocab *vocab, struct tok_prefixes *at, const char *s,
                                            size_t n)
 {

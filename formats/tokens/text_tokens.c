@@ -32,6 +32,7 @@
 #include "formats/tokenizer/unicode.h"
 #include "formats/tokens/tokens.h"
 
+/* Limits of what is in memory at a time. */
 #define VC_TEXT_PIECE ((size_t)2 << 20)
 #define MOST_LINE     VC_MOST_TEXT_BYTES
 #define BLOCK         ((size_t)1 << 20)
@@ -52,6 +53,7 @@ struct text_file {
     struct vc_infile *text, *covered;
 };
 
+/* While the tokens are made. */
 struct packing {
     struct vc_ctx *ctx;
     struct text_file *self;
