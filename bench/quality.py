@@ -200,7 +200,7 @@ def main():
             both.append((mine, float(judge(theirs(net, x, y, n, loss_of), y[n:]))))
         a, b = zip(*both)
         d = [p - q for p, q in both]
-        print("| %s | %s | %.4f | %.4f | %+.4f ± %.4f | %.4f |" % (name, figure, statistics.mean(a), statistics.mean(b), statistics.mean(d),
+        print("| %s | %s | %.4f | %.4f | %+.4f +- %.4f | %.4f |" % (name, figure, statistics.mean(a), statistics.mean(b), statistics.mean(d),
                                                                  statistics.stdev(d), statistics.stdev(b)), flush=True)
 
 
