@@ -234,80 +234,45 @@ static uint32_t next_character(struct compiling *c)
     return found;
 }
 
-/* "L", "Lu", "^N", "Letter", "Han": behind the brace. Names of general categories, long and short, and one script. */
+/* General categories in the order of enum vc_category. */
+static const char category_names[] = "CnCcCfCoCsLlLmLoLtLuMcMeMnNdNlNoPcPdPePfPiPoPsScSkSmSoZlZpZs";
+
+/* "Lu", or "L" for all that begin so; 0: no category has that name. */
+static uint32_t categories_of(const char *name, size_t n)
+{
+    uint32_t found = 0;
+
+    for (unsigned k = 0; (n == 1 || n == 2) && category_names[2 * (size_t)k] != '\0'; k++) {
+        found |= memcmp(name, category_names + 2 * (size_t)k, n) == 0 ? VC_OF(k) : 0;
+    }
+    return found;
+}
+
+/* "L", "Lu", "^N", "Han": behind \p, categories and one script. */
 static enum vc_status parse_property(struct compiling *c, bool negated, struct item *item)
 {
-    static const struct {
-        const char *name;
-        uint32_t categories;
-    } rows[] = {{"Cn", VC_OF(VC_CN)},
-                {"Cc", VC_OF(VC_CC)},
-                {"Cf", VC_OF(VC_CF)},
-                {"Co", VC_OF(VC_CO)},
-                {"Cs", VC_OF(VC_CS)},
-                {"Ll", VC_OF(VC_LL)},
-                {"Lm", VC_OF(VC_LM)},
-                {"Lo", VC_OF(VC_LO)},
-                {"Lt", VC_OF(VC_LT)},
-                {"Lu", VC_OF(VC_LU)},
-                {"Mc", VC_OF(VC_MC)},
-                {"Me", VC_OF(VC_ME)},
-                {"Mn", VC_OF(VC_MN)},
-                {"Nd", VC_OF(VC_ND)},
-                {"Nl", VC_OF(VC_NL)},
-                {"No", VC_OF(VC_NO)},
-                {"Pc", VC_OF(VC_PC)},
-                {"Pd", VC_OF(VC_PD)},
-                {"Pe", VC_OF(VC_PE)},
-                {"Pf", VC_OF(VC_PF)},
-                {"Pi", VC_OF(VC_PI)},
-                {"Po", VC_OF(VC_PO)},
-                {"Ps", VC_OF(VC_PS)},
-                {"Sc", VC_OF(VC_SC)},
-                {"Sk", VC_OF(VC_SK)},
-                {"Sm", VC_OF(VC_SM)},
-                {"So", VC_OF(VC_SO)},
-                {"Zl", VC_OF(VC_ZL)},
-                {"Zp", VC_OF(VC_ZP)},
-                {"Zs", VC_OF(VC_ZS)},
-                {"L", VC_LETTERS},
-                {"Letter", VC_LETTERS},
-                {"M", VC_MARKS},
-                {"Mark", VC_MARKS},
-                {"N", VC_NUMBERS},
-                {"Number", VC_NUMBERS},
-                {"P", VC_PUNCTUATION},
-                {"Punctuation", VC_PUNCTUATION},
-                {"S", VC_OF(VC_SC) | VC_OF(VC_SK) | VC_OF(VC_SM) | VC_OF(VC_SO)},
-                {"Symbol", VC_OF(VC_SC) | VC_OF(VC_SK) | VC_OF(VC_SM) | VC_OF(VC_SO)},
-                {"Z", VC_OF(VC_ZL) | VC_OF(VC_ZP) | VC_OF(VC_ZS)},
-                {"C", VC_OF(VC_CN) | VC_OF(VC_CC) | VC_OF(VC_CF) | VC_OF(VC_CO) | VC_OF(VC_CS)}};
     bool other = take(c, "{^");
+    const char *name;
     const char *end;
     size_t n;
 
     if (!other && !take(c, "{")) {
         return refuse(c, "\\p without a brace");
     }
-    end = memchr(c->text + c->at, '}', c->n - c->at);
+    name = c->text + c->at;
+    end = memchr(name, '}', c->n - c->at);
     if (end == NULL) {
         return refuse(c, "\\p without an end");
     }
-    n = (size_t)(end - (c->text + c->at));
-    *item = (struct item){.kind = ITEM_CATEGORIES, .negated = negated != other};
-    if (n == 3 && memcmp(c->text + c->at, "Han", 3) == 0) {
+    n = (size_t)(end - name);
+    *item = (struct item){.kind = ITEM_CATEGORIES, .negated = negated != other, .low = categories_of(name, n)};
+    if (n == 3 && memcmp(name, "Han", 3) == 0) {
         item->kind = ITEM_HAN;
-        c->at += n + 1;
-        return VC_OK;
+    } else if (item->low == 0) {
+        return refuse(c, "a property");
     }
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strlen(rows[i].name) == n && memcmp(rows[i].name, c->text + c->at, n) == 0) {
-            item->low = rows[i].categories;
-            c->at += n + 1;
-            return VC_OK;
-        }
-    }
-    return refuse(c, "a property");
+    c->at += n + 1;
+    return VC_OK;
 }
 
 /* Up to `most` hexadecimal digits. */
@@ -331,80 +296,40 @@ static uint32_t take_hex(struct compiling *c, size_t most)
 /* Behind a backslash: a class, or one character as a range. */
 static enum vc_status parse_escape(struct compiling *c, struct item *item)
 {
-    uint32_t letter;
+    static const char names[] = "nrtfvae0";
+    static const char characters[] = "\n\r\t\f\v\a\x1b";
+    static const char classes[] = "swhd";
+    static const struct item items[] = {
+        {.kind = ITEM_SPACE}, {.kind = ITEM_WORD}, {.kind = ITEM_HEX}, {.kind = ITEM_CATEGORIES, .low = VC_OF(VC_ND)}};
+    uint32_t letter = c->at < c->n ? next_character(c) : 0;
+    bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+    const char *class_at = is_letter ? strchr(classes, (int)(letter | 0x20)) : NULL;
+    const char *name_at = letter != 0 && letter < 0x80 ? strchr(names, (int)letter) : NULL;
+    bool braces;
 
-    if (c->at == c->n) {
+    if (letter == 0) {
         return refuse(c, "a backslash at its end");
     }
-    letter = next_character(c);
-    *item = (struct item){.kind = ITEM_RANGE};
-    switch (letter) {
-    case 's':
-    case 'S':
-        item->kind = ITEM_SPACE, item->negated = letter == 'S';
+    if (class_at != NULL) { /* capitals are the others */
+        *item = items[class_at - classes];
+        item->negated = letter < 'a';
         return VC_OK;
-    case 'w':
-    case 'W':
-        item->kind = ITEM_WORD, item->negated = letter == 'W';
-        return VC_OK;
-    case 'h':
-    case 'H':
-        item->kind = ITEM_HEX, item->negated = letter == 'H';
-        return VC_OK;
-    /* a decimal number */
-    case 'd':
-    case 'D':
-        *item = (struct item){.kind = ITEM_CATEGORIES, .negated = letter == 'D', .low = VC_OF(VC_ND)};
-        return VC_OK;
-    case 'p':
-    case 'P':
-        return parse_property(c, letter == 'P', item);
-    /* characters by name */
-    case 'n':
-        letter = '\n';
-        break;
-    case 'r':
-        letter = '\r';
-        break;
-    case 't':
-        letter = '\t';
-        break;
-    case 'f':
-        letter = '\f';
-        break;
-    case 'v':
-        letter = '\v';
-        break;
-    case 'a':
-        letter = 7;
-        break;
-    case 'e':
-        letter = 27;
-        break;
-    case '0':
-        letter = 0;
-        break;
-    /* characters by number */
-    case 'u':
-        letter = take_hex(c, 4);
-        break;
-    case 'x':
-        if (take(c, "{")) {
-            letter = take_hex(c, 8);
-            if (!take(c, "}")) {
-                return refuse(c, "\\x without an end");
-            }
-        } else {
-            letter = take_hex(c, 2);
-        }
-        break;
-    default:
-        if ((letter >= '1' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')) {
-            return refuse(c, "an escape");
-        }
-        break;
     }
-    item->low = item->high = letter;
+    if (letter == 'p' || letter == 'P') {
+        return parse_property(c, letter == 'P', item);
+    }
+    if (name_at != NULL) {
+        letter = (unsigned char)characters[name_at - names];
+    } else if (letter == 'u' || letter == 'x') {
+        braces = letter == 'x' && take(c, "{");
+        letter = take_hex(c, braces ? 8 : (letter == 'u') * 2 + 2);
+        if (braces && !take(c, "}")) {
+            return refuse(c, "\\x without an end");
+        }
+    } else if (is_letter || (letter >= '1' && letter <= '9')) {
+        return refuse(c, "an escape");
+    }
+    *item = (struct item){.kind = ITEM_RANGE, .low = letter, .high = letter};
     return VC_OK;
 }
 

@@ -8,38 +8,12 @@
 #include <stdint.h>
 
 /* General categories, in the order of the tables. */
+/* clang-format off */
 enum vc_category {
-    VC_CN,
-    VC_CC,
-    VC_CF,
-    VC_CO,
-    VC_CS,
-    VC_LL,
-    VC_LM,
-    VC_LO,
-    VC_LT,
-    VC_LU,
-    VC_MC,
-    VC_ME,
-    VC_MN,
-    VC_ND,
-    VC_NL,
-    VC_NO,
-    VC_PC,
-    VC_PD,
-    VC_PE,
-    VC_PF,
-    VC_PI,
-    VC_PO,
-    VC_PS,
-    VC_SC,
-    VC_SK,
-    VC_SM,
-    VC_SO,
-    VC_ZL,
-    VC_ZP,
-    VC_ZS
+    VC_CN, VC_CC, VC_CF, VC_CO, VC_CS, VC_LL, VC_LM, VC_LO, VC_LT, VC_LU, VC_MC, VC_ME, VC_MN, VC_ND, VC_NL, VC_NO,
+    VC_PC, VC_PD, VC_PE, VC_PF, VC_PI, VC_PO, VC_PS, VC_SC, VC_SK, VC_SM, VC_SO, VC_ZL, VC_ZP, VC_ZS
 };
+/* clang-format on */
 
 /* Sets of categories: a bit each. */
 #define VC_OF(category) ((uint32_t)1 << (category))
