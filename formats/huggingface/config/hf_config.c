@@ -13,7 +13,6 @@
  * is removed wherever the second changes. */
 #include "formats/huggingface/config/hf_config.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
