@@ -35,6 +35,11 @@ double vc_plan_error(enum vc_dtype type)
 /* The same by the name of a scheme. */
 static double usual_error(const char *scheme)
 {
+    size_t n;
+
+    if (strcmp(scheme, "q8_0") == 0) { /* int8 of a GGUF file */
+        return vc_search_schemes(VC_SEARCH_GGUF, &n)[0].error;
+    }
     return vc_plan_error(strncmp(scheme, "int8", 4) == 0 ? VC_DTYPE_I8
                          : strcmp(scheme, "bf16") == 0   ? VC_DTYPE_BF16
                                                          : VC_DTYPE_F16);
@@ -531,8 +536,18 @@ static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
     return VC_OK;
 }
 
-/* Trained weights stay as they are. Codes that the file has stay codes, too: what could be made of them is a matter of
- * quantize, with --requantize. */
+/* Takes a form off the list. */
+static void drop_form(struct vc_planning *p, size_t number)
+{
+    vc_written_release(p->ctx, &p->forms[number].written);
+    p->n_forms--;
+    for (size_t k = number; k < p->n_forms; k++) {
+        p->forms[k] = p->forms[k + 1];
+    }
+}
+
+/* Trained weights stay as they are. Codes that the file has stay codes, but for GGUF of a folder: what else could be made
+ * of them is a matter of quantize, with --requantize. */
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
     bool coded = vc_has_codes(p->model);
@@ -567,6 +582,9 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
         for (size_t s = 0; s < VC_SHARES; s++) {
             VC_CALL(add_pruned(p, &base, s));
         }
+    }
+    if (is_gguf(p) && n_whole > 1 && p->forms[n_whole - 1].int8) { /* that file is Q8_0's, which is in the list */
+        drop_form(p, n_whole - 1);
     }
     return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_all_codes(p, half) : VC_OK;
 }

@@ -290,7 +290,7 @@ class Questions:
         if best is not None and best["passes"] == []:
             self.say(number, "plan: as it is, shrink has something to do", ["plan", *asked], line)
         # of another format, or for a program that is not the usual one of the output
-        own = [r for r in plan["recipes"] if r["passes"] and ("gguf" in " ".join(r["passes"])) == model.endswith(".gguf")
+        own = [r for r in plan["recipes"] if r["passes"] and (model.endswith(".gguf") or "gguf" not in " ".join(r["passes"]))
                and (kept or "--runtime" not in r["commands"][-1])]
         first = next((r for r in own if r["verdict"] in ("fits", "weights fit")), None)
         chosen = answer["candidates"][answer["chosen"]] if answer["chosen"] is not None else None
