@@ -588,6 +588,53 @@ static const char *say_states(struct vc_shrinking *s)
 }
 
 /* Sets r->chosen, or says in r->missed what was nearest to the limits. */
+/* The candidate that harms less than number `chosen`, and of these most, and is not within the limits. */
+static size_t next_better(const struct vc_shrinking *s, size_t chosen)
+{
+    size_t found = VC_NO_CANDIDATE;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        double harm = s->chains[k].harm;
+
+        if (s->candidates[k].reason == NULL && !s->candidates[k].within && harm > 0 && harm < s->chains[chosen].harm &&
+            (found == VC_NO_CANDIDATE || harm > s->chains[found].harm)) {
+            found = k;
+        }
+    }
+    return found;
+}
+
+/* Notes why the chosen candidate is preferred to the others. */
+static enum vc_status say_why(struct vc_shrinking *s)
+{
+    size_t k = s->result.chosen;
+    const struct vc_shrink_candidate *c = &s->candidates[k];
+    size_t other = next_better(s, k);
+    const char *rest = "";
+
+    if (s->options.data != NULL && !s->write.dry_run) {
+        return !is_measured(s, k)
+                   ? VC_OK
+                   : add_note(s, vc_arena_printf(s->ctx, &s->arena, "'%s' is taken: %s (divergence %.3g)", c->name,
+                                                 wants_smallest(s) ? "the smallest that loses little enough"
+                                                                   : "of those within the limits it loses "
+                                                                     "least on the rows to choose by",
+                                                 cost(s, k)));
+    }
+    if (s->chains[k].harm <= 0) {
+        return VC_OK;
+    }
+    if (other != VC_NO_CANDIDATE) {
+        rest = vc_arena_printf(s->ctx, &s->arena, "; '%s' changes less (%.2g %%), and is not within them",
+                               s->candidates[other].name, 100 * s->chains[other].harm);
+        VC_CALL_ALLOC(rest);
+    }
+    return add_note(
+        s, vc_arena_printf(s->ctx, &s->arena,
+                           "'%s' is taken: of those within the limits it changes weights least (%.2g %% is usual)%s",
+                           c->name, 100 * s->chains[k].harm, rest));
+}
+
 static enum vc_status choose(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
@@ -609,6 +656,9 @@ static enum vc_status choose(struct vc_shrinking *s)
     }
     forget_unknown(s);
     mark_front(s);
+    if (r->chosen != VC_NO_CANDIDATE && !r->out_of_time) {
+        VC_CALL(say_why(s));
+    }
     if (r->chosen == VC_NO_CANDIDATE) {
         bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
         const char *states = say_states(s);

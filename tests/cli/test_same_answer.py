@@ -281,6 +281,10 @@ class Questions:
         output = "shrunk" + os.path.splitext(model)[1]
         line = ["shrink", *device, *(["--native"] if kept else []), "-o", output, model]
         answer = self.ask(*line, "-n")
+        if answer is None and kept and "nothing to do" in self.refusal:  # the file's own codes, where something keeps them
+            if not any(self.ask("fit", *device, "--runtime", keeper, model)["devices"][0]["verdict"] == "fits" for keeper in ("native", "vllm", "bitsandbytes")):
+                self.say(number, "shrink: " + self.refusal, line)
+            return
         if answer is None:
             needs = best is None or best["passes"] != []
             if needs and "no candidate can be made" not in self.refusal:
