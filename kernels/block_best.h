@@ -142,12 +142,14 @@ VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, str
             continue;
         }
         for (uint32_t i = 0; i < n; i++) {
+            /* the best s for these codes is sum x q / sum q q */
             float q = (float)vc_nearest(x[i] * inverse, r.least, r.most);
 
             a += vc_weight_or_1(w, i) * q * x[i];
             b += vc_weight_or_1(w, i) * q * q;
         }
         s = b > 0.0f ? a / b : 0.0f;
+        /* judged as the block will have it */
         s = r.stored ? vc_stored_step(s) : s;
         inverse = 1.0f / s;
         if (!vc_is_step(s) || !vc_is_step(inverse)) {
@@ -252,6 +254,7 @@ VC_HD_LARGE float vc_best_ternary(const float *x, const float *h, uint8_t *codes
     for (uint32_t k = 0; k < 256; k++) {
         a += weight[k] * sorted[k];
         b += weight[k];
+        /* What keeping one more element removes of the error, compared without a division. */
         if (b > 0.0f && a * a > best * b) {
             best = a * a / b;
             s = a / b;
@@ -337,12 +340,14 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
         sum_ll += weight * l * l;
         sum_xl += weight * l * x[i];
     }
+    /* 0 where all codes are one number. */
     d = sum_w * sum_ll - sum_l * sum_l;
     if (!(d > 0.0f)) {
         return false;
     }
     f->scale = (sum_w * sum_xl - sum_x * sum_l) / d;
     f->least = (sum_ll * sum_x - sum_l * sum_xl) / d;
+    /* A line through the origin. */
     if (r.minimum && f->least > 0.0f) {
         f->least = 0.0f;
         f->scale = sum_xl / sum_ll;
@@ -479,6 +484,7 @@ VC_HD_LARGE void vc_k_refit(const float *x, const float *w, uint32_t n_parts, co
         bx += weight * b * x[i];
     }
     det = aa * bb - ab * ab;
+    /* Where both directions are nearly one, least squares would give anything. */
     if (det > 1e-6f * aa * bb) {
         float d = vc_as_half((ax * bb - bx * ab) / det);
         float dmin = vc_as_half((bx * aa - ax * ab) / det);

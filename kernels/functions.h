@@ -83,6 +83,7 @@ VC_HD float vc_exp_f32(float x)
 VC_HD double vc_exp_f64(double x)
 {
     double c = x < -760.0 ? -760.0 : x > 720.0 ? 720.0 : x;
+    /* 1 / log 2, and 1.5 * 2^52: the sum is rounded to a whole number. */
     double t = c * 1.4426950408889634 + 6755399441055744.0;
     double n = t - 6755399441055744.0;
     double r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;

@@ -73,6 +73,7 @@ struct packing {
     double reported; /* when progress was told */
 };
 
+/* By the end of the name: nothing in a text says that it is one. */
 bool vc_is_text(const char *path)
 {
     return vc_ends_in(path, ".txt") || vc_ends_in(path, ".jsonl");
@@ -80,6 +81,7 @@ bool vc_is_text(const char *path)
 
 /* ------------------------------------------------------------------------------------------------ rows */
 
+/* Writes what is buffered behind what was written. */
 static enum vc_status flush(struct vc_ctx *ctx, struct spool *spool)
 {
     size_t n = spool->n * sizeof *spool->buffer;
@@ -101,6 +103,7 @@ static enum vc_status put_number(struct vc_ctx *ctx, struct spool *spool, uint32
     return spool->n == BUFFERED ? flush(ctx, spool) : VC_OK;
 }
 
+/* A number of the row that is begun, and the bytes of text that it covers. */
 static enum vc_status put(struct packing *p, uint32_t id, uint32_t covered)
 {
     p->in_row++;
@@ -203,6 +206,7 @@ static void drop(struct packing *p, size_t n)
     memmove(p->data, p->data + n, p->n);
 }
 
+/* A line end between two characters that are no spaces. A byte follows. */
 static bool is_line_end(const char *s, size_t i)
 {
     return s[i] == '\n' && i > 0 && (unsigned char)s[i - 1] > ' ' && (unsigned char)s[i + 1] > ' ';
@@ -229,6 +233,7 @@ static size_t cut_at(const char *s, size_t n)
     return i != 0 ? i : n;
 }
 
+/* The place in the sentence is that of the file. */
 static enum vc_status check_text(const struct packing *p, const char *s, size_t n, uint64_t at)
 {
     size_t valid = vc_utf8_valid_bytes(s, n);
@@ -238,6 +243,7 @@ static enum vc_status check_text(const struct packing *p, const char *s, size_t 
                                 "is no UTF-8 at byte %" PRIu64 "; iconv makes UTF-8 of other encodings", at + valid);
 }
 
+/* Piece by piece; each goes on with the text of the one before. */
 static enum vc_status read_text(struct packing *p)
 {
     bool goes_on = false;
@@ -287,6 +293,7 @@ static enum vc_status put_line(struct packing *p, const char *line, size_t n)
     return status;
 }
 
+/* Blocks are read until they hold a line's end; then all whole lines are taken. */
 static enum vc_status read_lines(struct packing *p)
 {
     size_t looked = 0;
@@ -322,6 +329,7 @@ static enum vc_status read_lines(struct packing *p)
 
 /* ------------------------------------------------------------------------------------------------ the model */
 
+/* An unnamed file goes with the process, however it ends. */
 static enum vc_status open_spool(struct packing *p, struct spool *spool)
 {
     VC_CALL(VC_ARRAY(p->ctx, VC_TAG_IO, spool->buffer, BUFFERED));
@@ -343,6 +351,7 @@ static enum vc_status close_spool(struct packing *p, struct spool *spool, struct
     return vc_infile_adopt(p->ctx, fd, &st, p->self->text->path, out);
 }
 
+/* At the end the tokens of the last, unfinished row stay unread behind the rows. */
 static enum vc_status pack(struct packing *p, const char *path)
 {
     const struct vc_token_frame *f = p->frame;
@@ -366,6 +375,7 @@ static enum vc_status pack(struct packing *p, const char *path)
     return close_spool(p, &p->covered, &p->self->covered);
 }
 
+/* Bytes of text that tokens cover, for figures by byte. */
 static enum vc_status text_bytes(struct vc_ctx *ctx, const struct vc_model *model, uint64_t first, size_t n,
                                  uint32_t *to)
 {
@@ -392,6 +402,7 @@ static void text_close(struct vc_model *model)
 static const struct vc_source_ops text_ops = {
     .read = vc_one_tensor_read, .ahead = vc_one_tensor_ahead, .close = text_close, .text_bytes = text_bytes};
 
+/* The folder that was given, or the other one where it has no tokenizer. */
 static enum vc_status open_tokenizer(struct vc_ctx *ctx, const struct vc_open_options *options,
                                      struct vc_tokenizer **out)
 {

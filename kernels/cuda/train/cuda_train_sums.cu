@@ -125,6 +125,7 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     for (unsigned k = 0; k < args->n_reduced; k++) {
         terms *= (uint64_t)args->reduced[k];
     }
+    /* Neighbouring results read neighbouring elements. */
     if (args->n_reduced == 0 || args->kept_step[1][args->n_kept - 1] == 1) {
         VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, w->call->add, terms, of);
     } else {
@@ -214,6 +215,7 @@ static __global__ void batch_norm_kernel(struct vc_args_norm args, bool by_batch
         float bias = p.bias[channel];
         float inverse;
 
+        /* Mean, then the sum of squares about it: two passes. */
         if (by_batch) {
             float was[2] = {mean, variance};
             float sum;

@@ -377,6 +377,7 @@ static struct conv conv_of(const struct vc_train_work *w)
     c.y_image = c.args->groups * c.args->filters * c.positions;
     c.unrolled_image = c.args->groups * c.inputs * c.positions;
     c.n = c.args->images;
+    /* One element a window, each in its own place: no unrolling. */
     c.plain = volume(c.args->kernel) == 1;
     for (unsigned k = 0; k < 3; k++) {
         c.plain = c.plain && c.args->stride[k] == 1 && c.args->before[k] == 0 && c.args->in[k] == c.args->out[k];
@@ -438,6 +439,7 @@ int vc_cuda_train_conv_forward(struct vc_cuda_session *s, const struct vc_train_
                                   (int64_t)(c.args->filters * c.positions)};
         const int64_t image[3] = {0, (int64_t)c.unrolled_image, (int64_t)c.y_image};
 
+        /* Scratch has room for c.n images. */
         if (!c.plain) {
             VC_CUDA_TRY(unroll(s, &c, images, x, unrolled));
         }
