@@ -56,7 +56,6 @@ static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *te
     VC_CALL(vc_graph_create(ctx, &graph));
     vc_layers_build(graph, text, n, options->weights);
     return vc_graph_finish(graph, out);
-    return VC_OK;
 }
 
 /* The path goes in front of every sentence. */

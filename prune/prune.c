@@ -328,7 +328,6 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     }
     return vc_magnitude_add(ctx, item, o, vc_prune_key_type(item->desc),
                             vc_fraction_floor(sparsity, item->desc->n_elems), scheme);
-    return VC_OK;
 }
 
 /* Refuses `reconstruct` where it changes none of the tensors that are pruned; of one shard without the others it cannot

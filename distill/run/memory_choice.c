@@ -327,7 +327,6 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
         VC_CALL(try_batch(t, t->options.training.batch));
     }
     return fits(t) ? VC_OK : refuse(t);
-    return VC_OK;
 }
 
 /* ---- the memory ---- */
