@@ -2,11 +2,11 @@
  * codes beyond their range, NaN and Inf, the same weights twice. Every tensor is read once, front to back.
  *
  * Threads take a tensor each and note what they see in `struct seen`; findings are made of that at the end,
- * in the order of the file. Then the reader checks what belongs to no tensor, and tensors with equal sums
- * are compared.
+ * in the order of the file. Then the reader checks what belongs to no tensor, and tensors whose bytes have
+ * the same hash are compared.
  *
  *     tensor               read as                      looked at
- *     floats               values (F32 or F64)          NaN, Inf, sums; scales: finite, above 0
+ *     floats               values (F32 or F64)          NaN, Inf, range; scales: finite, above 0
  *     scales as bytes      bytes                        E8M0, E4M3: a number, not below 0
  *     codes                bytes, then decoded          -128 where the scheme has none; what `dequantize` refuses
  *     blocks of GGUF       values, decoded              NaN and Inf, which come from scales inside
@@ -37,7 +37,8 @@ struct seen {
     uint64_t low_codes; /* -128 where the scheme has no such code */
     /* To find tensors with the same bytes; valid for floats. */
     bool numeric;
-    double sum, sum2, min, max;
+    double min, max;
+    uint64_t hash; /* of the bytes, in their order */
 };
 
 /* What the threads share; each writes `seen` of its own tensor. */
@@ -85,22 +86,15 @@ static void look_at_codes(const int8_t *codes, const struct vc_tile *tile, struc
     }
 }
 
-/* Counts NaN and Inf, and adds the sums that tied tensors are found by. Sums are exact, so equal values
- * have equal ones. */
+/* Counts NaN and Inf, and widens the range. The kernel wants room for its sums, which nobody needs here. */
 static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const struct vc_tile *tile, const void *data,
-                                     double *sums, struct vc_exact_sum *total, struct vc_verify_row *row,
-                                     struct seen *seen)
+                                     double *sums, struct vc_verify_row *row, struct seen *seen)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_value_counts counts = {.chunk_sums = sums};
-    size_t n_chunks = vc_tile_chunks(tile);
 
     VC_KERNEL_CALL(is_f64 ? k->values_f64(data, tile->n_rows, tile->row_len, &counts)
                           : k->values_f32(data, tile->n_rows, tile->row_len, &counts));
-    for (size_t i = 0; i < n_chunks; i++) {
-        vc_exact_add(&total[0], sums[2 * i]);
-        vc_exact_add(&total[1], sums[2 * i + 1]);
-    }
     row->nans += counts.nans;
     row->infs += counts.infs;
     seen->min = fmin(seen->min, counts.min);
@@ -164,14 +158,49 @@ static bool has_narrow_codes(const struct vc_model *model, const struct vc_tenso
            ends_in(model->tensors[vc_quant_scale(t->quant)].name, ".scale");
 }
 
-/* vc_sha256_add with the type of vc_tile_reader.see. */
-static void add_to_digest(void *user, const void *data, size_t n)
+/* Where the bytes of a tensor go as they are read. */
+struct digests {
+    struct vc_sha256 *sha; /* NULL: not wanted */
+    uint64_t hash;
+};
+
+/* Eight bytes are multiplied into the hash, and its upper half comes down, so that each bit reaches later
+ * ones. Anybody can make two tensors with one hash: it finds what to compare, and proves nothing. The pieces
+ * are tiles, which are the same for tensors of one shape; the last bytes of each are filled up with zeros. */
+static uint64_t add_to_hash(uint64_t hash, const void *data, size_t n)
 {
-    vc_sha256_add(user, data, n);
+    const unsigned char *bytes = data;
+
+    while (n != 0) {
+        uint64_t word = 0;
+        size_t taken = n < sizeof word ? n : sizeof word;
+
+        if (taken == sizeof word) { /* a size that the compiler knows: one load */
+            memcpy(&word, bytes, sizeof word);
+        } else {
+            memcpy(&word, bytes, taken);
+        }
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15U; /* 2^64 over the golden ratio: odd, its bits well mixed */
+        hash ^= hash >> 32;
+        bytes += taken;
+        n -= taken;
+    }
+    return hash;
 }
 
-/* Reads one tensor and looks at every tile: floats as values, everything else as its bytes. The digest is
- * of the bytes as they are read.
+/* A vc_tile_reader.see function. */
+static void add_to_digests(void *user, const void *data, size_t n)
+{
+    struct digests *d = user;
+
+    d->hash = add_to_hash(d->hash, data, n);
+    if (d->sha != NULL) {
+        vc_sha256_add(d->sha, data, n);
+    }
+}
+
+/* Reads one tensor and looks at every tile: floats as values, everything else as its bytes. Digest and hash
+ * are of the bytes as they are read.
  * Codes are seen as bytes here; decode() makes values of them in a second walk. */
 static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t index, struct vc_values *values,
                            struct vc_buffers *buffers, struct seen *seen)
@@ -183,19 +212,18 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     bool scales = is_scale(v->model, index, &absmax);
     enum vc_dtype bytes = type_of_bytes(v->model, index);
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
-    struct vc_exact_sum total[2];
     struct vc_sha256 sha;
+    struct digests digests = {.sha = v->options.sha256 ? &sha : NULL};
     struct vc_tile_reader reader = {0};
     enum vc_status status;
 
-    memset(total, 0, sizeof total);
     find_signs(v->model, index, absmax, &negative, &zero);
     VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     if (v->options.sha256) {
         vc_sha256_begin(&sha);
-        reader.see = add_to_digest;
-        reader.user = &sha;
     }
+    reader.see = add_to_digests;
+    reader.user = &digests;
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
@@ -206,7 +234,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             break;
         }
         if (seen->numeric) {
-            VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, total, &v->rows[index], seen));
+            VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, &v->rows[index], seen));
         }
         if (bytes != VC_DTYPE_NONE) {
             look_at_bytes(result.data, &tile, bytes, seen);
@@ -218,8 +246,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             look_at_codes(result.data, &tile, seen);
         }
     }
-    seen->sum = vc_exact_value(&total[0]);
-    seen->sum2 = vc_exact_value(&total[1]);
+    seen->hash = digests.hash;
     v->rows[index].read = true;
     if (v->options.sha256) {
         vc_sha256_end(&sha, v->rows[index].sha256);
@@ -294,25 +321,17 @@ static int compare_u64(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Any order will do, so that bits are compared: a NaN has its place then. */
-static int compare_bits(double a, double b)
-{
-    return memcmp(&a, &b, sizeof a);
-}
-
-/* 0: the same number of elements, type, sums and range, so that the bytes may be the same.
- * The order of the tests is from the cheapest to those that hardly ever decide. */
+/* 0: type, shape and hash are the same, so that the bytes are, too, but for a chance of 1 to 2^64: what lies
+ * between two tensors of the same bytes in the sorted list has these bytes as well. */
 static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
 {
     const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
     const struct vc_tensor *b = &y->v->model->tensors[y->tensor];
-    int order = compare_u64(a->n_elems, b->n_elems);
+    int order = compare_u64(x->seen->hash, y->seen->hash);
 
     order = order != 0 ? order : compare_u64(a->dtype, b->dtype);
-    order = order != 0 ? order : compare_bits(x->seen->sum, y->seen->sum);
-    order = order != 0 ? order : compare_bits(x->seen->sum2, y->seen->sum2);
-    order = order != 0 ? order : compare_bits(x->seen->min, y->seen->min);
-    return order != 0 ? order : compare_bits(x->seen->max, y->seen->max);
+    order = order != 0 ? order : compare_u64(a->n_dims, b->n_dims);
+    return order != 0 ? order : memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape);
 }
 
 /* Those that are alike lie next to each other, in the order of the file. */

@@ -286,6 +286,35 @@ static void test_values(void **state)
     }
 }
 
+/* Three tensors, the outer ones equal; the middle one has the same values in another order, or in another shape. */
+static void expect_outer_tied(const char *header, bool turned)
+{
+    static float x[3][2048];
+    struct bytes b;
+
+    for (size_t i = 0; i < 2048; i++) {
+        x[0][i] = x[2][i] = (float)(i * 37 % 2048) - 100;
+        x[1][turned ? 2047 - i : i] = x[0][i];
+    }
+    b = st_file(header, x, sizeof x);
+    expect(&b, with_data(), "warning tied z");
+    bytes_release(&b);
+}
+
+static void test_tied_apart(void **state)
+{
+    (void)state;
+    expect_outer_tied("{" ENTRY("x", "F32", "[2048]", 0, 8192) "," ENTRY("y", "F32", "[2048]", 8192, 16384) "," ENTRY(
+                          "z", "F32", "[2048]", 16384, 24576) "}",
+                      true);
+    expect_outer_tied("{" ENTRY("x", "F32", "[64,32]", 0, 8192) "," ENTRY(
+                          "y", "F32", "[32,64]", 8192, 16384) "," ENTRY("z", "F32", "[64,32]", 16384, 24576) "}",
+                      false);
+    expect_outer_tied("{" ENTRY("x", "BF16", "[4096]", 0, 8192) "," ENTRY("y", "BF16", "[4096]", 8192, 16384) "," ENTRY(
+                          "z", "BF16", "[4096]", 16384, 24576) "}",
+                      true);
+}
+
 /* ---- against a source ---- */
 
 #define SOURCE_HEADER                                                                   \
@@ -463,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_of_parts, scratch_make, scratch_remove),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_tied_apart),
         cmocka_unit_test(test_against),
         cmocka_unit_test(test_figures),
         cmocka_unit_test(test_digest),
