@@ -273,6 +273,12 @@ static void node(struct vc_layer_list *list, const char *op, const uint32_t *inp
                                                                         .attrs = attrs});
 }
 
+/* Word number k, which the layer has no place for. */
+static void refuse_word(struct vc_layer_list *list, unsigned k)
+{
+    vc_layer_fail(list, "'%s' is one word too many", list->layer.words[k]);
+}
+
 /* A kind without words or parameters.
  * A word is refused, since it would be taken for a name that parameters have. */
 static void plain(struct vc_layer_list *list, const char *op, const struct vc_graph_attr *attrs, unsigned n_attrs)
@@ -280,13 +286,36 @@ static void plain(struct vc_layer_list *list, const char *op, const struct vc_gr
     uint32_t x = list->value;
 
     if (list->layer.n_words != 0) {
-        vc_layer_fail(list, "'%s' is one word too many", list->layer.words[0]);
+        refuse_word(list, 0);
         return;
     }
     node(list, op, &x, 1, attrs, n_attrs, true);
 }
 
-/* input NAME [sizes] type=f32|i64. A word that is no number is an open size.
+/* One size of [batch, 3, 32, 32], the n characters at text. False: it is none. A word that is no number is an
+ * open size; digits that are no size (0, 3000000000) are a mistake, and no name. */
+static bool shape_word(struct vc_layer_list *list, const char *text, size_t n, struct vc_dim *out)
+{
+    char word[64];
+    int64_t size;
+
+    while (n != 0 && text[n - 1] == ' ') {
+        n--;
+    }
+    if (n == 0 || n >= sizeof word) {
+        return false;
+    }
+    memcpy(word, text, n);
+    word[n] = '\0';
+    if (number(word, &size) && size > 0) {
+        *out = vc_dim_number(size);
+        return true;
+    }
+    *out = vc_dim_symbol(&list->graph->dims, word);
+    return word[strspn(word, "0123456789")] != '\0';
+}
+
+/* input NAME [sizes] type=f32|i64.
  * A size that repeats a name is the same size: [batch, n, n] is square. */
 static void add_input(struct vc_layer_list *list)
 {
@@ -303,25 +332,21 @@ static void add_input(struct vc_layer_list *list)
     if (type != NULL && !integers && strcmp(type, "f32") != 0) {
         vc_layer_fail(list, "type is f32 or i64, not '%s'", type);
     }
-    while (*++text != '\0' && n_dims < VC_GRAPH_MAX_DIMS) {
-        size_t n = strcspn(text, ",]");
-        char word[64];
-        int64_t size;
+    do { /* text is at "[" or a comma, and then behind a size */
+        size_t n;
 
-        while (*text == ' ') {
-            text++;
-            n--;
+        text += 1 + strspn(text + 1, " ");
+        n = strcspn(text, ",]");
+        if (n_dims == VC_GRAPH_MAX_DIMS) {
+            vc_layer_fail(list, "the shape has more than %d sizes", VC_GRAPH_MAX_DIMS);
+            return;
         }
-        if (n == 0 || n >= sizeof word) {
+        if (!shape_word(list, text, n, &shape[n_dims++]) || (text[n] == ']' && text[n + 1] != '\0')) {
             vc_layer_fail(list, "the shape is not one of numbers and names");
             return;
         }
-        memcpy(word, text, n);
-        word[n] = '\0';
-        shape[n_dims++] =
-            number(word, &size) && size > 0 ? vc_dim_number(size) : vc_dim_symbol(&list->graph->dims, word);
         text += n;
-    }
+    } while (*text == ',');
     list->value =
         vc_graph_add_input(list->graph, list->layer.words[0], integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, n_dims);
 }
@@ -521,7 +546,7 @@ static void add_silu(struct vc_layer_list *list)
     uint32_t inputs[2] = {list->value, list->value};
 
     if (list->layer.n_words != 0) {
-        vc_layer_fail(list, "'%s' is one word too many", list->layer.words[0]);
+        refuse_word(list, 0);
         return;
     }
     node(list, "Sigmoid", inputs, 1, NULL, 0, false);
@@ -660,31 +685,31 @@ static void add_output(struct vc_layer_list *list)
 static const struct layer_kind {
     const char *name;
     void (*add)(struct vc_layer_list *list);
-    bool has_params; /* its first word is its name */
+    unsigned n_words; /* of a kind with parameters: its name, which is theirs, and their sizes; 0: the function looks */
 } kinds[] = {
-    {"input", add_input, false},
-    {"conv", add_conv, true},
-    {"linear", add_linear, true},
-    {"batchnorm", add_batchnorm, true},
-    {"layernorm", add_layernorm, true},
-    {"embedding", add_embedding, true},
-    {"relu", add_relu, false},
-    {"sigmoid", add_sigmoid, false},
-    {"tanh", add_tanh, false},
-    {"gelu", add_gelu, false},
-    {"silu", add_silu, false},
-    {"softmax", add_softmax, false},
-    {"maxpool", add_maxpool, false},
-    {"avgpool", add_avgpool, false},
-    {"globalavgpool", add_globalavgpool, false},
-    {"flatten", add_flatten, false},
-    {"reshape", add_reshape, false},
-    {"multiply", add_multiply, false},
-    {"dropout", add_dropout, false},
-    {"add", add_add, false},
-    {"concat", add_concat, false},
-    {"from", add_from, false},
-    {"output", add_output, false},
+    {"input", add_input, 0},
+    {"conv", add_conv, 2},
+    {"linear", add_linear, 2},
+    {"batchnorm", add_batchnorm, 1},
+    {"layernorm", add_layernorm, 1},
+    {"embedding", add_embedding, 3},
+    {"relu", add_relu, 0},
+    {"sigmoid", add_sigmoid, 0},
+    {"tanh", add_tanh, 0},
+    {"gelu", add_gelu, 0},
+    {"silu", add_silu, 0},
+    {"softmax", add_softmax, 0},
+    {"maxpool", add_maxpool, 0},
+    {"avgpool", add_avgpool, 0},
+    {"globalavgpool", add_globalavgpool, 0},
+    {"flatten", add_flatten, 0},
+    {"reshape", add_reshape, 0},
+    {"multiply", add_multiply, 0},
+    {"dropout", add_dropout, 0},
+    {"add", add_add, 0},
+    {"concat", add_concat, 0},
+    {"from", add_from, 0},
+    {"output", add_output, 0},
 };
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
@@ -724,7 +749,10 @@ void vc_layer_add(struct vc_layer_list *list)
         list->value = vc_graph_unknown(list->graph, NULL);
         return;
     }
-    if (kinds[k].has_params && list->layer.n_words > 0) {
+    if (kinds[k].n_words != 0 && list->layer.n_words > kinds[k].n_words) {
+        refuse_word(list, kinds[k].n_words);
+    }
+    if (kinds[k].n_words != 0 && list->layer.n_words > 0) {
         vc_graph_set_block(list->graph, "%s", list->layer.words[0]);
     }
     kinds[k].add(list);
