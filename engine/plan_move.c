@@ -324,29 +324,34 @@ static struct vc_args_mapped *map_begin(struct vc_engine *e, uint32_t node)
 }
 
 /* The lists of places from the maps, for the backward loop: which indices of the output came from each of
- * the input.
+ * the input, in their order. A sort by counting, whose steps are as many as both sizes together:
  *
- *     map     0 0 1 1 2 2          back    0: 0 1      1: 2 3      2: 4 5
+ *     map     0 0 2 -1 2 2         counted     2 0 3
+ *                                  ends        2 2 5 5
+ *     first   0 2 2 5              list        0 1 | | 2 4 5       filled from the last index down
  */
 static bool map_back(struct vc_engine *e, struct vc_args_mapped *args)
 {
     for (unsigned k = 0; k < args->n_dims; k++) {
         int64_t *first = vc_plan_args(e, ((size_t)args->in[k] + 1) * sizeof *first);
         int64_t *list = vc_plan_args(e, (size_t)args->out[k] * sizeof *list);
-        int64_t n = 0;
 
         if (first == NULL || list == NULL) {
             return false;
         }
-        for (int64_t at = 0; at < args->in[k]; at++) {
-            first[at] = n;
-            for (int64_t i = 0; i < args->out[k]; i++) {
-                if (args->map[k][i] == at) {
-                    list[n++] = i;
-                }
+        for (int64_t i = 0; i < args->out[k]; i++) {
+            if (args->map[k][i] >= 0) {
+                first[args->map[k][i]]++;
             }
         }
-        first[args->in[k]] = n;
+        for (int64_t at = 1; at <= args->in[k]; at++) {
+            first[at] += first[at - 1];
+        }
+        for (int64_t i = args->out[k]; i-- > 0;) {
+            if (args->map[k][i] >= 0) {
+                list[--first[args->map[k][i]]] = i;
+            }
+        }
         args->back[k] = first;
         args->back_list[k] = list;
     }

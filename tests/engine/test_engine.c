@@ -247,6 +247,30 @@ static void first_output_only(void **state)
     net_end(&net);
 }
 
+/* A dimension of a million: the program is made in steps that grow as its size does, not as the square, which would
+ * not end. The borders' elements come three and four times. */
+static void long_dimension(void **state)
+{
+    enum { N = 1000000 };
+    const struct vc_engine_options options = {.train = true, .threads = 1};
+    struct net net = net_begin("(float[1] x, float[1000000] pa) => (float[1000005] y) <int64[2] p = {2, 3}>\n"
+                               "{ a = Pad<mode: string = \"edge\">(pa, p)  y = Mul(a, x) }",
+                               VC_GRAPH_F64, &options);
+
+    (void)state;
+    net_forward(&net, &training);
+    net_backward(&net);
+    for (size_t i = 0; i < N; i++) {
+        double wanted = 0;
+
+        for (size_t k = i == 0 ? 0 : i + 2; k <= (i == N - 1 ? N + 4 : i + 2); k++) {
+            wanted += net.inputs[0] * net.cotangents[k];
+        }
+        assert_true(fabs(((const double *)net.weights->items[0].grad)[i] - wanted) < 1e-14);
+    }
+    net_end(&net);
+}
+
 /* ---- Dropout ---- */
 
 /* Graphs of ONNX files have no Dropout any more; this one is built by hand. */
@@ -614,6 +638,7 @@ int main(void)
         cmocka_unit_test(float_is_near_double),
         cmocka_unit_test(parts_of_a_batch_add_up),
         cmocka_unit_test(first_output_only),
+        cmocka_unit_test(long_dimension),
         cmocka_unit_test(dropped_elements),
         cmocka_unit_test(running_statistics),
         cmocka_unit_test(kept_values),
