@@ -221,11 +221,12 @@ static enum vc_status fold(struct folding *f, const struct pair *p, struct vc_fo
 {
     double *by = vc_arena_alloc(f->ctx, f->arena, 2 * p->n * sizeof *by);
     struct vc_folded_norm *folded = vc_arena_alloc(f->ctx, f->arena, sizeof *folded);
-    double *bias = by + p->n;
+    double *bias;
     bool finite;
 
     VC_CALL_ALLOC(by);
     VC_CALL_ALLOC(folded);
+    bias = by + p->n;
     VC_CALL(compute(f, p, by, bias, &finite));
     if (!finite) {
         return VC_OK;

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/ctx.h"
 #include "tasks.h"
 
 #define ROWS 12
@@ -91,9 +92,34 @@ static void test_ranges(void **unused)
     }
 }
 
+/* A read whose allocations fail, one after the other, until none does. */
+static void test_no_memory(void **unused)
+{
+    struct vc_open_options decoded = support_open();
+    struct vc_model *floats = NULL;
+    static float part[COLS];
+    enum vc_status status = VC_E_NOMEM;
+    unsigned n = 0;
+
+    (void)unused;
+    make_model();
+    must_run(ctx, "in.safetensors", "a.npz", task_int8());
+    decoded.decoded = true;
+    assert_int_equal(vc_model_open(ctx, in_folder("a.npz"), &decoded, &floats), VC_OK);
+    while (status == VC_E_NOMEM) {
+        vc_pool_fail_at(ctx->shared->pool, ++n, 0);
+        status = vc_model_read(ctx, floats, vc_model_find(floats, "w"), 5, COLS, part, sizeof part);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    }
+    assert_int_equal(status, VC_OK);
+    assert_true(n > 1);
+    vc_model_close(floats);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_ranges, scratch_make, scratch_clear)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_ranges, scratch_make, scratch_clear),
+                                       cmocka_unit_test_setup_teardown(test_no_memory, scratch_make, scratch_clear)};
     int rc;
 
     if (vc_ctx_create(&ctx) != VC_OK) {
