@@ -54,15 +54,24 @@ struct list {
     struct vc_arena arena;
 };
 
-/* Adds an array of n elements; an empty one is left out. */
-static void add(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n)
+/* Adds an array of n elements, with a shape or, if that is NULL, of one dimension; an empty one is left out. */
+static void add_shaped(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n,
+                       const uint64_t *shape, unsigned n_dims)
 {
     if (n != 0 && list->n < list->room && name != NULL) {
         list->shapes[list->n][0] = n;
-        list->items[list->n] = (struct vc_memory_tensor){
-            .name = name, .dtype = dtype, .n_dims = 1, .shape = list->shapes[list->n], .data = data};
+        list->items[list->n] = (struct vc_memory_tensor){.name = name,
+                                                         .dtype = dtype,
+                                                         .n_dims = shape != NULL ? n_dims : 1,
+                                                         .shape = shape != NULL ? shape : list->shapes[list->n],
+                                                         .data = data};
         list->n++;
     }
+}
+
+static void add(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n)
+{
+    add_shaped(list, name, dtype, data, n, NULL, 0);
 }
 
 /* Three arrays for each weight at most: the weight, its best, its mask. */
@@ -103,9 +112,8 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     }
     name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name);
     VC_CALL_ALLOC(name);
-    add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_learner_master(&t->student, k), item->n);
-    list->items[list->n - 1].n_dims = item->n_dims;
-    list->items[list->n - 1].shape = item->shape;
+    add_shaped(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_learner_master(&t->student, k), item->n,
+               item->shape, item->n_dims);
     if (t->progress.counts.best_step != 0 && t->evals.best != NULL) {
         const char *block = t->student.net.weights->data_block;
 
