@@ -27,6 +27,17 @@ static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
     return status == VC_OK && k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : status;
 }
 
+/* The same, but one that the passes refuse is taken off the list again. *added: it is there; not in a full list. */
+static enum vc_status add_unless_refused(struct vc_shrinking *s, const struct vc_chain *chain, bool *added)
+{
+    size_t n = s->result.n_candidates;
+
+    VC_CALL(add(s, chain));
+    *added = s->result.n_candidates != n && s->candidates[n].reason == NULL;
+    s->result.n_candidates = n + *added;
+    return VC_OK;
+}
+
 /* A type of about 8 and one of about 4 bits for what pruning leaves. */
 static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
 {
@@ -130,15 +141,13 @@ static bool has_unit(const struct vc_shrinking *s, enum vc_unit unit)
  * whose graph is another file, refuses layer 0. */
 static enum vc_status add_layers(struct vc_shrinking *s)
 {
-    for (unsigned layer = 0; s->options.graph_path == NULL && layer < MOST_LAYERS; layer++) {
+    bool added = s->options.graph_path == NULL;
+
+    for (unsigned layer = 0; added && layer < MOST_LAYERS; layer++) {
         struct vc_chain chain = {.drop = vc_arena_printf(s->ctx, &s->arena, "%u", layer)};
 
         VC_CALL_ALLOC(chain.drop);
-        VC_CALL(add(s, &chain));
-        if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
-            s->result.n_candidates--;
-            break;
-        }
+        VC_CALL(add_unless_refused(s, &chain, &added));
     }
     return VC_OK;
 }
@@ -193,10 +202,9 @@ static enum vc_status add_kept(struct vc_shrinking *s)
     const struct vc_search_scheme *schemes = vc_search_schemes(VC_SEARCH_BITSANDBYTES, &n);
 
     for (size_t i = 0; s->write.layout == NULL && i < n; i++) {
-        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[i], .harm = schemes[i].error}));
-        if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
-            s->result.n_candidates--;
-        }
+        bool added;
+
+        VC_CALL(add_unless_refused(s, &(struct vc_chain){.scheme = &schemes[i], .harm = schemes[i].error}, &added));
     }
     return VC_OK;
 }

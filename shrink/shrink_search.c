@@ -543,9 +543,9 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     }
     s->until = s->options.seconds;
     VC_CALL(vc_shrink_try(s, k));
-    n = vc_shrink_is_late(s) ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
+    s->result.out_of_time = vc_shrink_is_late(s);
+    n = s->result.out_of_time ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
     VC_CALL(status);
-    s->result.out_of_time = n == VC_NO_CANDIDATE;
     if (n != VC_NO_CANDIDATE) {
         VC_CALL(vc_shrink_count(s, n));
         if (s->candidates[n].within) {
