@@ -280,6 +280,8 @@ out:
     return status;
 }
 
+#define NO_REASON "-" /* alone, where a refused candidate has its sentence */
+
 /* Reads a line into the candidate. False: the line is of another candidate, or cut. */
 static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[VC_DIGEST_BYTES])
 {
@@ -292,15 +294,18 @@ static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[V
     double total = 0;
 
     if (strchr(line, '\n') == NULL || name == NULL ||
-        sscanf(line, "%lu %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %la %la %la %la %la %la %la %64s %n", &number,
+        sscanf(line, "%lu %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %la %la %la %la %la %la %la %64s%n", &number,
                &chain.steps, &c.file_bytes, &c.need_bytes, &within, &c.error, &c.loss, &c.agreement, &c.kd, &c.accuracy,
                &c.seconds, &total, hex, &at) != 13 ||
-        number != k) {
+        number != k || line[at++] != ' ' || line + at >= name) {
         return false;
     }
     c.within = within != 0;
-    if (line[at] != '-') {
+    if (strncmp(line + at, NO_REASON "\t", sizeof NO_REASON) != 0) { /* a sentence, which may begin with "--option" */
         c.reason = vc_arena_copy(s->ctx, &s->arena, line + at, (size_t)(name - line) - (size_t)at);
+        if (c.reason == NULL) {
+            return false;
+        }
     }
     if (chain.steps != s->chains[k].steps && vc_chain_describe(s, &chain, &c) != VC_OK) {
         return false;
@@ -358,7 +363,7 @@ enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k)
     (void)fprintf(s->journal, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %a %a %a %a %a %a %a %s ", k,
                   s->chains[k].steps, c->file_bytes, c->need_bytes, c->within, c->error, c->loss, c->agreement, c->kd,
                   c->accuracy, c->seconds, vc_shrink_seconds(s), hex);
-    add_sentence(s->journal, c->reason != NULL ? c->reason : "-");
+    add_sentence(s->journal, c->reason != NULL ? c->reason : NO_REASON);
     (void)fputc('\t', s->journal);
     add_sentence(s->journal, c->name);
     (void)fputc('\n', s->journal);

@@ -191,6 +191,25 @@ class Shrink(Judge):
             child.kill()
         self.assertTrue(os.path.exists(self.path(output + ".shrink/journal")))
 
+    def test_resume_of_refused(self):
+        """A candidate that was refused stays so, with its whole sentence; lines that are damaged are measured again."""
+        words = ["--ratio", 4, "--graph", "net.txt", "--data", "rows.npz", "--steps", 200, "m.npz"]
+        self.interrupt("s.npz", *words, lines=3)
+        path = self.path("s.npz.shrink/journal")
+        with open(path, encoding="utf-8") as f:
+            text = f.read().split("\n")
+        head = [line for line in text if line.startswith("#")]
+        lines = text[len(head):len(head) + 3]
+        fields = [line.split("\t")[0].split(" ", 13) for line in lines]
+        self.assertEqual([f[13] for f in fields], ["-", "-", "-"])
+        names = [line.split("\t")[1] for line in lines]
+        reasons = ["--sparsity: a sentence", "- ", None]
+        fields = [f[:13] + [r] if r is not None else f[:13] for f, r in zip(fields, reasons)]
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(head + [" ".join(f + [""] * (14 - len(f))) + "\t" + n for f, n in zip(fields, names)]) + "\n")
+        found = {c["name"]: c["reason"] for c in self.shrink(*words[:-1], "-o", "s.npz", "--resume")["candidates"]}
+        self.assertEqual([found[name] for name in names], reasons)
+
     def test_resume_of_another_search(self):
         """Same names and sizes, other values: another model, other rows, other labels or another graph are refused."""
         words = ["--ratio", 9, "--graph", "net.txt", "--data", "rows.npz", "--labels", "y.npy", "--steps", 2000, "m.npz"]
