@@ -307,8 +307,8 @@ static void test_tied_apart(void **state)
     expect_outer_tied("{" ENTRY("x", "F32", "[2048]", 0, 8192) "," ENTRY("y", "F32", "[2048]", 8192, 16384) "," ENTRY(
                           "z", "F32", "[2048]", 16384, 24576) "}",
                       true);
-    expect_outer_tied("{" ENTRY("x", "F32", "[64,32]", 0, 8192) "," ENTRY(
-                          "y", "F32", "[32,64]", 8192, 16384) "," ENTRY("z", "F32", "[64,32]", 16384, 24576) "}",
+    expect_outer_tied("{" ENTRY("x", "F32", "[64,32]", 0, 8192) "," ENTRY("y", "F32", "[32,64]", 8192, 16384) "," ENTRY(
+                          "z", "F32", "[64,32]", 16384, 24576) "}",
                       false);
     expect_outer_tied("{" ENTRY("x", "BF16", "[4096]", 0, 8192) "," ENTRY("y", "BF16", "[4096]", 8192, 16384) "," ENTRY(
                           "z", "BF16", "[4096]", 16384, 24576) "}",
