@@ -7,6 +7,7 @@ One that is not known is refused by its name, with the module that it stands in.
 Where torch has no torch.export (before 2.1), make_fx traces the module; sizes of the inputs are then fixed."""
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import sys
@@ -56,6 +57,7 @@ class _Lowering:
         self.taken: Dict[str, int] = {}
         self.constants: Dict[Any, str] = {}
         self.symbols: Dict[str, str] = {}
+        self.ranks: Dict[str, int] = {}  # of values whose rank torch notes wrongly: states of recurrent layers (2.6)
         self.kept: List[Any] = []  # what the bytes of tensors belong to
         self.node: Any = None  # the one that is lowered
 
@@ -208,11 +210,9 @@ class _Lowering:
         self.names[node] = known(self, types.SimpleNamespace(**given, name=name), node)
 
     def output(self, node: Any, name: str) -> None:
-        found = self.meta(node)
         own = self.free_name(name)
         self.graph.node("Identity", [self.names[node]], [own], own, {})
-        dims = [size if isinstance(size, int) else self.symbols.get(str(size), str(size).replace(" ", "")) for size in found.shape]
-        self.graph.output(own, _dtype(found.dtype), dims)
+        self.graph.output(own, _dtype(self.meta(node).dtype), self.ranks.get(self.names[node], self.rank(node)))  # its sizes follow
 
 
 # Checks of torch, which no value follows from.
@@ -551,7 +551,9 @@ def _recurrent(g: _Lowering, a: Any, n: Any) -> Any:
         # [steps, directions, rows, hidden] -> [steps, rows, directions hidden]
         x = g.make("Reshape", g.make("Transpose", made[0], perm=[0, 2, 1, 3]), g.constant([0, 0, -1]))
     x = g.transpose(x, 3, 0, 1) if a.batch_first else x
-    return [x] + [both(names) for names in last]
+    ends = [both(names) for names in last]
+    g.ranks.update({name: 3 for name in ends})
+    return [x] + ends
 
 
 # ---- along axes ----
@@ -734,15 +736,20 @@ def _index(g: _Lowering, a: Any, n: Any) -> Any:
         g.refuse("a mask as an index, whose result has a size of its values")
     if len(places) == 1:
         return g.make("Gather", g.value(a.self), g.value(a.indices[places[0]]), axis=places[0])
-    if places != list(range(len(places))):
-        g.refuse("several indices that do not stand in front")
     rank = max(g.rank(a.indices[k]) for k in places)
     common: Any = None  # all indices added, as zeros: what they broadcast to
     for k in places:
         zero = g.make("Mul", g.value(a.indices[k], g.torch.int64), g.constant(0))
         common = zero if common is None else g.make("Add", common, zero)
     parts = [g.make("Unsqueeze", g.make("Add", g.value(a.indices[k], g.torch.int64), common), g.constant([rank])) for k in places]
-    return g.make("GatherND", g.value(a.self), g.make("Concat", *parts, axis=rank))
+    # The indexed dimensions go to the front, and what was found back to where they stood, if they stood side by side.
+    others = [k for k in range(g.rank(a.self)) if k not in places]
+    x = g.value(a.self) if places == list(range(len(places))) else g.make("Transpose", g.value(a.self), perm=places + others)
+    made = g.make("GatherND", x, g.make("Concat", *parts, axis=rank))
+    first = places[0]
+    if first == 0 or places != list(range(first, first + len(places))):
+        return made
+    return g.make("Transpose", made, perm=[rank + k for k in range(first)] + list(range(rank)) + [rank + k for k in range(first, len(others))])
 
 
 @_operator("constant_pad_nd pad reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d")
@@ -946,7 +953,8 @@ def network(model: Any, *inputs: Any, dynamic_shapes: Any = None, **keywords: An
     except ImportError:
         pass
     if hasattr(export, "export"):
-        return _of_program(export.export(model, tuple(inputs), keywords or None, dynamic_shapes=dynamic_shapes))
+        strict = {"strict": False} if "strict" in inspect.signature(export.export).parameters else {}  # the default since 2.7
+        return _of_program(export.export(model, tuple(inputs), keywords or None, dynamic_shapes=dynamic_shapes, **strict))
     if keywords or dynamic_shapes is not None:
         raise TypeError("this torch has no torch.export: inputs by position alone, and no dynamic_shapes")
     return _of_trace(model, inputs)

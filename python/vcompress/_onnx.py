@@ -50,8 +50,8 @@ def _attribute(name: str, value: Any) -> bytes:
 
 
 def _value(name: str, dtype: str, dims: Dims) -> bytes:
-    """ValueInfoProto of a tensor."""
-    shape = b"".join(_field(1, _field(2, size) if isinstance(size, str) else _field(1, size)) for size in dims)
+    """ValueInfoProto of a tensor; "": a size that is not said."""
+    shape = b"".join(_field(1, b"" if size == "" else _field(2, size) if isinstance(size, str) else _field(1, size)) for size in dims)
     return _field(1, name) + _field(2, _field(1, _field(1, TYPES[dtype]) + _field(2, shape)))
 
 
@@ -66,8 +66,8 @@ class Graph:
     def input(self, name: str, dtype: str, dims: Dims) -> None:
         self._values.append(_field(11, _value(name, dtype, dims)))
 
-    def output(self, name: str, dtype: str, dims: Dims) -> None:
-        self._values.append(_field(12, _value(name, dtype, dims)))
+    def output(self, name: str, dtype: str, rank: int) -> None:
+        self._values.append(_field(12, _value(name, dtype, [""] * rank)))
 
     def tensor(self, name: str, dtype: str, shape: Sequence[int], view: memoryview) -> None:
         """An initializer; its bytes have to stay until the file is written."""

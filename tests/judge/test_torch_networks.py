@@ -109,7 +109,7 @@ def arithmetic(s, x, y):
     z = (x - 1) / (y.abs() + 2) + x.clamp(min=-0.5) ** 2 - 3 * torch.maximum(x, y) + (1 - x)
     z = torch.where(x > y, z, -z) + x.amax(1, keepdim=True) + torch.logsumexp(y, 1, keepdim=True)
     index = z.argmax(1)
-    return z.softmax(-1).log(), index, torch.stack([z, x], 1).std(1), torch.einsum("ab,cb->ac", x, s.w) + s.w[[2, 0, 1, 3]].sum(), z.gather(1, index[:, None])
+    return z.softmax(-1).log(), index, torch.stack([z, x], 1).std(1), torch.einsum("ab,cb->ac", x, s.w) + s.w[[2, 0, 1, 3]].sum(), x[None, :, [0, 3]][:, index % 2, index % 2] + x[index % 3, index % 5], z.gather(1, index[:, None])
 
 
 def causal(s, x):
@@ -170,7 +170,7 @@ def exported(module, inputs, sizes):
     shapes = tuple({axis: named.setdefault(size, torch.export.Dim(size, min=2, max=500)) for axis, size in one.items()} if one else None for one in sizes)
     if isinstance(module, Made):  # its forward takes *inputs
         shapes = (shapes,)
-    return torch.export.export(module, tuple(inputs), dynamic_shapes=shapes)
+    return torch.export.export(module, tuple(inputs), dynamic_shapes=shapes, strict=False)
 
 
 class TorchNetworks(unittest.TestCase):
@@ -320,7 +320,7 @@ class TorchNetworks(unittest.TestCase):
             vcompress.network(outer, floats(2, 4))
         if EXPORTS:
             with self.assertRaisesRegex(vcompress.InputError, r"1\.0 \(Odd\): aten.special_bessel_j1.default: this operator is not known"):
-                vcompress.graph(torch.export.export(outer, (floats(2, 4),)))
+                vcompress.graph(torch.export.export(outer, (floats(2, 4),), strict=False))
             with self.assertRaisesRegex(vcompress.InputError, "eval"):
                 vcompress.network(nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)).train(), floats(2, 3, 4, 4))
         with self.assertRaisesRegex(TypeError, "exported program"):
