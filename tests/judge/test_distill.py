@@ -650,7 +650,7 @@ class Distill(Judge):
             _, kd, ce = self.terms(slice(0, 10), 0.5, 2)
         self.assertIn("cross-entropy %.4f, perplexity %.4f," % (ce, np.exp(float(ce))), said)
         self.assertIn("divergence %.4f" % kd, said)
-        self.assertIn(": %d rows" % self.mask.sum(), said)
+        self.assertIn(": %d tokens" % self.mask.sum(), said)
 
 
 if __name__ == "__main__":
