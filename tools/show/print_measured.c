@@ -126,6 +126,14 @@ static struct columns columns_of(const struct view *view, enum sensitivity_table
     return c;
 }
 
+/* What a row is sorted by: a change that was not measured is NaN, which has no place in an order. */
+static double order_of(const struct vc_output_change *change)
+{
+    double x = relative_of(change);
+
+    return isnan(x) ? 0 : x;
+}
+
 /* One table: a row for each tensor, the last row compares with the figures from the weights alone. False: no memory. */
 static bool print_tensors(const struct view *view, const struct columns *c)
 {
@@ -139,9 +147,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
 
     for (size_t i = 0; i < m->n_tensors; i++) {
         if (m->tensors[i].changes != NULL) {
-            double x = relative_of(&m->tensors[i].changes[c->judged]);
-
-            view->scratch[n++] = isnan(x) ? 0 : x;
+            view->scratch[n++] = order_of(&m->tensors[i].changes[c->judged]);
         }
     }
     from = shown_from(view, n);
@@ -197,7 +203,7 @@ static bool print_groups(const struct view *view)
 
     for (size_t i = 0; i < m->n_groups; i++) {
         if (m->groups[i].changes != NULL) {
-            view->scratch[n++] = relative_of(&m->groups[i].changes[0]);
+            view->scratch[n++] = order_of(&m->groups[i].changes[0]);
         }
     }
     if (n == 0) {
