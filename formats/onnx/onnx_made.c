@@ -302,7 +302,11 @@ static enum vc_status make_bytes(struct vc_ctx *ctx, const struct vc_program *pr
     }
     *n = text.n;
     status = text.status;
-    *bytes = (unsigned char *)vc_text_detach(&text);
+    if (status == VC_OK) {
+        *bytes = (unsigned char *)text.data;
+        text.data = NULL; /* the infile's, which frees it as it frees its own buffers */
+    }
+    vc_text_release(&text);
     return status;
 }
 

@@ -437,11 +437,11 @@ struct vc_quality {
     enum vc_teacher_loss loss;   /* by which answers are compared: never AUTO */
     enum vc_net_task task;       /* never AUTO */
     enum vc_answer_kind answers; /* what the answers are */
-    uint64_t n_outputs;          /* classes, or values, of a row, or of each position of a row */
-    uint32_t output;             /* number among the outputs of the graph */
-    uint64_t n_targets;          /* rows that count, if the data have targets; else 0 */
-    double squared_error;        /* mean of (output - target)^2 over all values; NaN: no targets */
-    double r2; /* 1 - squared errors / squared distances of the targets from the mean of each value; NaN:
+    uint32_t output;      /* number among the outputs of the graph; here, so that there are no bytes between members */
+    uint64_t n_outputs;   /* classes, or values, of a row, or of each position of a row */
+    uint64_t n_targets;   /* rows that count, if the data have targets; else 0 */
+    double squared_error; /* mean of (output - target)^2 over all values; NaN: no targets */
+    double r2;            /* 1 - squared errors / squared distances of the targets from the mean of each value; NaN:
                                     no targets, or `undefined` */
     /* MSE: the same with the teacher's outputs in place of targets. NaN: no teacher, another loss, or several ranks. */
     double teacher_r2;
