@@ -11,7 +11,9 @@
 
 #define HUB        "https://huggingface.co" /* where HF_ENDPOINT is not set */
 #define MOST_TOKEN 1024
-#define PACKAGE    "it is built with libcurl (Debian: libcurl4-openssl-dev) and installed as component http"
+#define PACKAGE                                                                                                      \
+    "it is built with libcurl (Debian: libcurl4-openssl-dev) and installed as component http; without it, download " \
+    "the model first"
 
 static const struct vc_plugin_kind http_plugin = {"VCOMPRESS_HTTP_PATH", VC_HTTP_FILE, VC_HTTP_SYMBOL, false};
 
