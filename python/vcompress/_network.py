@@ -892,7 +892,7 @@ def _of_trace(module: Any, inputs: Sequence[Any]) -> Network:
     traced.graph.eliminate_dead_code()
     placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
     with torch.no_grad():
-        ShapeProp(traced).propagate(*weights, *inputs)
+        ShapeProp(traced).propagate(*weights, *inputs)  # type: ignore[no-untyped-call, unused-ignore]
     for node in traced.graph.nodes:
         found = node.meta.get("tensor_meta")
         if found is not None and not hasattr(found, "shape"):
