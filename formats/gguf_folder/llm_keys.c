@@ -30,7 +30,7 @@ uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope
 /* llama.cpp scales by the head size; gemma says another number, but in the largest models.
  *
  * Both divide scores by a square root: transformers by that of "query_pre_attn_scalar" s, llama.cpp by that of d, the
- * head size, or in the largest model of the family hidden size / heads. The factor is sqrt(d / s). gemma2 27b: d = 4608
+ * head size, or in the largest model of the family hidden size / heads. The factor is sqrt(d / s). Gemma 2 27B: d = 4608
  * / 32 = 144 = s, factor 1. */
 double vc_llm_attention_factor(const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes)

@@ -66,10 +66,12 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     VC_REFUSE_IF(folder->weights.n > 1, ctx, VC_E_UNSUPPORTED,
                  "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
                  folder->weights.n, vc_option(ctx, "vc_index_write"));
-    for (size_t i = 0; i < folder->left.n; i++) {
-        VC_REFUSE_IF(vc_infolder_is_other_weights(folder->left.names[i]), ctx, VC_E_UNSUPPORTED,
-                     "is a folder without safetensors or GGUF files; give the file itself (%s?)",
-                     folder->left.names[i]);
+    for (size_t k = 0; k < 2 * folder->left.n; k++) { /* an ONNX file first, not the data beside it */
+        const char *name = folder->left.names[k % folder->left.n];
+
+        VC_REFUSE_IF(k < folder->left.n ? vc_infolder_ends_in(name, ".onnx") : vc_infolder_is_other_weights(name), ctx,
+                     VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files; give the file itself (%s?)",
+                     name);
     }
     return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
 }

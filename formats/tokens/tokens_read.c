@@ -25,6 +25,23 @@ struct tokens_file {
     uint64_t shape[2];
 };
 
+/* The first bytes are those of a text, whose pairs would be taken for tokens: "He" for 25928. Tokens of real texts have
+ * bytes below 32 everywhere; fewer than 64 bytes may have none. */
+static enum vc_status refuse_text(struct vc_ctx *ctx, const struct vc_infile *file)
+{
+    unsigned char head[512];
+    size_t n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
+    size_t i = 0;
+
+    VC_CALL(vc_infile_read(ctx, file, 0, head, n));
+    while (i < n && (head[i] >= ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t')) {
+        i++;
+    }
+    VC_REFUSE_IF(n >= 64 && i == n, ctx, VC_E_FORMAT,
+                 "is a text, not a file of tokens; texts are read by names that end in .txt or .jsonl");
+    return VC_OK;
+}
+
 /* The header of llm.c: which tokens they are, and how many. */
 static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, enum vc_dtype *dtype, uint64_t *n)
 {
@@ -56,6 +73,7 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
     uint64_t n = self->one.file->size_bytes / vc_dtype_size(dtype);
 
     VC_CALL(read_header(ctx, self, &dtype, &n));
+    VC_CALL(refuse_text(ctx, self->one.file));
     VC_REFUSE_IF(self->one.first_byte == 0 && self->one.file->size_bytes % vc_dtype_size(dtype) != 0, ctx, VC_E_FORMAT,
                  "holds %" PRIu64 " bytes, which are no whole tokens of %zu bytes", self->one.file->size_bytes,
                  vc_dtype_size(dtype));

@@ -117,6 +117,7 @@ static const struct choice choices[] = {
     {"", NULL, "is a folder without safetensors or GGUF files"},
     {"readme.md", NULL, "is a folder without safetensors or GGUF files"},
     {"weights.h5 readme.md", NULL, "without safetensors or GGUF files; give the file itself (weights.h5?)"},
+    {"model.onnx.data model.onnx config.json", NULL, "give the file itself (model.onnx?)"},
     {"x.safetensors.index.fp16.json readme.md", "", NULL},
     {"x.safetensors.index.fp16.json x.safetensors.index.fp32.json", NULL, "with 2 indices; give one of them"},
     {"diffusion_pytorch_model.safetensors x.safetensors.index.fp16.json b.safetensors", "diffusion_pytorch_model",
