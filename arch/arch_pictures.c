@@ -75,3 +75,16 @@ const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char 
     }
     return vc_glob_any(row->kept, layer + n) ? "an end of the network, or of its time step" : NULL;
 }
+
+const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const char *weight, bool *known)
+{
+    const char *prefix;
+    const struct vc_arch_picture *row = vc_arch_picture_find(has, user, &prefix);
+    size_t n = strlen(weight);
+    char layer[512];
+
+    *known = row != NULL;
+    n -= n > strlen(".weight") && strcmp(weight + n - strlen(".weight"), ".weight") == 0 ? strlen(".weight") : 0;
+    (void)snprintf(layer, sizeof layer, "%.*s", (int)(n < sizeof layer ? n : sizeof layer - 1), weight);
+    return row != NULL ? vc_arch_picture_keeps(row, prefix, layer) : NULL;
+}

@@ -35,4 +35,7 @@ bool vc_arch_picture_is_f32(const struct vc_arch_picture *row, const char *prefi
  * encoder, the decoder of its pictures). `layer`: a name without ".weight". NULL: it becomes codes. */
 const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char *prefix, const char *layer);
 
+/* The same for the weight of a layer in a file with such tensors; *known: the file is one of these networks. */
+const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const char *weight, bool *known);
+
 #endif

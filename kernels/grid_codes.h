@@ -423,6 +423,12 @@ VC_HD float vc_nvfp4_global(float absmax)
     return global < 3.0e38f ? global : 3.0e38f;
 }
 
+/* The power of two at or below it, whose inverse is a float, too: exponents -126 to 127 are those of vc_nvfp4_global. */
+VC_HD float vc_nvfp4_power(float global)
+{
+    return vc_bits_f32(vc_f32_bits(global) & VC_F32_INF_BITS);
+}
+
 /* Scales of fp8 are of the type that the layout stores, and 448 of them are a finite f32. */
 VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
 {

@@ -46,6 +46,12 @@ static bool needs_made_parts(const struct vc_desc *desc)
     return i < desc->n_parts;
 }
 
+/* Floats, or what stands for some. */
+static bool has_values(const struct vc_desc *desc)
+{
+    return vc_decode_can(desc) || vc_decode_is_f8(desc);
+}
+
 /* *out stays NULL where one of the ends has no values. If one side is f64, both are compared as f64. */
 static enum vc_status compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from,
                                      struct vc_compare **out)
@@ -55,7 +61,7 @@ static enum vc_status compare_create(struct vc_ctx *ctx, const struct vc_item *i
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (!vc_decode_can(first) || !vc_decode_can(item->desc) || needs_made_parts(first)) {
+    if (!has_values(first) || !has_values(item->desc) || needs_made_parts(first)) {
         return VC_OK; /* no values to compare */
     }
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, c, 1));

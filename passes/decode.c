@@ -101,6 +101,9 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
 {
     enum vc_dtype dtype = item->desc->dtype;
 
+    if (vc_decode_is_f8(item->desc)) {
+        return vc_decode_add_f8(ctx, item);
+    }
     VC_REFUSE_IF(!vc_decode_can(item->desc), ctx, VC_E_INTERNAL, "%s holds no floats", vc_dtype_name(dtype));
     if (find_decoder(item->desc) != NULL) {
         return vc_decode_add_codes(ctx, item, VC_OVERFLOW_INF, false);

@@ -10,9 +10,9 @@
 
 #include "core/chain/pass.h"
 
-/* Adds a step that gives f32: codes through their scales, blocks through their own, f16 and bf16 exactly, f64 rounded
+/* Adds a step that gives f32: codes through their scales, blocks through their own, f16, bf16 and floats of 8 bits exactly, f64 rounded
  * to nearest even if `narrow`. Nothing is added for f32, nor for f64 otherwise. item->desc is plain f32 (or f64)
- * afterwards. Other types: VC_E_INTERNAL; ask vc_decode_can first. */
+ * afterwards. Other types: VC_E_INTERNAL; ask vc_decode_can (or vc_decode_is_f8) first. */
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow);
 /* Bytes of scratch of that step, for scales that are tensors of the source. */
 size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems);

@@ -21,6 +21,8 @@ double vc_largest_fitting(enum vc_dtype target)
         return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
     case VC_DTYPE_F32:
         return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
+    case VC_DTYPE_F8_E4M3:
+        return 464.0; /* the tie between 448 and NaN, which goes to 448 */
     case VC_DTYPE_Q8_0:
         return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
     case VC_DTYPE_MXFP4:
@@ -284,7 +286,9 @@ enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const
                    : VC_OK;
     }
     return specials->overflows != 0 && policy->overflow == VC_OVERFLOW_ERROR
-               ? vc_specials_fail_overflow(ctx, specials, &step->in, policy->room, VC_ADVICE_OVERFLOW)
+               ? vc_specials_fail_overflow(ctx, specials, &step->in, policy->room,
+                                           policy->room == VC_DTYPE_F8_E4M3 ? "{overflow}=sat goes on"
+                                                                            : VC_ADVICE_OVERFLOW)
                : VC_OK;
 }
 

@@ -19,7 +19,7 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
                  "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
                  (unsigned long long)(t != NULL ? t->n_elems : 0));
     VC_TRY(vc_item_make(ctx, &set, index, &item));
-    if (!vc_decode_can(item.desc)) {
+    if (!vc_decode_can(item.desc) && (!vc_decode_is_f8(item.desc) || t->undecoded != NULL)) {
         vc_arena_release(ctx, &arena);
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));
     }

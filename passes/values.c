@@ -31,7 +31,8 @@ bool vc_values_numeric(const struct vc_tensor *tensor)
 {
     struct vc_desc desc = {.dtype = tensor->dtype, .quant = tensor->quant};
 
-    return vc_decode_can(&desc);
+    return vc_decode_can(&desc) ||
+           (vc_decode_is_f8(&desc) && tensor->undecoded == NULL && tensor->part_of == VC_NO_TENSOR);
 }
 
 enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values)

@@ -15,6 +15,7 @@
  *     plan_rest     of one that stays: a cast, with --rest */
 #include <string.h>
 
+#include "arch/arch_pictures.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "core/model/code_schemes.h"
@@ -152,7 +153,10 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (item->set->model->tensors[item->source].undecoded != NULL) {
         return vc_item_keep_as(ctx, item, VC_SKIP_QUANTIZED);
     }
-    if (!vc_decode_can(desc)) {
+    if (vc_decode_is_f8(desc) && !o->requantize) {
+        return vc_item_keep(ctx, item, "%s (%s decodes it)", vc_dtype_name(desc->dtype), vc_option(ctx, "requantize"));
+    }
+    if (!vc_decode_can(desc) && !vc_decode_is_f8(desc)) {
         return vc_item_keep_as(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(desc->dtype));
     }
     if (desc->n_elems == 0) {
@@ -259,6 +263,11 @@ static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
+static bool model_has(const void *user, const char *name)
+{
+    return vc_model_find(user, name) != VC_NO_TENSOR;
+}
+
 /* Keeps tensors of which the output's loader would not find the codes; they may still be cast. An aim still tries casts
  * on them; a scheme leaves them to the rest. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
@@ -267,7 +276,11 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
     const struct vc_dialect_request request = vc_scheme_request_for(q->scheme, &q->options, item);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(item->desc), included);
     const char *reason = q->scheme->codes ? vc_dialect_reason(item->set->dialect, &request, &tensor) : NULL;
+    bool known;
 
+    if (q->scheme->of_layers && !included) {
+        reason = vc_arch_picture_reason(model_has, item->set->model, tensor.name, &known);
+    }
     if (reason == NULL && q->scheme->reason != NULL) {
         reason = q->scheme->reason(&q->options, item->desc);
     }

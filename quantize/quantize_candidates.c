@@ -71,7 +71,7 @@ enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena
     for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         bool choice = row->codes && !row->own_granularity;
 
-        for (size_t k = 0; row->add != NULL && k < (choice ? row->n_granularities : 1); k++) {
+        for (size_t k = 0; row->add != NULL && !row->of_layers && k < (choice ? row->n_granularities : 1); k++) {
             VC_CALL(add_candidate(ctx, arena, row, choice ? &row->granularities[k] : NULL, list));
         }
     }

@@ -64,6 +64,8 @@ struct vc_dialect {
     bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
     bool whole_groups;    /* groups divide the rows: smaller ones are taken where those of the options do not */
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
+    bool power_global; /* the scale of a tensor of nvfp4 is a power of two, which multiplies the others: the same values
+                             as one that divides them, exactly (vc_quant.global_multiplies) */
     /* Schemes whose weights get one scale for the tensor where the user asks for no granularity, with NULL at the end;
      * NULL: none. */
     const char *const *whole_tensors;

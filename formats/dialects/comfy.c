@@ -7,19 +7,26 @@
  *
  *     float8_e4m3fn    m.weight F8_E4M3 [out, in]   value = code * weight_scale (or scale_weight), one number or [out, 1]
  *     int8_tensorwise  m.weight I8 [out, in]        the same; not where "convrot" says that the rows were rotated
+ *     nvfp4            m.weight U8 [out, in / 2]    two codes a byte, the first in the high half;
+ *                                                   value = code * (weight_scale * weight_scale_2)
+ *                      m.weight_scale F8_E4M3       [out, in / 16] in blocks (packing_blocked.c), filled up with zeros
+ *                      m.weight_scale_2 F32 []
+ *     mxfp8            m.weight F8_E4M3 [out, in]   weight_scale U8 (E8M0) [out, in / 32] in the same blocks
  *
- * m.input_scale (scale_input) is of the inputs. The other formats (float8_e5m2, mxfp8 and nvfp4, whose scales lie in the
- * order of cuBLAS's tiles, svdquant, ...) are refused by their name. What decodes the weights takes all marks of them
- * away, since ComfyUI would take floats for codes.
+ * m.input_scale (scale_input) is of the inputs. The other formats (float8_e5m2, svdquant, ...) are refused by their
+ * name. What decodes the weights takes all marks of them away, since ComfyUI would take floats for codes.
  *
- * Written are fp8 with one scale for a tensor, and int8 with one or a scale per row, of linear layers; of networks that
- * are known (arch/arch_pictures.h) not of all. ComfyUI's layouts are those of comfy-kitchen 0.2.40. */
+ * Written are fp8 with one scale for a tensor, int8 with one or a scale per row, nvfp4 and mxfp8, of linear layers; of
+ * networks that are known (arch/arch_pictures.h) not of all. Rows and columns of nvfp4 and mxfp8 are multiples of 16
+ * and 32: others are filled up by ComfyUI, and their file does not tell the shape. f8_e4m3, floats that are cast, needs
+ * no marks: ComfyUI casts them back. ComfyUI's layouts are those of comfy-kitchen 0.2.40. */
 #include "formats/dialects/comfy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch_pictures.h"
+#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/search.h"
@@ -29,6 +36,32 @@
 
 /* ---- rules ---- */
 
+/* The formats that are read and written. */
+struct format {
+    const char *name;
+    enum vc_scheme scheme;
+    enum vc_dtype dtype; /* of m.weight */
+    uint64_t multiple;   /* of rows and columns; 0: one number is the scale of a tensor, or of a row */
+};
+
+static const struct format formats[] = {{"float8_e4m3fn", VC_SCHEME_FP8, VC_DTYPE_F8_E4M3, 0},
+                                        {"int8_tensorwise", VC_SCHEME_INT8, VC_DTYPE_I8, 0},
+                                        {"nvfp4", VC_SCHEME_NVFP4, VC_DTYPE_U8, 16},
+                                        {"mxfp8", VC_SCHEME_MXFP8, VC_DTYPE_F8_E4M3, 32}};
+
+#define N_FORMATS (sizeof formats / sizeof formats[0])
+
+/* The row for the scheme; NULL: none. */
+static const struct format *format_of_scheme(const char *scheme)
+{
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        if (strcmp(scheme, vc_scheme_name(formats[i].scheme)) == 0) {
+            return &formats[i];
+        }
+    }
+    return NULL;
+}
+
 static bool is_fp8(const struct vc_dialect_request *request)
 {
     return strcmp(request->scheme, vc_scheme_name(VC_SCHEME_FP8)) == 0;
@@ -36,8 +69,12 @@ static bool is_fp8(const struct vc_dialect_request *request)
 
 static enum vc_status comfy_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
+    const struct format *format = format_of_scheme(request->scheme);
     bool one = request->granularity == VC_GRANULARITY_TENSOR;
 
+    if (format != NULL && format->multiple != 0) {
+        return VC_OK; /* the scheme has one granularity */
+    }
     VC_REFUSE_IF(!request->symmetric, ctx, VC_E_ARGUMENT, "the layout %s takes no zero points (%s)",
                  vc_dialect_comfy.name, vc_option(ctx, "asymmetric"));
     VC_REFUSE_IF(request->axis_given && request->axis != 0, ctx, VC_E_ARGUMENT,
@@ -65,24 +102,27 @@ bool vc_comfy_is_picture(const struct vc_model *model)
 
 static const char *comfy_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    const struct vc_arch_picture *row = NULL;
-    const char *prefix = "";
-    char layer[512];
+    const struct format *format = format_of_scheme(request->scheme);
+    const char *why = NULL;
+    bool known = false;
     size_t n_path;
 
     if (tensor->n_dims != 2 || !vc_name_is_module_weight(tensor->name, &n_path) || tensor->channel_axis != 0) {
         return "no weight of a linear layer";
     }
-    if (request->model != NULL && n_path < sizeof layer) {
-        row = vc_arch_picture_find(model_has, request->model, &prefix);
+    if (format != NULL && format->multiple != 0 &&
+        (tensor->shape[0] % format->multiple != 0 || tensor->shape[1] % format->multiple != 0)) {
+        return format->multiple == 16 ? "rows or columns are no multiple of 16"
+                                      : "rows or columns are no multiple of 32";
     }
     if (tensor->included) {
         return NULL;
     }
-    if (row != NULL) {
-        memcpy(layer, tensor->name, n_path);
-        layer[n_path] = '\0';
-        return vc_arch_picture_keeps(row, prefix, layer);
+    if (request->model != NULL) {
+        why = vc_arch_picture_reason(model_has, request->model, tensor->name, &known);
+    }
+    if (known) {
+        return why;
     }
     if (vc_name_is_embedding(tensor->name)) {
         return "embedding";
@@ -93,7 +133,7 @@ static const char *comfy_reason(const struct vc_dialect_request *request, const 
 static enum vc_dtype comfy_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                      enum vc_part_role role, enum vc_dtype usual)
 {
-    return role == VC_PART_SCALE ? VC_DTYPE_F32 : usual;
+    return role == VC_PART_SCALE && usual != VC_DTYPE_U8 ? VC_DTYPE_F32 : usual;
 }
 
 /* ---- writing ---- */
@@ -101,9 +141,15 @@ static enum vc_dtype comfy_part_type(const struct vc_dialect_request *request, c
 static bool comfy_fits(const struct vc_out_tensor *codes)
 {
     const struct vc_quant *quant = codes->quant;
+    const struct format *format = format_of_scheme(vc_scheme_name(quant->scheme));
     bool one = quant->granularity == VC_GRANULARITY_TENSOR;
     size_t n_path;
 
+    if (format != NULL && format->multiple != 0) {
+        return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && !vc_quant_is_special(quant) &&
+               quant->global_multiplies == (quant->scheme == VC_SCHEME_NVFP4) &&
+               codes->shape[0] % format->multiple == 0 && codes->shape[1] % format->multiple == 0;
+    }
     return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
            !vc_quant_is_special(quant) && vc_quant_find(quant, VC_PART_ABSMAX) == VC_NO_TENSOR &&
            ((quant->scheme == VC_SCHEME_FP8 && one) ||
@@ -111,26 +157,61 @@ static bool comfy_fits(const struct vc_out_tensor *codes)
              (one || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0))));
 }
 
+/* Bytes of scales [n_rows, row] in blocks; or, of codes of nvfp4, bytes whose first code has the high bits. */
+static struct vc_packed blocks_of(uint64_t n_rows, uint64_t row)
+{
+    return (struct vc_packed){.packing = &vc_packing_blocked, .bits = 8, .n_rows = n_rows, .row = row};
+}
+
+static struct vc_packed pairs_of(uint64_t n_rows, uint64_t row)
+{
+    return (struct vc_packed){.packing = &vc_packing_rows, .bits = 8, .n_rows = n_rows, .row = row, .high_first = true};
+}
+
+static enum vc_status lay_scales(struct vc_laying *l, struct vc_laid part)
+{
+    uint64_t columns = l->part->shape[1];
+
+    part.dtype = l->codes->quant->scheme == VC_SCHEME_NVFP4 ? VC_DTYPE_F8_E4M3 : VC_DTYPE_U8;
+    part.shape = NULL;
+    part.packed = blocks_of(l->part->shape[0], columns);
+    VC_REFUSE_IF(!vc_packing_blocked.size(&part.packed, &part.n_bytes), l->ctx, VC_E_UNSUPPORTED,
+                 "%s: too many scales for blocks of them", l->codes->name);
+    return vc_dialect_lay(l, "weight_scale", part, vc_ceil_div_u64(l->part->shape[0], 128) * 128,
+                          vc_ceil_div_u64(columns, 4) * 4);
+}
+
 /* The scale, and behind it the mark of the layer. */
 static enum vc_status comfy_lay(struct vc_laying *l)
 {
-    static const char fp8[] = "{\"format\": \"float8_e4m3fn\"}";
-    static const char int8[] = "{\"format\": \"int8_tensorwise\"}";
+    const struct vc_quant *quant = l->codes->quant;
+    const struct format *format = format_of_scheme(vc_scheme_name(quant->scheme));
     bool number =
-        l->role == VC_PART_SCALE && l->codes->quant->granularity == VC_GRANULARITY_TENSOR; /* no array of one */
-    const struct vc_laid part = {.dtype = l->part->dtype,
-                                 .n_dims = number ? 0 : l->part->n_dims,
-                                 .shape = l->part->shape,
-                                 .n_bytes = l->part->size_bytes};
-    const char *mark = l->codes->quant->scheme == VC_SCHEME_FP8 ? fp8 : int8;
-    struct vc_laid text = {.dtype = VC_DTYPE_U8, .n_dims = 1, .n_bytes = strlen(mark), .constant = mark};
+        l->role == VC_PART_GLOBAL_SCALE || (l->role == VC_PART_SCALE && quant->granularity == VC_GRANULARITY_TENSOR);
+    struct vc_laid part = {.dtype = l->part->dtype,
+                           .n_dims = number ? 0 : l->part->n_dims, /* no array of one */
+                           .shape = l->part->shape,
+                           .n_bytes = l->part->size_bytes};
+    const char *mark = vc_arena_printf(l->ctx, l->arena, "{\"format\": \"%s\"}", format->name);
+    struct vc_laid text = {.dtype = VC_DTYPE_U8, .n_dims = 1, .constant = mark};
 
+    VC_CALL_ALLOC(mark);
+    text.n_bytes = strlen(mark);
     l->n = 0;
+    if (l->role == VC_PART_CODES && quant->scheme == VC_SCHEME_NVFP4) {
+        part.dtype = VC_DTYPE_U8;
+        part.shape = NULL;
+        part.packed = pairs_of(l->codes->shape[0], l->codes->shape[1] / 2);
+        return vc_dialect_lay(l, NULL, part, l->codes->shape[0], l->codes->shape[1] / 2);
+    }
     if (l->role == VC_PART_CODES) {
         return vc_dialect_lay(l, NULL, part, 0, 0);
     }
-    VC_CALL(vc_dialect_lay(l, "weight_scale", part, 0, 0));
-    return vc_dialect_lay(l, "comfy_quant", text, strlen(mark), 0);
+    if (l->role == VC_PART_GLOBAL_SCALE) {
+        return vc_dialect_lay(l, "weight_scale_2", part, 0, 0);
+    }
+    VC_CALL(format->multiple != 0 ? lay_scales(l, part) : vc_dialect_lay(l, "weight_scale", part, 0, 0));
+    return vc_dialect_lay(l, "comfy_quant", text, text.n_bytes, 0);
 }
 
 /* ---- marks ---- */
@@ -196,12 +277,55 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
     return t->dtype == VC_DTYPE_F8_E4M3 ? "float8_e4m3fn" : "float8_e5m2";
 }
 
-static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, enum vc_scheme scheme, bool *found)
+/* Codes whose scales lie in blocks. The matrix that ComfyUI decodes is that of the file, with what filled it up. */
+static enum vc_status attach_blocks(struct vc_search *s, size_t codes, size_t n_stem, const struct format *format)
+{
+    struct vc_tensor *tensors = s->model->tensors;
+    const struct vc_tensor *t = &tensors[codes];
+    bool pairs = format->scheme == VC_SCHEME_NVFP4;
+    struct vc_quant quant = {.scheme = format->scheme,
+                             .granularity = VC_GRANULARITY_GROUP,
+                             .group_size = vc_code_scheme(format->scheme)->group,
+                             .symmetric = true,
+                             .source_dtype = VC_DTYPE_BF16,
+                             .global_multiplies = pairs};
+    size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
+    size_t global = vc_search_find(s, t->name, n_stem, "weight_scale_2");
+    const struct vc_packed codes_lie = {.packing = pairs ? &vc_packing_rows : NULL,
+                                        .bits = 8,
+                                        .n_rows = t->shape[0],
+                                        .row = t->shape[1],
+                                        .high_first = pairs};
+    const struct vc_packed scales_lie = blocks_of(t->shape[0], t->shape[1] * (pairs ? 2 : 1) / quant.group_size);
+    const struct vc_tensor *scales = scale != VC_NO_TENSOR ? &tensors[scale] : NULL;
+    uint64_t n_bytes;
+
+    if (t->shape[0] % format->multiple != 0 || scales_lie.row == 0 ||
+        t->shape[1] * (pairs ? 2 : 1) % format->multiple != 0 || scales == NULL || !vc_search_is_free(s, scale) ||
+        (scales->dtype != VC_DTYPE_U8 && scales->dtype != vc_code_scheme(format->scheme)->scale) ||
+        !vc_packing_blocked.size(&scales_lie, &n_bytes) || scales->size_bytes != n_bytes) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: it is no matrix of a multiple of %d, or its weight_scale is not a "
+                                "byte for %d codes, in blocks of 128 rows and 4 columns",
+                                (int)format->multiple, (int)quant.group_size);
+    }
+    if (pairs &&
+        (!vc_search_is_floats(s, global) || tensors[global].dtype != VC_DTYPE_F32 || tensors[global].n_elems != 1)) {
+        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                "cannot be decoded: it has no weight_scale_2 of one f32 beside it");
+    }
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, pairs ? global : VC_NO_TENSOR);
+    VC_CALL(vc_search_attach_packed(s, codes, &quant, &codes_lie, 0));
+    return vc_search_show_part(s, scale, vc_code_scheme(format->scheme)->scale, &scales_lie);
+}
+
+static enum vc_status attach_numbers(struct vc_search *s, size_t codes, size_t n_stem, enum vc_scheme scheme,
+                                     bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
-    size_t mark;
 
     scale = scale != VC_NO_TENSOR ? scale : vc_search_find(s, t->name, n_stem, "scale_weight");
     if (!vc_search_is_floats(s, scale)) {
@@ -214,9 +338,24 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, e
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is not one number, or one a row",
                                 s->model->tensors[scale].name);
     }
-    VC_CALL(vc_search_attach(s, codes, &quant, false));
-    vc_search_claim(s, codes, t->name, n_stem, "comfy_quant scale_input input_scale");
-    mark = find_old_mark(s, t->name, n_stem);
+    return vc_search_attach(s, codes, &quant, false);
+}
+
+static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, const struct format *format, bool *found)
+{
+    const char *name = s->model->tensors[codes].name;
+    size_t mark;
+
+    if (format->multiple != 0) {
+        VC_CALL(attach_blocks(s, codes, n_stem, format));
+    } else {
+        VC_CALL(attach_numbers(s, codes, n_stem, format->scheme, found));
+    }
+    if (s->model->tensors[codes].quant == NULL) {
+        return VC_OK;
+    }
+    vc_search_claim(s, codes, name, n_stem, "comfy_quant scale_input input_scale");
+    mark = find_old_mark(s, name, n_stem);
     if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
         s->model->tensors[mark].part_of = codes;
     }
@@ -227,6 +366,7 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t n_stem = strlen(t->name) - strlen("weight");
+    const struct format *row = NULL;
     json_t *own = NULL;
     json_t *mark;
     const char *format;
@@ -242,10 +382,12 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
         goto out;
     }
     *found = true;
-    if (t->dtype == VC_DTYPE_F8_E4M3 && t->n_dims == 2 && strcmp(format, "float8_e4m3fn") == 0) {
-        status = attach(s, codes, n_stem, VC_SCHEME_FP8, found);
-    } else if (t->dtype == VC_DTYPE_I8 && t->n_dims == 2 && strcmp(format, "int8_tensorwise") == 0) {
-        status = attach(s, codes, n_stem, VC_SCHEME_INT8, found);
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        row =
+            strcmp(format, formats[i].name) == 0 && t->dtype == formats[i].dtype && t->n_dims == 2 ? &formats[i] : row;
+    }
+    if (row != NULL) {
+        status = attach(s, codes, n_stem, row, found);
     } else {
         status = vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
                                   "is codes of ComfyUI in the format %.60s (%s), which are not decoded here", format,
@@ -328,10 +470,11 @@ static const struct vc_dialect_file comfy_file = {.fits = comfy_fits,
                                                   .find_codes = comfy_find_codes};
 
 const struct vc_dialect vc_dialect_comfy = {.name = "comfyui",
-                                            .schemes = (const char *const[]){"fp8", "int8", NULL},
+                                            .schemes = (const char *const[]){"fp8", "int8", "nvfp4", "mxfp8", NULL},
                                             .is_choice = true,
                                             .takes_codes = true,
                                             .rows_only = true,
+                                            .power_global = true,
                                             .whole_tensors = (const char *const[]){"fp8", NULL},
                                             .check = comfy_check,
                                             .reason = comfy_reason,

@@ -9,6 +9,7 @@
  *     across         AWQ                  word [k, n] has code k of rows 8n..8n+7     [in, out/8], 4 bits a code
  *     layers         HQQ, quanto          byte i has codes i, i + n, ... of all codes, row by row, n being the bytes
  *     padded         AWQ's gemv           q0 q1 q2 0 0 0 0 0 | q3 ..                  rows of more words than they need
+ *     blocked        ComfyUI's scales     blocks of 128 rows and 4 columns           as matrix units of GPUs read them
  *
  * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns.
  * Other parts than codes can be packed, too (scales that lie in columns); positions count bytes of the part then. */
@@ -43,6 +44,7 @@ struct vc_packed {
     int add;      /* ... else a byte of the job is the code plus this number */
     uint64_t n_words; /* of vc_packing_layers: all of them; of _padded: of 32 bits, in a row */
     bool low_first;   /* of vc_packing_layers: the first layer has the lowest bits of the words */
+    bool high_first;  /* of vc_packing_rows: of two codes in a byte the first one has the high bits in the file */
 };
 
 /* Where a range of codes lies in the packed array: n_runs runs of run_bytes, each stride bytes behind the one before.
@@ -96,6 +98,9 @@ extern const struct vc_packing vc_packing_layers;
 
 /* Rows of codes of 4 or 8 bits, each filled up to n_words words; a byte of the job is a code plus p->add. Read only. */
 extern const struct vc_packing vc_packing_padded;
+
+/* Bytes in blocks of 128 rows and 4 columns, filled up with zeros (packing_blocked.c has the picture). */
+extern const struct vc_packing vc_packing_blocked;
 
 /* What turns over the top bits of codes of `turned` bits (0: none) in the bytes of a row: byte i is that with masks[i %
  * turned]. */

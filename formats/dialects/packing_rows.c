@@ -63,6 +63,12 @@ static void turn(const struct vc_packed *p, uint64_t at, const unsigned char *fr
     size_t i;
 
     vc_packing_masks(p->turned, masks);
+    for (i = 0; p->high_first && i < n; i++) {
+        to[i] = (unsigned char)(from[i] << 4 | from[i] >> 4);
+    }
+    if (p->high_first) {
+        return;
+    }
     if (8 % vc_max_u64(p->turned, 1) == 0) { /* all bytes are alike */
         for (i = 0; i < n; i++) {
             to[i] = from[i] ^ masks[0];

@@ -57,6 +57,8 @@ struct group_state {
     pthread_mutex_t mutex; /* while values are seen */
     bool has_mutex;
     uint32_t absmax; /* bits of the largest finite magnitude */
+    bool power_global;
+    float stored_global;
 
     /* Scales that are codes, bitsandbytes' double quantization */
     float *outer; /* for SCALE_GROUP scales each: the largest magnitude of their elements; NULL: scales are numbers */
@@ -157,12 +159,21 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     return VC_OK;
 }
 
+/* The number that divides the scales, and what is stored of it: itself, or where the layout multiplies, its inverse. */
+static void set_global(struct group_state *s, uint32_t absmax)
+{
+    float global = vc_nvfp4_global(vc_bits_f32(absmax));
+
+    s->how.global = s->power_global ? vc_nvfp4_power(global) : global;
+    s->stored_global = s->power_global ? 1.0f / s->how.global : global;
+}
+
 /* The global scale of a tensor by itself. In a job vc_group_codes_decide sets it, with what joined layers have. */
 static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct group_state *s = step->state;
 
-    s->how.global = vc_nvfp4_global(vc_bits_f32(s->absmax));
+    set_global(s, s->absmax);
     return VC_OK;
 }
 
@@ -375,7 +386,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
         out->parts[1].data = t.shared.zero;
     }
     if (s->codes->global) {
-        out->parts[1] = (struct vc_part_view){.data = &s->how.global, .n = 1, .write = tile->index == 0};
+        out->parts[1] = (struct vc_part_view){.data = &s->stored_global, .n = 1, .write = tile->index == 0};
     }
     if (s->outer != NULL) {
         out->parts[1] = (struct vc_part_view){.data = s->book, .n = 256, .write = tile->index == 0};
@@ -541,6 +552,13 @@ static enum vc_status add_looked(struct vc_ctx *ctx, struct vc_item *item, struc
     step->calibrate = true;
     step->calibrate_all = s->codes->global;
     if (s->codes->global) {
+        struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
+
+        VC_CALL_ALLOC(quant);
+        *quant = *step->out.quant;
+        s->power_global = item->set->dialect != NULL && item->set->dialect->power_global;
+        quant->global_multiplies = s->power_global;
+        step->out.quant = quant;
         VC_CALL(add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, 1));
     } else {
         VC_CALL(add_outer(ctx, item, step, s));
@@ -733,7 +751,7 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
             uint32_t top;
 
             VC_TRY(joined_absmax(ctx, plan, i, name, &top));
-            s->how.global = vc_nvfp4_global(vc_bits_f32(top));
+            set_global(s, top);
         }
         s->step->calibrate = --s->rounds > 0; /* also where another worker writes the tensor */
     }

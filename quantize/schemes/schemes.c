@@ -1,7 +1,7 @@
 /* schemes.c - see schemes.h.
  *
  *     number    0     1      2 ..                        behind them
- *     row       int8  q8_0   rows of group_codes.c       f16 bf16 gguf
+ *     row       int8  q8_0   rows of group_codes.c       f16 bf16 f8_e4m3 gguf
  *
  * The order is that in which sentences name the schemes and aims list their candidates. */
 #include "quantize/schemes/schemes.h"
@@ -15,7 +15,8 @@
 const struct vc_scheme_row *vc_scheme_row_at(size_t index)
 {
     static const struct vc_scheme_row *const first[] = {&vc_scheme_int8, &vc_scheme_q8_0};
-    static const struct vc_scheme_row *const last[] = {&vc_scheme_f16, &vc_scheme_bf16, &vc_scheme_gguf};
+    static const struct vc_scheme_row *const last[] = {&vc_scheme_f16, &vc_scheme_bf16, &vc_scheme_f8_e4m3,
+                                                       &vc_scheme_gguf};
     const size_t n_first = sizeof first / sizeof first[0];
     const size_t n_last = sizeof last / sizeof last[0];
 
@@ -34,6 +35,9 @@ const struct vc_scheme_row *vc_scheme_row_at(size_t index)
  * cast still decides. */
 enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item)
 {
+    if (vc_decode_is_f8(item->desc)) {
+        return vc_decode_add_f8(ctx, item);
+    }
     if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
         return VC_OK;
     }

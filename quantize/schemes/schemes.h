@@ -17,18 +17,20 @@ struct vc_scheme_granularity {
 };
 
 struct vc_scheme_row {
-    enum vc_target target;  /* the option that asks for it */
-    const char *name;       /* in recipes: "int8" */
-    const char *flag;       /* in the report's command: "--int8" */
-    enum vc_dtype result;   /* the type of the values or codes: a tensor of that type is "... already" */
-    enum vc_scheme scheme;  /* of codes with parts beside them; NONE: values, or blocks with their scales inside */
-    bool codes;             /* with scales: granularity, axis and symmetry mean something */
-    bool own_granularity;   /* ... but it has one of its own, which is not an option */
-    bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options ... */
-    bool zero_points;       /* ... but codes with zero points, ... */
-    bool whole_tensors;     /* ... or one scale for the tensor */
-    bool statistics;        /* options.calibration means something */
-    bool no_aim;            /* aims do not try it */
+    enum vc_target target; /* the option that asks for it */
+    const char *name;      /* in recipes: "int8" */
+    const char *flag;      /* in the report's command: "--int8" */
+    enum vc_dtype result;  /* the type of the values or codes: a tensor of that type is "... already" */
+    enum vc_scheme scheme; /* of codes with parts beside them; NONE: values, or blocks with their scales inside */
+    bool codes;            /* with scales: granularity, axis and symmetry mean something */
+    bool own_granularity;  /* ... but it has one of its own, which is not an option */
+    bool rows_only;        /* symmetric codes, a scale per row of axis 0 or per group of one: no other options ... */
+    bool zero_points;      /* ... but codes with zero points, ... */
+    bool whole_tensors;    /* ... or one scale for the tensor */
+    bool statistics;       /* options.calibration means something */
+    bool no_aim;           /* aims do not try it */
+    bool
+        of_layers; /* floats that loaders of pictures cast back, in the layers that become codes, too; nobody tries it by itself */
     size_t n_granularities; /* with codes and without a granularity of its own */
     const struct vc_scheme_granularity *granularities;
 
@@ -108,7 +110,8 @@ extern const struct vc_scheme_row vc_scheme_groups[]; /* group_codes.c: a row of
 extern const size_t vc_scheme_n_groups;               /* ... so many */
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
-extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */
+extern const struct vc_scheme_row vc_scheme_f8_e4m3; /* cast_f8.c */
+extern const struct vc_scheme_row vc_scheme_gguf;    /* encode_blocks.c */
 
 /* ---- for the steps of schemes ---- */
 

@@ -4,7 +4,7 @@ m.comfy_quant names the format, and m.weight_scale is the scale."""
 import json
 import unittest
 
-from judge_support import Judge, main, np, sha
+from judge_support import Judge, main, np, run, sha
 import definition as d
 from test_safetensors import st_read, st_write
 
@@ -119,6 +119,89 @@ class Comfy(Judge):
         self.assertNotIn("a.b.comfy_quant", st_read(self.path("plain.safetensors"))[0])
         self.vc("quantize", "-q", "--fp8", "--layout", "comfyui", path, "-o", self.path("asked.safetensors"))
         self.assertIn("a.b.comfy_quant", st_read(self.path("asked.safetensors"))[0])
+
+    def test_blocks(self):
+        """nvfp4 and mxfp8: scales in blocks of 128 rows and 4 columns, written and read; nvfp4's first code is the high half."""
+        arrays = model({"a.weight": (320, 96), "b.weight": (32, 64), "c.weight": (40, 64), "d.weight": (64, 40)}, dtype="f32")
+        arrays["b.weight"][3, :16] = 0
+        path = self.write("m.safetensors", arrays)
+        for scheme, group, pairs in (("nvfp4", 16, True), ("mxfp8", 32, False)):
+            out = self.path(scheme + ".safetensors")
+            self.vc("quantize", "-q", "--scheme", scheme, "--layout", "comfyui", "--min-elements", "1", path, "-o", out)
+            self.vc("verify", "-q", "--data", out)
+            self.vc("dequantize", "-q", out, "-o", self.path(scheme + "d.safetensors"))
+            back = st_read(self.path(scheme + "d.safetensors"))[0]
+            tensors = st_read(out)[0]
+            coded = [n for n in arrays if n[:-6] + "comfy_quant" in tensors]
+            self.assertEqual(coded, ["a.weight", "b.weight"], "40 is no multiple")
+            for n in coded:
+                rows, columns = arrays[n].shape
+                stem = n[:-len("weight")]
+                self.assertEqual(json.loads(tensors[stem + "comfy_quant"][2]), {"format": scheme})
+                q = np.frombuffer(tensors[n][2], "u1").reshape(tensors[n][1])
+                kind, shape, data = tensors[stem + "weight_scale"]
+                n_rows, n_columns = -rows // 128 * -128, -columns // group // 4 * -4
+                self.assertEqual((kind, shape), ("F8_E4M3" if pairs else "U8", (n_rows, n_columns)))
+                stored = np.frombuffer(data, "u1")
+                blocks = stored.reshape(n_rows // 128, n_columns // 4, 32, 4, 4).transpose(0, 3, 2, 1, 4).reshape(n_rows, n_columns)
+                self.assertFalse(blocks[rows:].any() or blocks[:, columns // group:].any())
+                scales = blocks[:rows, :columns // group]
+                codes = np.stack([q >> 4, q & 15], -1).reshape(rows, columns) if pairs else q
+                if pairs:
+                    one = np.frombuffer(tensors[stem + "weight_scale_2"][2], "f4")[0]
+                    self.assertEqual((tensors[stem + "weight_scale_2"][1], np.frexp(one)[0]), ((), 0.5), "a power of two")
+                    scales = d.float_values("e4m3", scales) * one
+                else:
+                    scales = d.e8m0(scales)
+                y = d.float_value(scheme, codes, scales.astype("f4"), group)
+                np.testing.assert_array_equal(np.frombuffer(back[n][2], "f4").reshape(rows, columns), y, n)
+                self.assertGreater(10 * np.log10(np.sum(arrays[n] ** 2) / np.sum((arrays[n] - y) ** 2)), 20 if pairs else 30)
+                if kitchen is not None:
+                    layout = kitchen.TensorCoreNVFP4Layout if pairs else kitchen.TensorCoreMXFP8Layout
+                    s = torch.from_numpy(stored.reshape(shape).copy()).view(torch.float8_e4m3fn if pairs else torch.float8_e8m0fnu)
+                    common = {"orig_dtype": torch.float32, "orig_shape": (rows, columns)}
+                    params = (layout.Params(scale=torch.tensor(one), block_scale=s, **common) if pairs else layout.Params(scale=s, **common))
+                    data = torch.from_numpy(q.copy())
+                    np.testing.assert_array_equal(layout.dequantize(data if pairs else data.view(torch.float8_e4m3fn), params).numpy(), y, n)
+            self.vc("convert", "-q", out, "-o", self.path(scheme + "c.safetensors"))
+            self.assertEqual(st_read(self.path(scheme + "c.safetensors")), st_read(out))
+            short = [(n, t[0], t[1], t[2]) for n, t in tensors.items()]
+            at = [n for n, *_ in short].index("a.weight_scale")
+            short[at] = ("a.weight_scale", short[at][1], (128, 4), bytes(512))
+            st_write(self.path("short.safetensors"), short, {})
+            self.assertIn("cannot be decoded", self.refuse(3, "dequantize", self.path("short.safetensors"), "-o", self.path("no.safetensors")))
+
+    def test_cast(self):
+        """f8_e4m3: every value as torch casts it, which is the nearest, ties to even; ends of the network stay; all commands read it."""
+        arrays = model(FLUX, dtype="f32")
+        ties = d.float_values("e4m3", np.arange(127, dtype="u1")).astype("f4")
+        ties = np.concatenate([ties, (ties[1:] + ties[:-1]) / 2, [460, 464]])
+        arrays[CODES[0]].reshape(-1)[:2 * len(ties)] = np.concatenate([ties, -ties])
+        path = self.write("m.safetensors", arrays)
+        out = self.path("f8.safetensors")
+        self.vc("quantize", "-q", "--scheme", "f8_e4m3", path, "-o", out)
+        tensors = st_read(out)[0]
+        self.assertEqual([n for n, t in tensors.items() if t[0] == "F8_E4M3"], CODES)
+        table = d.float_values("e4m3", np.arange(127, dtype="u1")).astype("f8")
+        for n in CODES:
+            w = np.abs(arrays[n]).astype("f8")
+            high = np.clip(np.searchsorted(table, w), 1, 126)
+            low = high - 1
+            up = (table[high] - w < w - table[low]) | ((table[high] - w == w - table[low]) & (high % 2 == 0))
+            q = np.where(w > 448, 126, np.where(up, high, low)) | np.where(np.signbit(arrays[n]), 128, 0)
+            np.testing.assert_array_equal(np.frombuffer(tensors[n][2], "u1").reshape(w.shape), q)
+            if kitchen is not None:
+                np.testing.assert_array_equal(torch.from_numpy(arrays[n]).to(torch.float8_e4m3fn).view(torch.uint8).numpy(), q)
+        self.assertIn(b"SQNR over all 3", run("diff", path, out).out)
+        self.vc("quantize", "-q", "--requantize", "--gguf", "Q8_0", out, "-o", self.path("f8.gguf"))
+        self.vc("dequantize", "-q", out, "-o", self.path("f8d.safetensors"))
+        self.vc("quantize", "-q", "--gguf", "Q8_0", self.path("f8d.safetensors"), "-o", self.path("f8d.gguf"))
+        self.assertEqual(sha(self.path("f8.gguf")), sha(self.path("f8d.gguf")))
+        arrays[CODES[1]][0, 0] = 465
+        path = self.write("m.safetensors", arrays)
+        self.assertIn("--overflow=sat", self.refuse(3, "quantize", "--scheme", "f8_e4m3", path, "-o", self.path("no.safetensors")))
+        self.vc("quantize", "-q", "--force", "--scheme", "f8_e4m3", "--overflow", "sat", path, "-o", out)
+        self.assertEqual(st_read(out)[0][CODES[1]][2][0], 126)
 
     def test_refused_and_chosen(self):
         path = self.write("m.safetensors", model(FLUX))

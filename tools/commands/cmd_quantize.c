@@ -144,7 +144,7 @@ static const struct opt target_opts[] = {
     {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
      .wanted = "a scheme, such as ternary or int6/group:64",
      .listed = other_scheme,
-     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits)"},
+     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3: floats of 8 bits without scales, as single files of pictures have them)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = vc_quantize_mixture_at,
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
              "all: %s"},
@@ -195,7 +195,7 @@ static const struct opt scheme_opts[] = {
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
              "compressed-tensors (transformers, vLLM; not nf4, fp4), w8a8 (the same, int8: the inputs of layers get codes, too), "
              "bitsandbytes (int8, nf4, fp4), fp8 (fp8 block:128), gptq (int2, int3, int4, int8), awq (int4) and mlx (int2 to int8, mxfp4, mxfp8; mlx-lm): "
-             "linear layers only, under their names; comfyui (fp8, int8): single files of networks for pictures. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
+             "linear layers only, under their names; comfyui (fp8, int8, nvfp4, mxfp8): single files of networks for pictures. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
     /* GGUF's blocks */
     {.name = "encoder", OPT_WORDS({"best", VC_ENCODER_BEST}, {"llama", VC_ENCODER_LLAMA}), QUANTIZE(encoder),
@@ -241,7 +241,7 @@ static const struct opt scheme_opts[] = {
     {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}, {"zero", VC_NONFINITE_ZERO}), QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
     {.name = "overflow", OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}, {"sat", VC_OVERFLOW_SATURATE}), QUANTIZE(overflow),
-     .conflicts = "gguf", .help = "fp16, bf16, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
+     .conflicts = "gguf", .help = "fp16, bf16, f8_e4m3, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
@@ -371,8 +371,8 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
     if (codes && !rest && options_seen(&app->parsed, "overflow")) {
-        return app_usage(
-            app, "--overflow works with --fp16, --bf16 and --rest only: scales of codes fit every finite value");
+        return app_usage(app, "--overflow works with --fp16, --bf16, --scheme f8_e4m3 and --rest only: scales of codes "
+                              "fit every finite value");
     }
     return GO_ON;
 }
