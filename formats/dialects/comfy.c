@@ -210,7 +210,11 @@ static enum vc_status comfy_lay(struct vc_laying *l)
     if (l->role == VC_PART_GLOBAL_SCALE) {
         return vc_dialect_lay(l, "weight_scale_2", part, 0, 0);
     }
-    VC_CALL(format->multiple != 0 ? lay_scales(l, part) : vc_dialect_lay(l, "weight_scale", part, 0, 0));
+    if (format->multiple != 0) {
+        VC_CALL(lay_scales(l, part));
+    } else {
+        VC_CALL(vc_dialect_lay(l, "weight_scale", part, 0, 0));
+    }
     return vc_dialect_lay(l, "comfy_quant", text, text.n_bytes, 0);
 }
 

@@ -95,8 +95,8 @@ class ForeignCodes(Judge):
 
     def test_comfy_refused(self):
         mark = lambda text: ["U8", [len(text)], text.encode()]
-        for kind, weight, scale in (("nvfp4", bytes_of((128, 32)), bytes_of((128, 4), "F8_E4M3")),
-                                    ("mxfp8", bytes_of((128, 64), "F8_E4M3"), bytes_of((128, 4)))):
+        for kind, weight, scale in (("svdquant_w4a4", bytes_of((128, 32)), bytes_of((128, 4), "F8_E4M3")),
+                                    ("float8_e5m2", bytes_of((128, 64), "F8_E4M3"), tensor(0.5))):
             said = self.comfy(None, {"b.q.weight": weight, "b.q.weight_scale": scale, "b.q.weight_scale_2": tensor(0.5),
                                      "b.q.comfy_quant": mark('{"format": "%s"}' % kind)}, False)
             self.assertIn("ComfyUI", said)
