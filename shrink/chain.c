@@ -415,11 +415,11 @@ enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
     return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
 }
 
-/* Of the other tasks the loss says which it is; that of maps is also the loss of classes. */
+/* Of the other tasks the loss says which it is; that of maps and spans is also the loss of classes. */
 enum vc_net_task vc_shrink_task(const struct vc_shrinking *s)
 {
     bool found = s->options.net_task == VC_NET_TASK_AUTO && s->options.loss == VC_TEACHER_LOSS_AUTO;
 
-    return found && s->whole.n_rows != 0 && s->whole.task == VC_NET_TASK_MAPS ? VC_NET_TASK_MAPS
-                                                                              : (enum vc_net_task)s->options.net_task;
+    found = found && s->whole.n_rows != 0 && (s->whole.task == VC_NET_TASK_MAPS || s->whole.task == VC_NET_TASK_SPANS);
+    return found ? s->whole.task : (enum vc_net_task)s->options.net_task;
 }

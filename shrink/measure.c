@@ -87,7 +87,7 @@ double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *who
     double loss = vc_metric_value(now, s->result.metric, &rises) - vc_metric_value(whole, s->result.metric, &rises);
 
     loss = rises ? -loss : loss;
-    return loss < 0 ? 0 : loss;
+    return loss <= 0 ? 0 : loss; /* no -0 */
 }
 
 /* ---- time ---- */

@@ -109,7 +109,7 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
                                  struct vc_quality *out);
 /* options.loss, or what AUTO has come to. */
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s);
-/* options.net_task, or MAPS where AUTO has come to it. */
+/* options.net_task, or MAPS or SPANS where AUTO has come to it. */
 enum vc_net_task vc_shrink_task(const struct vc_shrinking *s);
 /* Behind s->whole: the figure that max_loss is a part of. VC_E_ARGUMENT: it is not defined, or not measured on these rows. */
 enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s);

@@ -111,6 +111,7 @@ static const struct task {
     [VC_NET_TASK_LABELS] = {"labels", VC_TEACHER_LOSS_BCE, {false, true, true}},
     [VC_NET_TASK_REGRESSION] = {"regression", VC_TEACHER_LOSS_MSE, {false, false, true}},
     [VC_NET_TASK_MAPS] = {"maps", VC_TEACHER_LOSS_KD, {true, false, true}},
+    [VC_NET_TASK_SPANS] = {"spans", VC_TEACHER_LOSS_KD, {true, false, true}},
     [VC_NET_TASK_EMBEDDINGS] = {"embeddings", VC_TEACHER_LOSS_COSINE, {false, false, true}},
 };
 
@@ -170,6 +171,69 @@ static size_t places_of(const struct vc_net *net)
     return classes >= 2 && net->found.function == VC_ANSWER_NONE ? row_elements(net) / (size_t)classes : 0;
 }
 
+/* The numbers of the outputs for start and end, [rows, positions] each: those with such names, else the first two. False: there
+ * are no two of one width. */
+static bool find_ends(const struct vc_net *net, uint32_t ends[2], bool *named)
+{
+    static const char *const words[] = {"start", "end"};
+    const struct vc_graph *graph = net->network.graph;
+    uint32_t found[2] = {VC_NO_VALUE, VC_NO_VALUE};
+    int64_t width[2];
+    size_t n = 0;
+
+    for (uint32_t k = 0; k < vc_graph_output_count(graph) && k < VC_GRAPH_ANSWERS; k++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_output(graph, k));
+
+        if (value->dtype == VC_DTYPE_F32 && value->n_dims == 2 && vc_graph_dim_value(graph, value->shape[1]) > 1) {
+            for (size_t e = 0; e < 2; e++) {
+                found[e] = strncmp(value->name, words[e], strlen(words[e])) == 0 ? k : found[e];
+            }
+            if (n < 2) {
+                ends[n++] = k;
+            }
+        }
+    }
+    *named = found[0] != VC_NO_VALUE && found[1] != VC_NO_VALUE;
+    if (!*named && n < 2) {
+        return false;
+    }
+    for (size_t e = 0; e < 2; e++) {
+        ends[e] = *named ? found[e] : ends[e];
+        width[e] = vc_graph_dim_value(graph, vc_graph_value(graph, vc_graph_output(graph, ends[e]))->shape[1]);
+    }
+    return width[0] == width[1];
+}
+
+/* An input has so many positions in each row. */
+static bool is_long(const struct vc_graph *graph, int64_t positions)
+{
+    bool some = false;
+
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+
+        some = some || (input->n_dims > 1 && vc_graph_dim_value(graph, input->shape[1]) == positions);
+    }
+    return some;
+}
+
+/* Start and end, by the names of two outputs, or by two integers in y where the answers are as long as the rows. */
+static bool says_spans(const struct vc_net *net, const struct vc_rows *rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output = vc_net_output(net);
+    bool two = rows->labels != NULL && rows->label_width == 2;
+    uint32_t ends[2];
+    bool named;
+
+    if (find_ends(net, ends, &named)) {
+        return named || (two && is_long(graph, vc_graph_dim_value(graph, output->shape[1])));
+    }
+    return two && output->n_dims == 3 && vc_graph_dim_value(graph, output->shape[2]) == 2 &&
+           vc_graph_dim_value(graph, output->shape[1]) > 2 &&
+           is_long(graph, vc_graph_dim_value(graph, output->shape[1]));
+}
+
 /* The task by "problem_type" of a config.json; AUTO: it says none. */
 static enum vc_net_task task_of_config(const struct vc_net *net)
 {
@@ -178,7 +242,8 @@ static enum vc_net_task task_of_config(const struct vc_net *net)
         enum vc_net_task task;
     } words[] = {{"regression", VC_NET_TASK_REGRESSION},
                  {"multi_label_classification", VC_NET_TASK_LABELS},
-                 {"single_label_classification", VC_NET_TASK_CLASSES}};
+                 {"single_label_classification", VC_NET_TASK_CLASSES},
+                 {"question_answering", VC_NET_TASK_SPANS}};
     const char *word = net->network.graph->problem_type;
 
     for (size_t k = 0; word != NULL && k < sizeof words / sizeof *words; k++) {
@@ -197,6 +262,10 @@ static enum vc_status find_task(struct vc_net *net, struct vc_rows *rows)
 
     net->task = task_of_config(net);
     if (net->task != VC_NET_TASK_AUTO) {
+        return VC_OK;
+    }
+    if (says_spans(net, rows)) {
+        net->task = VC_NET_TASK_SPANS;
         return VC_OK;
     }
     VC_CALL(take_whole_numbers(net, rows));
@@ -369,6 +438,36 @@ static enum vc_status take_maps(struct vc_net *net)
     return VC_OK;
 }
 
+/* Start and end of a span as two rows of classes, the positions: the logits of two outputs side by side, or of one with the positions
+ * behind. */
+static enum vc_status take_spans(struct vc_net *net)
+{
+    struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output = vc_net_output(net);
+    uint32_t ends[2], values[2];
+    bool named;
+
+    if (find_ends(net, ends, &named)) {
+        for (size_t e = 2; e-- > 0;) { /* the first one last: sentences name it */
+            VC_CALL(vc_graph_find_answer(net->ctx, graph, ends[e], false, &net->found));
+            values[e] = net->found.logits;
+        }
+        net->answer = vc_graph_answer_join(graph, values, 2);
+    } else if (output->n_dims == 3 && vc_graph_dim_value(graph, output->shape[2]) == 2) {
+        net->answer = is_shares(net) ? net->found.logits : vc_graph_answer_last(graph, &net->found, 1);
+    } else {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: the output %s is no span: two outputs [rows, positions] are, for start and end, or one "
+                       "[rows, positions, 2]",
+                       vc_net_file(net), output->name);
+    }
+    VC_REFUSE_IF(net->answer == VC_NO_VALUE, net->ctx, VC_E_NOMEM, "not enough memory for the graph");
+    net->positions = 2;
+    net->n_classes = (size_t)vc_graph_dim_value(graph, vc_net_output(net)->shape[1]);
+    net->answers = is_shares(net) ? VC_ANSWERS_SOFTMAX : VC_ANSWERS_LOGITS;
+    return VC_OK;
+}
+
 /* ---- y ---- */
 
 /* For sentences. */
@@ -389,7 +488,7 @@ static enum vc_status refuse_y(const struct vc_net *net, const struct vc_rows *r
         net->ctx, VC_E_ARGUMENT,
         "%s: y has %zu %s%s for each row, which is not what %s %s takes; the answers of %s are %zu number%s for "
         "each row: classes, tokens and maps take %zu integer%s from 0 to %zu, labels %zu number%s from 0 to 1, "
-        "regression and embeddings %zu float%s",
+        "regression and embeddings %zu float%s, spans 2 integers",
         path, y_width(rows), rows->targets != NULL ? "float" : "integer", plural(y_width(rows)),
         vc_option(net->ctx, "net_task"), tasks[net->task].name, vc_net_file(net), n, plural(n), net->positions,
         plural(net->positions), most, n, plural(n), n, plural(n));
@@ -405,6 +504,21 @@ static enum vc_status fit_shares(const struct vc_net *net, struct vc_rows *rows)
         return refuse_y(net, rows);
     }
     return vc_rows_take_values(rows);
+}
+
+/* y of spans: start and end; those beyond the row are none, as a long text that was cut has them. */
+static enum vc_status fit_spans(const struct vc_net *net, struct vc_rows *rows)
+{
+    bool taken = true;
+
+    if (rows->targets != NULL && rows->target_width == 2) {
+        VC_CALL(vc_rows_take_labels(rows, INT32_MAX, &taken));
+    }
+    if (y_width(rows) != 0 && (rows->labels == NULL || rows->label_width != 2)) {
+        return refuse_y(net, rows);
+    }
+    vc_rows_leave_beyond(rows, (int64_t)net->n_classes - 1);
+    return VC_OK;
 }
 
 /* y of values: floats; integers that are no classes of the outputs. */
@@ -430,6 +544,9 @@ enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
     if (net->task == VC_NET_TASK_LABELS) {
         return fit_shares(net, rows);
     }
+    if (net->task == VC_NET_TASK_SPANS) {
+        return fit_spans(net, rows);
+    }
     if (net->answers == VC_ANSWERS_VALUES) {
         return fit_values(net, rows);
     }
@@ -443,6 +560,9 @@ static enum vc_net_task task_of_classes(const struct vc_net *net)
 {
     unsigned n_dims = vc_net_output(net)->n_dims;
 
+    if (net->task == VC_NET_TASK_SPANS) {
+        return VC_NET_TASK_SPANS;
+    }
     if (net->task == VC_NET_TASK_MAPS || (n_dims >= 4 && net->positions > 1)) {
         return VC_NET_TASK_MAPS;
     }
@@ -471,7 +591,7 @@ static enum vc_status settle(struct vc_net *net, const struct vc_rows *rows)
 enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
 {
     struct vc_graph *graph = net->network.graph;
-    enum vc_status status = vc_graph_find_answer(net->ctx, graph, false, &net->found);
+    enum vc_status status = vc_graph_find_answer(net->ctx, graph, VC_NO_VALUE, false, &net->found);
     bool classes, values;
 
     if (status != VC_OK) {
@@ -481,10 +601,12 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
     classes = vc_loss_compares(net->loss) == VC_OF_CLASSES;
     values = net->options.task == VC_NET_TASK_REGRESSION || net->options.task == VC_NET_TASK_EMBEDDINGS;
     if (classes && net->found.single) {
-        VC_CALL(vc_graph_find_answer(net->ctx, graph, true, &net->found));
+        VC_CALL(vc_graph_find_answer(net->ctx, graph, VC_NO_VALUE, true, &net->found));
     }
     if (net->task == VC_NET_TASK_LABELS) {
         VC_CALL(take_labels(net));
+    } else if (net->task == VC_NET_TASK_SPANS) {
+        VC_CALL(take_spans(net));
     } else if (net->task == VC_NET_TASK_MAPS && !is_shares(net)) {
         VC_CALL(take_maps(net));
     } else if (classes || (is_shares(net) && !values)) {
@@ -492,8 +614,8 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
     } else {
         VC_CALL(take_values(net));
     }
-    net->next = net->task != VC_NET_TASK_LABELS && vc_net_output(net)->n_dims == 3 && is_causal(graph) &&
-                classes_are_tokens(graph, net->n_classes);
+    net->next = net->task != VC_NET_TASK_LABELS && net->task != VC_NET_TASK_SPANS && vc_net_output(net)->n_dims == 3 &&
+                is_causal(graph) && classes_are_tokens(graph, net->n_classes);
     VC_CALL(vc_net_fit_labels(net, rows));
     return settle(net, rows);
 }

@@ -4,6 +4,8 @@
  *
  *     x, input_ids, ...   inputs: by name, or the only array left for the only input that is needed
  *     y                   labels (integers) or targets (floats); or the single array of a file of labels
+ *     start_positions,    where there is no y: the two labels of a row, first and last position of a span
+ *     end_positions
  *     mask                rows, or positions of rows, that count
  *
  * A part of the rows is a list of their numbers in the file; everything beside the inputs is moved together
@@ -275,6 +277,41 @@ static void count_labels(struct vc_rows *rows)
     }
 }
 
+/* Two arrays of an integer for each row, as transformers names them, are the labels of spans. */
+static enum vc_status read_ends(struct vc_rows *rows)
+{
+    static const char *const names[] = {"start_positions", "end_positions"};
+    enum vc_status status = VC_OK;
+    int64_t *ends = NULL;
+    size_t tensors[2];
+
+    for (size_t e = 0; e < 2; e++) {
+        tensors[e] = vc_model_find(rows->model, names[e]);
+        if (tensors[e] == VC_NO_TENSOR) {
+            return VC_OK;
+        }
+    }
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->labels, (size_t)rows->n * 2 + 1));
+    for (size_t e = 0; e < 2; e++) {
+        VC_TRY(expect_rows(rows, rows->model, tensors[e]));
+        VC_TRY(read_numbers(rows, rows->model, tensors[e], &ends, &rows->label_width));
+        if (rows->label_width != 1) {
+            VC_TRY(vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %zu integers for each row, not one", rows->model->path,
+                           names[e], rows->label_width));
+        }
+        for (uint64_t i = 0; i < rows->n; i++) {
+            rows->labels[2 * i + e] = ends[vc_rows_in_file(rows, i)];
+        }
+        vc_free(rows->ctx, ends);
+        ends = NULL;
+    }
+    rows->label_width = 2;
+    count_labels(rows);
+out:
+    vc_free(rows->ctx, ends);
+    return status;
+}
+
 /* Floats become targets, integers labels. Both are cut to the part that is taken. */
 static enum vc_status read_labels(struct vc_rows *rows)
 {
@@ -283,7 +320,7 @@ static enum vc_status read_labels(struct vc_rows *rows)
 
     VC_CALL(find_labels(rows, &model, &tensor));
     if (tensor == VC_NO_TENSOR) {
-        return VC_OK;
+        return read_ends(rows);
     }
     VC_CALL(expect_rows(rows, model, tensor));
     if (model->tensors[tensor].dtype >= VC_DTYPE_F16 && model->tensors[tensor].dtype <= VC_DTYPE_F64 &&
@@ -345,6 +382,18 @@ enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *tak
     count_labels(rows);
     *taken = true;
     return VC_OK;
+}
+
+/* What was left out may have been all. */
+void vc_rows_leave_beyond(struct vc_rows *rows, int64_t most)
+{
+    for (uint64_t i = 0; rows->labels != NULL && i < rows->n * rows->label_width; i++) {
+        rows->labels[i] = rows->labels[i] > most ? VC_NO_LABEL : rows->labels[i];
+    }
+    if (rows->labels != NULL) {
+        rows->max_label = -1;
+        count_labels(rows);
+    }
 }
 
 /* A mask of zeros alone is refused: nothing would be learned. */
@@ -511,5 +560,16 @@ void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n
 
         *counted += counts;
         *labelled += counts && (rows->targets != NULL || (rows->labels != NULL && rows->labels[at] != VC_NO_LABEL));
+    }
+}
+
+/* Labels of a row are start and end. */
+void vc_rows_count_ends(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t ends[2])
+{
+    ends[0] = ends[1] = 0;
+    for (size_t i = 0; rows->labels != NULL && i < 2 * n; i++) {
+        uint64_t at = (numbers != NULL ? numbers[i / 2] : i / 2) * 2 + i % 2;
+
+        ends[i % 2] += (rows->mask == NULL || rows->mask[at] != 0) && rows->labels[at] != VC_NO_LABEL;
     }
 }

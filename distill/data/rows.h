@@ -95,6 +95,8 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
  * ones from 0 to `most`. Before positions are taken. */
 enum vc_status vc_rows_take_values(struct vc_rows *rows);
 enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *taken);
+/* Labels above `most` are none. */
+void vc_rows_leave_beyond(struct vc_rows *rows, int64_t most);
 
 /* The rows are tokens of a text and answered by what stands next: the bytes of the text that the tokens with a label cover; 0:
  * they are not. */
@@ -107,5 +109,7 @@ enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **ou
 /* Rows that count (positions, where a row has several), and those of them with a label or targets. */
 void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
                    uint64_t *labelled);
+/* Of spans: the rows among these that count and have a start, and those that have an end. numbers NULL: the first n. */
+void vc_rows_count_ends(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t ends[2]);
 
 #endif

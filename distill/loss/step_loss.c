@@ -34,37 +34,44 @@ uint64_t vc_step_loss_bytes(const struct vc_net *net, uint64_t n_rows)
            most_workers(net) * net->n_classes * sizeof(double);
 }
 
-/* A thread's rows, one by one: each is a batch of one row for the loss, with pointers to its part of
- * everything. */
+/* A batch of one row for the loss, with pointers to its part of everything. */
+struct vc_loss_sums vc_step_loss_row(const struct vc_step_loss *l, size_t r, const void *logits, double *room,
+                                     void *gradient)
+{
+    size_t classes = l->net->n_classes;
+    size_t bytes = vc_real_bytes(l->net->options.precision);
+    struct vc_teacher_rows teacher = *l->teacher;
+    struct vc_label_rows labels = l->labels;
+    struct vc_loss_spec spec = *l->spec;
+
+    if (teacher.logits != NULL) {
+        teacher.logits = (const char *)teacher.logits + r * (teacher.classes != NULL ? teacher.k : classes) * bytes;
+    }
+    if (teacher.classes != NULL) {
+        teacher.classes += r * teacher.k;
+        teacher.rest += r;
+    }
+    if (labels.classes != NULL) {
+        labels.classes += r;
+    }
+    if (labels.targets != NULL) {
+        labels.targets = (const char *)labels.targets + r * classes * bytes;
+    }
+    spec.ce_rows = l->ends != NULL ? 2 * l->ends[r % 2] : spec.ce_rows;
+    return l->math->loss(&spec, 1, classes, (const char *)logits + r * classes * bytes, &teacher, &labels,
+                         l->batch->mask + r, room, gradient != NULL ? (char *)gradient + r * classes * bytes : NULL);
+}
+
+/* A thread's rows, one by one. */
 static void some_rows(void *user, unsigned worker, size_t block)
 {
     const struct task *task = user;
     const struct vc_step_loss *l = task->loss;
-    size_t classes = l->net->n_classes;
-    size_t bytes = vc_real_bytes(l->net->options.precision);
     size_t end = (size_t)vc_min_u64((block + 1) * task->per_block, task->n);
 
     for (size_t k = block * task->per_block; k < end; k++) {
-        size_t r = task->first + k;
-        struct vc_teacher_rows teacher = *l->teacher;
-        struct vc_label_rows labels = l->labels;
-
-        if (teacher.logits != NULL) {
-            teacher.logits = (const char *)teacher.logits + r * (teacher.classes != NULL ? teacher.k : classes) * bytes;
-        }
-        if (teacher.classes != NULL) {
-            teacher.classes += r * teacher.k;
-            teacher.rest += r;
-        }
-        if (labels.classes != NULL) {
-            labels.classes += r;
-        }
-        if (labels.targets != NULL) {
-            labels.targets = (const char *)labels.targets + r * classes * bytes;
-        }
-        task->rows[k] =
-            l->math->loss(l->spec, 1, classes, task->logits + r * classes * bytes, &teacher, &labels,
-                          l->batch->mask + r, l->batch->row + worker * classes, task->gradient + r * classes * bytes);
+        task->rows[k] = vc_step_loss_row(l, task->first + k, task->logits, l->batch->row + worker * l->net->n_classes,
+                                         task->gradient);
     }
 }
 

@@ -13,23 +13,9 @@
 
 #include "core/base/checked.h"
 #include "distill/loss/match.h"
+#include "distill/loss/step_loss.h"
 #include "distill/math/real.h"
 #include "distill/run/trainer.h"
-
-/* What is counted over all rows.
- * Everything is a sum over rows, so that ranks can add theirs up. */
-struct tally {
-    uint64_t n, n_labels, right, agree;
-    double ce, kd, error, absolute; /* sums; error: squared, of targets */
-    /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes. */
-    uint64_t hits, wrong, missed;
-    /* MAPS with labels, three lists side by side: of each class the places that both have, those of y, those of the answers;
-     * NULL: not asked for. */
-    uint64_t *places;
-    /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
-    double *offset, *sum;
-    double squares;
-};
 
 /* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher.
  * Where the teacher has more classes the last ones are left out. */
@@ -99,7 +85,7 @@ static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher
 /* A row of yes and no: where the logit is above 0 the answer is yes. NULL: answers that are not known.
  * The figure F1 follows from the three counts: 2 * hits / (2 * hits + wrong + missed). */
 static void count_labels(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
-                         struct tally *tally, uint8_t *right)
+                         struct vc_tally *tally, uint8_t *right)
 {
     size_t n = t->student.net.n_classes;
     bool has_y = t->eval.rows.targets != NULL;
@@ -124,7 +110,7 @@ static void count_labels(struct vc_trainer *t, size_t row, const void *logits, c
 
 /* A row of classes. `right` is filled for rows that are masked, too, but only rows that count are counted. */
 static void count_row(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
-                      struct tally *tally, uint8_t *right)
+                      struct vc_tally *tally, uint8_t *right)
 {
     size_t classes = t->student.net.n_classes;
     size_t wanted = teacher->logits != NULL ? teacher_answer(t, teacher, row) : classes;
@@ -146,6 +132,44 @@ static void count_row(struct vc_trainer *t, size_t row, const void *logits, cons
     tally->n_labels += has_label;
     tally->right += is_right;
     tally->agree += agrees;
+}
+
+/* F1 of the positions that two spans have in common. */
+static double overlap(const int64_t is[2], const int64_t y[2])
+{
+    int64_t first = is[0] > y[0] ? is[0] : y[0];
+    int64_t last = is[1] < y[1] ? is[1] : y[1];
+
+    return first <= last ? 2.0 * (double)(last - first + 1) / (double)(is[1] - is[0] + 1 + y[1] - y[0] + 1) : 0;
+}
+
+/* A row of spans, two rows of classes: its answer is both of them. */
+static void count_span(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
+                       struct vc_tally *tally, uint8_t *right)
+{
+    size_t classes = t->student.net.n_classes;
+    bool agrees = teacher->logits != NULL;
+    bool has_labels = true;
+    bool exact = true;
+    int64_t answers[2];
+
+    for (size_t e = 0; e < 2; e++) {
+        size_t wanted = teacher->logits != NULL ? teacher_answer(t, teacher, row + e) : classes;
+        size_t answer = logits != NULL ? vc_answer(t->student.f64, logits, row + e, classes) : wanted;
+
+        agrees = agrees && answer == wanted && answer != classes;
+        has_labels = has_labels && t->batch.labels[row + e] != VC_NO_LABEL;
+        exact = exact && t->batch.labels[row + e] == (int64_t)answer;
+        answers[e] = (int64_t)answer;
+    }
+    *right = t->eval.rows.labels != NULL ? has_labels && exact : agrees;
+    if (t->batch.mask[row] != 0 && t->batch.mask[row + 1] != 0) {
+        tally->n++;
+        tally->n_labels += has_labels;
+        tally->right += has_labels && exact;
+        tally->agree += agrees;
+        tally->overlap += has_labels ? overlap(answers, &t->batch.labels[row]) : 0;
+    }
 }
 
 /* The logits of a network for n rows of eval; NULL: they are those of a file that has not all of them. */
@@ -212,7 +236,7 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
 
 /* The errors of n rows of answers, against the targets of those that count. */
 static void count_error(const struct vc_trainer *t, const void *answers, const uint64_t *numbers, size_t n,
-                        struct tally *tally)
+                        struct vc_tally *tally)
 {
     const struct vc_rows *rows = &t->eval.rows;
     size_t width = t->student.net.n_classes;
@@ -233,7 +257,7 @@ static void count_error(const struct vc_trainer *t, const void *answers, const u
 }
 
 /* How the teacher's outputs differ from row to row. */
-static void count_spread(const struct vc_trainer *t, const void *outputs, size_t n, struct tally *tally)
+static void count_spread(const struct vc_trainer *t, const void *outputs, size_t n, struct vc_tally *tally)
 {
     size_t width = t->student.net.n_classes;
 
@@ -251,55 +275,88 @@ static void count_spread(const struct vc_trainer *t, const void *outputs, size_t
     }
 }
 
-/* One batch: answers, losses, and what is counted for the task. */
-static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
-                                  struct tally *tally, uint8_t *right)
+/* Losses of rows of answers; of spans by end, since each is a mean of its own. */
+static struct vc_loss_sums losses_of(struct vc_trainer *t, const void *logits, size_t n_rows,
+                                     const struct vc_teacher_rows *teacher, const struct vc_tally *tally)
 {
-    const enum vc_net_task task = t->student.net.task;
-    const struct vc_label_rows labels = vc_batch_labels(&t->batch, &t->eval.rows);
     const struct vc_loss_spec spec = {.alpha = 1,
                                       .temperature = t->options.loss.temperature,
-                                      .y_kind = task == VC_NET_TASK_EMBEDDINGS ? VC_TEACHER_LOSS_COSINE
-                                                                               : t->student.net.y_loss,
+                                      .y_kind = t->student.net.task == VC_NET_TASK_EMBEDDINGS ? VC_TEACHER_LOSS_COSINE
+                                                                                              : t->student.net.y_loss,
                                       .huber_delta = t->options.answers.huber_delta,
                                       .kind = t->options.loss.kind,
                                       .kd_rows = 1,
                                       .ce_rows = 1};
-    struct vc_teacher_rows teacher = {.logits = NULL};
-    struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
-    const void *logits;
-    size_t positions = t->student.net.positions;
+    const struct vc_label_rows labels = vc_batch_labels(&t->batch, &t->eval.rows);
+    const struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, labels, tally->ends};
+    struct vc_loss_sums sums = {0, 0};
 
-    vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
-    if (t->eval.taught) {
-        VC_CALL(vc_trainer_ask(t, &t->eval, vc_loss_compares(spec.kind) != VC_OF_CLASSES, numbers, n, &teacher));
+    if (t->student.net.task != VC_NET_TASK_SPANS) {
+        return t->student.math->loss(&spec, n_rows, t->student.net.n_classes, logits, teacher, &labels, t->batch.mask,
+                                     t->batch.row, NULL);
     }
-    VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
+    for (size_t r = 0; r < n_rows; r++) {
+        struct vc_loss_sums one = vc_step_loss_row(&loss, r, logits, t->batch.row, NULL);
+
+        sums.kd += one.kd / 2;
+        sums.ce += one.ce;
+    }
+    return sums;
+}
+
+/* What is counted for the task. */
+enum vc_status vc_tally_add(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers, size_t n,
+                            const void *logits, const struct vc_teacher_rows *teacher, struct vc_tally *tally,
+                            uint8_t *right)
+{
+    const enum vc_net_task task = t->student.net.task;
+    struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
+    size_t positions = t->student.net.positions;
+    size_t step = task == VC_NET_TASK_SPANS ? 2 : 1;
+
     if (logits != NULL) {
-        sums = t->student.math->loss(&spec, n * positions, t->student.net.n_classes, logits, &teacher, &labels,
-                                     t->batch.mask, t->batch.row, NULL);
+        sums = losses_of(t, logits, n * positions, teacher, tally);
     }
     if (logits != NULL && !(isfinite(sums.kd) && isfinite(sums.ce))) {
-        VC_CALL(check_logits(t, &t->options.teacher, numbers, n, teacher.classes == NULL ? teacher.logits : NULL));
-        VC_CALL(check_logits(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits));
+        VC_CALL(check_logits(t, &t->options.teacher, numbers, n, teacher->classes == NULL ? teacher->logits : NULL));
+        VC_CALL(check_logits(t, network, numbers, n, logits));
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;
     count_error(t, logits, numbers, n, tally);
-    count_spread(t, teacher.logits, n, tally);
-    for (size_t i = 0; i < n * positions; i++) {
+    count_spread(t, teacher->logits, n, tally);
+    for (size_t i = 0; i < n * positions; i += step) {
         uint8_t one;
 
         if (task == VC_NET_TASK_LABELS) {
-            count_labels(t, i, logits, &teacher, tally, &one);
+            count_labels(t, i, logits, teacher, tally, &one);
+        } else if (task == VC_NET_TASK_SPANS) {
+            count_span(t, i, logits, teacher, tally, &one);
         } else {
-            count_row(t, i, logits, &teacher, tally, &one);
+            count_row(t, i, logits, teacher, tally, &one);
         }
         if (right != NULL) {
-            right[numbers[i / positions] * positions + i % positions] = one;
+            memset(&right[numbers[i / positions] * positions + i % positions], one, step);
         }
     }
     return VC_OK;
+}
+
+/* One batch: the teacher's answers, the network's, and both compared. */
+static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
+                                  struct vc_tally *tally, uint8_t *right)
+{
+    struct vc_teacher_rows teacher = {.logits = NULL};
+    const void *logits;
+
+    vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
+    if (t->eval.taught) {
+        VC_CALL(
+            vc_trainer_ask(t, &t->eval, vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES, numbers, n, &teacher));
+    }
+    VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
+    return vc_tally_add(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits, &teacher, tally,
+                        right);
 }
 
 /* The answers to each rank's batch, behind the all-gather of a round, to all ranks. */
@@ -325,12 +382,16 @@ static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_
 
 /* A batch of each rank; the sums of all are added up in the order of the rows. */
 static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64_t first, uint64_t *numbers,
-                                  struct tally *tally, uint8_t *right)
+                                  struct vc_tally *tally, uint8_t *right)
 {
     struct vc_ranks *ranks = t->options.parallel.ranks;
     uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
     uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
-    struct tally own = {.offset = tally->offset, .sum = tally->sum, .squares = tally->squares, .places = tally->places};
+    struct vc_tally own = {.ends = {tally->ends[0], tally->ends[1]},
+                           .offset = tally->offset,
+                           .sum = tally->sum,
+                           .squares = tally->squares,
+                           .places = tally->places};
     double alone[1][VC_COLLECTIVE_NUMBERS];
     double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
     enum vc_status status = VC_OK;
@@ -341,11 +402,11 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, &own, right) : VC_OK;
     status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
     {
-        const double told[11] = {
-            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce, own.kd, own.error,
-            own.absolute,  (double)own.hits,     (double)own.wrong, (double)own.missed};
+        const double told[12] = {
+            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree,  own.ce,     own.kd, own.error,
+            own.absolute,  (double)own.hits,     (double)own.wrong, (double)own.missed, own.overlap};
 
-        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 11, all));
+        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 12, all));
     }
     tally->squares = own.squares;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
@@ -360,6 +421,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         tally->hits += (uint64_t)all[k][8];
         tally->wrong += (uint64_t)all[k][9];
         tally->missed += (uint64_t)all[k][10];
+        tally->overlap += all[k][11];
     }
     return ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK;
 }
@@ -399,7 +461,8 @@ static double share_explained(double errors, double spread)
 }
 
 /* Figures of y of floats: F1 of yes and no, the cosine of embeddings, or errors and R2 of values. */
-static enum vc_status judge_targets(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
+static enum vc_status judge_targets(const struct vc_trainer *t, const struct vc_tally *tally,
+                                    struct vc_quality *quality)
 {
     double width = (double)t->student.net.n_classes;
     uint64_t yes = 2 * tally->hits + tally->wrong + tally->missed;
@@ -426,7 +489,7 @@ static enum vc_status judge_targets(const struct vc_trainer *t, const struct tal
 
 /* Figures that are made of sums over all rows: those of y, and how much of the teacher's outputs is
  * explained. */
-static enum vc_status judge_values(const struct vc_trainer *t, const struct tally *tally, struct vc_quality *quality)
+static enum vc_status judge_values(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality)
 {
     double width = (double)t->student.net.n_classes;
     double spread = tally->squares;
@@ -460,7 +523,7 @@ static double mean_iou(const struct vc_trainer *t, const uint64_t *places)
 }
 
 /* Counts of classes are asked for on one rank alone. */
-static enum vc_status find_places(const struct vc_trainer *t, struct tally *tally)
+static enum vc_status find_places(const struct vc_trainer *t, struct vc_tally *tally)
 {
     if (t->student.net.task != VC_NET_TASK_MAPS || t->eval.rows.labels == NULL || t->options.parallel.ranks != NULL) {
         return VC_OK;
@@ -469,7 +532,7 @@ static enum vc_status find_places(const struct vc_trainer *t, struct tally *tall
 }
 
 /* Sums of the teacher's outputs, for R2 of a student of values. */
-static enum vc_status find_spread(const struct vc_trainer *t, struct tally *tally)
+static enum vc_status find_spread(const struct vc_trainer *t, struct vc_tally *tally)
 {
     size_t n = t->student.net.n_classes + 1;
 
@@ -492,24 +555,69 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
     quality->task = t->student.net.task;
     quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
     quality->absolute_error = quality->f1 = quality->cosine = quality->iou = quality->bits_per_byte = NAN;
+    quality->exact_match = NAN;
     quality->undefined = NULL;
 }
 
-/* Rounds over all rows, one batch for each rank, then the figures from the counts. */
+/* Room for what the task counts. */
+enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally)
+{
+    *tally = (struct vc_tally){0};
+    if (t->student.net.task == VC_NET_TASK_SPANS) {
+        vc_rows_count_ends(&t->eval.rows, NULL, (size_t)t->eval.rows.n, tally->ends);
+    }
+    VC_CALL(find_spread(t, tally));
+    return find_places(t, tally);
+}
+
+/* Accepts one that was begun in part. */
+void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally)
+{
+    vc_free(t->ctx, tally->offset);
+    vc_free(t->ctx, tally->sum);
+    vc_free(t->ctx, tally->places);
+}
+
+/* The figures from the counts. */
+enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality)
+{
+    bool labels = t->student.net.task == VC_NET_TASK_LABELS;
+    bool spans = t->student.net.task == VC_NET_TASK_SPANS;
+    bool answers_count = t->eval.taught && (labels || vc_loss_compares(t->options.loss.kind) == VC_OF_CLASSES ||
+                                            t->eval.rows.labels != NULL);
+    double n_answers = (double)tally->n * (labels ? (double)t->student.net.n_classes : 1);
+    double n_labels = (double)tally->n_labels;
+
+    *quality = (struct vc_quality){.n_rows = tally->n,
+                                   .n_labels = tally->n_labels,
+                                   .accuracy = tally->n_labels != 0 ? (double)tally->right / n_labels : NAN,
+                                   .ce = tally->n_labels != 0 ? tally->ce / (spans ? 1 : n_labels) : NAN,
+                                   .agreement = answers_count ? (double)tally->agree / n_answers : NAN,
+                                   .kd = t->eval.taught ? tally->kd / (double)tally->n : NAN};
+    vc_trainer_describe(t, quality);
+    VC_CALL(judge_values(t, tally, quality));
+    VC_CALL(vc_rows_text_bytes(&t->eval.rows, &quality->n_bytes));
+    if (quality->n_bytes != 0 && tally->n_labels != 0) {
+        quality->bits_per_byte = tally->ce / log(2) / (double)quality->n_bytes;
+    }
+    if (spans && tally->n_labels != 0) {
+        quality->exact_match = quality->accuracy;
+        quality->f1 = tally->overlap / n_labels;
+    }
+    quality->iou = tally->places != NULL ? mean_iou(t, tally->places) : (double)NAN;
+    return VC_OK;
+}
+
+/* Rounds over all rows, one batch for each rank. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers)
 {
     uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
-    struct tally tally = {0};
-    bool labels = t->student.net.task == VC_NET_TASK_LABELS;
-    bool answers_count = t->eval.taught && (labels || vc_loss_compares(t->options.loss.kind) == VC_OF_CLASSES ||
-                                            t->eval.rows.labels != NULL);
-    double n_answers; /* of the rows that count */
+    struct vc_tally tally = {0};
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
-    VC_TRY(find_spread(t, &tally));
-    VC_TRY(find_places(t, &tally));
+    VC_TRY(vc_tally_begin(t, &tally));
     for (uint64_t first = 0; first < t->eval.rows.n;
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
@@ -518,24 +626,9 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                          t->eval.rows.n);
         }
     }
-    n_answers = (double)tally.n * (labels ? (double)t->student.net.n_classes : 1);
-    *quality = (struct vc_quality){.n_rows = tally.n,
-                                   .n_labels = tally.n_labels,
-                                   .accuracy = tally.n_labels != 0 ? (double)tally.right / (double)tally.n_labels : NAN,
-                                   .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
-                                   .agreement = answers_count ? (double)tally.agree / n_answers : NAN,
-                                   .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
-    vc_trainer_describe(t, quality);
-    VC_TRY(judge_values(t, &tally, quality));
-    VC_TRY(vc_rows_text_bytes(&t->eval.rows, &quality->n_bytes));
-    if (quality->n_bytes != 0 && tally.n_labels != 0) {
-        quality->bits_per_byte = tally.ce / log(2) / (double)quality->n_bytes;
-    }
-    quality->iou = tally.places != NULL ? mean_iou(t, tally.places) : (double)NAN;
+    VC_TRY(vc_tally_quality(t, &tally, quality));
 out:
     vc_free(t->ctx, numbers);
-    vc_free(t->ctx, tally.offset);
-    vc_free(t->ctx, tally.sum);
-    vc_free(t->ctx, tally.places);
+    vc_tally_end(t, &tally);
     return status;
 }

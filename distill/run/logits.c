@@ -51,8 +51,7 @@ struct answers {
     /* Of one position. */
     double *largest;
     int32_t *which;
-    uint64_t right, n_labels, n;
-    double ce;
+    struct vc_tally tally; /* how well the network answers where there are labels */
 };
 
 /* ---- one position of a row: `row` counts positions through all rows ---- */
@@ -147,31 +146,11 @@ static enum vc_status take_row(struct answers *a, uint64_t row, const void *logi
 
 /* ---- all rows ---- */
 
-/* How well the network answers where there are labels, for the report. */
-static void count_rows(struct answers *a, size_t n, const void *logits)
-{
-    const struct vc_loss_spec spec = {.alpha = 0, .temperature = 1, .kd_rows = 1, .ce_rows = 1};
-    const struct vc_label_rows labels = {a->t.batch.labels, NULL};
-    const struct vc_teacher_rows none = {.logits = NULL};
-    struct vc_trainer *t = &a->t;
-
-    a->ce += t->student.math
-                 ->loss(&spec, n, t->student.net.n_classes, logits, &none, &labels, t->batch.mask, t->batch.row, NULL)
-                 .ce;
-    for (size_t i = 0; i < n; i++) {
-        bool has_label = t->batch.mask[i] != 0 && t->batch.labels[i] != VC_NO_LABEL;
-
-        a->n += t->batch.mask[i] != 0;
-        a->n_labels += has_label;
-        a->right +=
-            has_label && vc_answer(t->student.f64, logits, i, t->student.net.n_classes) == (size_t)t->batch.labels[i];
-    }
-}
-
 /* n rows from row `first` on. */
 static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_t *numbers)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_trainer *t = &a->t;
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
@@ -192,7 +171,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
                      (unsigned long long)(first + i / a->positions), bad);
         VC_CALL(take_row(a, first * a->positions + i, row));
     }
-    count_rows(a, n * a->positions, logits->data);
+    VC_CALL(vc_tally_add(t, &t->options.student, numbers, n, logits->data, &none, &a->tally, NULL));
     return vc_check_cancelled(t->ctx);
 }
 
@@ -330,6 +309,7 @@ static enum vc_status work(struct answers *a)
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(vc_job_plan(ctx, job, a->options.write)); /* what can be refused about the output */
     VC_TRY(vc_trainer_prepare(&a->t));
+    VC_TRY(vc_tally_begin(&a->t, &a->tally));
     VC_TRY(vc_identity_net(&a->t.student.net, a->teacher));
     for (size_t k = 0; k < a->t.eval.student.n; k++) {
         VC_TRY(vc_identity_input(&a->t.eval.student, k, a->inputs[k]));
@@ -363,14 +343,9 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     a.t.options.loss.kind = a.options.loss;
     a.t.options.answers.net_task = (enum vc_net_task)a.options.net_task;
     VC_TRY(work(&a));
-    *out = (struct vc_quality){.n_rows = a.n,
-                               .n_labels = a.n_labels,
-                               .accuracy = a.n_labels != 0 ? (double)a.right / (double)a.n_labels : (double)NAN,
-                               .ce = a.n_labels != 0 ? a.ce / (double)a.n_labels : (double)NAN,
-                               .agreement = (double)NAN,
-                               .kd = (double)NAN};
-    vc_trainer_describe(&a.t, out);
+    VC_TRY(vc_tally_quality(&a.t, &a.tally, out));
 out:
+    vc_tally_end(&a.t, &a.tally);
     vc_trainer_close(&a.t);
     vc_free(ctx, a.logits);
     vc_free(ctx, a.classes);

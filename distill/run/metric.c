@@ -6,7 +6,7 @@
 
 #include <vcompress/distill.h>
 
-#define NO_LIMIT     SIZE_MAX, NULL /* accuracy has a gate of its own */
+#define NO_LIMIT     SIZE_MAX, NULL /* accuracy, which is the exact match of spans, has a gate of its own */
 #define LIMIT(field) offsetof(struct vc_metric_limits, field), "limits." #field
 
 static const struct metric {
@@ -24,6 +24,7 @@ static const struct metric {
     [VC_METRIC_MSE] = {"mse", false, offsetof(struct vc_quality, squared_error), LIMIT(max_mse)},
     [VC_METRIC_IOU] = {"iou", true, offsetof(struct vc_quality, iou), LIMIT(min_iou)},
     [VC_METRIC_COSINE] = {"cosine", true, offsetof(struct vc_quality, cosine), LIMIT(min_cosine)},
+    [VC_METRIC_EXACT_MATCH] = {"exact-match", true, offsetof(struct vc_quality, exact_match), NO_LIMIT},
 };
 
 const char *vc_metric_name(enum vc_metric metric)
@@ -41,6 +42,8 @@ enum vc_metric vc_metric_of_task(const struct vc_quality *q)
         return VC_METRIC_R2;
     case VC_NET_TASK_EMBEDDINGS:
         return VC_METRIC_COSINE;
+    case VC_NET_TASK_SPANS:
+        return q->n_labels != 0 ? VC_METRIC_EXACT_MATCH : VC_METRIC_AGREEMENT;
     case VC_NET_TASK_MAPS:
         if (q->n_labels != 0 && !isnan(q->iou)) {
             return VC_METRIC_IOU;

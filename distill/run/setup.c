@@ -239,8 +239,8 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 /* Which task the teacher is asked for: what was named, and what its own output does not say. */
 static enum vc_net_task task_of_teacher(const struct vc_trainer *t)
 {
-    if (t->student.net.task == VC_NET_TASK_MAPS) {
-        return VC_NET_TASK_MAPS;
+    if (t->student.net.task == VC_NET_TASK_MAPS || t->student.net.task == VC_NET_TASK_SPANS) {
+        return t->student.net.task;
     }
     return t->options.answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : t->options.answers.net_task;
 }

@@ -44,6 +44,8 @@ struct work {
     double sums[N_TERMS], own[N_TERMS]; /* of the step so far; of the last batch that was computed here */
     double grad_norm;
     bool skipped; /* no weight was moved */
+    uint64_t counted[2];
+    const uint64_t *ends; /* SPANS: the rows with a start, and with an end; else NULL */
 };
 
 /* ---- rows ---- */
@@ -197,7 +199,7 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
 {
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_loss_spec spec = w->spec;
-    struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, {NULL, NULL}};
+    struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, {NULL, NULL}, w->ends};
     size_t n_rows = n * t->student.net.positions;
     size_t n_elems = n_rows * t->student.net.n_classes;
 
@@ -229,7 +231,8 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
     struct vc_teacher_rows teacher = {.logits = NULL};
     const struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch,
-                                      &w->spec,        &teacher,        vc_batch_labels(&t->batch, &t->data.rows)};
+                                      &w->spec,        &teacher,        vc_batch_labels(&t->batch, &t->data.rows),
+                                      w->ends};
     const struct vc_match_batch inside = {.numbers = w->numbers + first,
                                           .n = n,
                                           .mask = t->batch.mask,
@@ -432,6 +435,10 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     choose_rows(t, &w);
     announce_next(t, &w);
     vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
+    if (t->student.net.task == VC_NET_TASK_SPANS) {
+        vc_rows_count_ends(&t->data.rows, w.numbers, w.n, w.counted);
+        w.ends = w.counted;
+    }
     if (t->match != NULL) {
         vc_match_count(t->match, w.numbers, w.n, &w.counts);
     }

@@ -154,6 +154,30 @@ const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_
                                     enum vc_teacher_loss loss, uint64_t net_task);
 /* What the student answers with, and by which loss. */
 void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality);
+/* What is counted over rows of answers: sums, so that ranks can add theirs up. */
+struct vc_tally {
+    uint64_t n, n_labels, right, agree;
+    double ce, kd, error, absolute; /* sums, but ce of SPANS, the mean; error: squared, of targets */
+    /* LABELS with targets: yes where y has it, yes where it has not, no where y has yes. */
+    uint64_t hits, wrong, missed;
+    double overlap;   /* SPANS with labels: F1 of each row */
+    uint64_t ends[2]; /* ... rows with a start, and with an end, among all */
+    /* MAPS with labels, three lists side by side: of each class the places that both have, those of y, those of the answers;
+     * NULL: not asked for. */
+    uint64_t *places;
+    /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
+    double *offset, *sum;
+    double squares;
+};
+
+enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally);
+void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally);
+/* Counts n rows of t->eval by their numbers, gathered in t->batch, with the logits that `network` answers (NULL: they are not known)
+ * and the teacher's. right: 1 for each answer of all rows that is right; NULL: nobody asks. */
+enum vc_status vc_tally_add(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers, size_t n,
+                            const void *logits, const struct vc_teacher_rows *teacher, struct vc_tally *tally,
+                            uint8_t *right);
+enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality);
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers);

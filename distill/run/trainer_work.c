@@ -21,12 +21,14 @@ static void compare_answers(const struct vc_trainer *t, const struct vc_answers 
     double sum = 0;
     double squares = 0;
     double n = 0;
+    size_t step = t->student.net.task == VC_NET_TASK_SPANS ? 2 : 1; /* both ends are one answer */
 
-    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
-        bool counts = rows->mask == NULL || rows->mask[i] != 0;
+    for (uint64_t i = 0; i < rows->n * rows->positions; i += step) {
+        bool counts = rows->mask == NULL || (rows->mask[i] != 0 && rows->mask[i + step - 1] != 0);
         double d = (double)with->right[i] - (double)without->right[i];
 
-        if (counts && (rows->labels == NULL || rows->labels[i] != VC_NO_LABEL)) {
+        if (counts &&
+            (rows->labels == NULL || (rows->labels[i] != VC_NO_LABEL && rows->labels[i + step - 1] != VC_NO_LABEL))) {
             n++;
             sum += d;
             squares += d * d;

@@ -261,8 +261,8 @@ static enum vc_status send(struct vc_learner *l)
 bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
                         const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels)
 {
-    return l->device != NULL && teacher->classes == NULL && labels->targets == NULL && spec->label_smoothing == 0 &&
-           spec->class_weights == NULL &&
+    return l->device != NULL && l->net.task != VC_NET_TASK_SPANS && teacher->classes == NULL &&
+           labels->targets == NULL && spec->label_smoothing == 0 && spec->class_weights == NULL &&
            (spec->kind == VC_TEACHER_LOSS_KD || spec->kind == VC_TEACHER_LOSS_MSE ||
             spec->kind == VC_TEACHER_LOSS_COSINE);
 }

@@ -193,8 +193,8 @@ static void take_shares(struct path *path, const struct vc_answer_shares *shares
         return;
     }
     last = vc_dim_value(&graph->dims, vc_answer_behind(graph, out->value, axis)) == 1;
-    if (graph->logits != 0) {
-        out->logits = graph->logits - 1;
+    if (graph->logits[out->output] != 0) {
+        out->logits = graph->logits[out->output] - 1;
         return;
     }
     if (v != VC_NO_VALUE && !path->moves && last) {
@@ -204,7 +204,7 @@ static void take_shares(struct path *path, const struct vc_answer_shares *shares
     v = v == VC_NO_VALUE ? add_logarithm(path) : v;
     v = path->moves ? repeat_moves(path, v) : v;
     out->logits = last || v == VC_NO_VALUE ? v : add_last(path, v, axis);
-    graph->logits = out->logits + 1;
+    graph->logits[out->output] = out->logits + 1;
 }
 
 /* Each number is a share of its own (SIGMOID), or no share at all (NONE). pairs: a single number becomes
@@ -214,12 +214,12 @@ static void take_numbers(struct path *path, uint32_t v, bool pairs, struct vc_gr
     struct vc_graph *graph = path->graph;
     bool adds = out->single ? pairs : out->function == VC_ANSWER_SIGMOID && path->moves;
 
-    if (adds && graph->logits == 0) {
+    if (adds && graph->logits[out->output] == 0) {
         v = v != out->value && path->moves ? repeat_moves(path, v) : v;
         v = out->single ? add_pair(path, v) : v;
-        graph->logits = v + 1;
+        graph->logits[out->output] = v + 1;
     }
-    out->logits = adds ? graph->logits - 1 : v;
+    out->logits = adds ? graph->logits[out->output] - 1 : v;
 }
 
 /* One number for each row, or for each position of a row. */
@@ -233,22 +233,25 @@ static bool is_single(const struct vc_graph *graph, const struct vc_graph_value 
     return ones || (value->n_dims == 3 && vc_dim_value(&graph->dims, value->shape[2]) == 1);
 }
 
-/* The first output of floats with a dimension. Otherwise a sentence about the first output. */
-static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_graph_answer *out)
+/* The output of that number, or the first one of floats with a dimension. Otherwise a sentence about the first output. */
+static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t output,
+                                    struct vc_graph_answer *out)
 {
     const struct vc_graph_value *first = graph->n_outputs != 0 ? &graph->values[graph->outputs[0]] : NULL;
     const struct vc_graph_node *node = graph->n_outputs != 0 ? vc_answer_maker(graph, graph->outputs[0]) : NULL;
 
-    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+    for (uint32_t k = 0; k < graph->n_outputs && k < VC_GRAPH_ANSWERS; k++) {
         const struct vc_graph_value *value = &graph->values[graph->outputs[k]];
 
-        if (value->dtype == VC_DTYPE_F32 && value->n_dims != 0) {
+        if ((output == VC_NO_VALUE || output == k) && value->dtype == VC_DTYPE_F32 && value->n_dims != 0) {
             out->output = k;
             out->value = graph->outputs[k];
             return VC_OK;
         }
     }
     VC_REFUSE_IF(first == NULL, ctx, VC_E_UNSUPPORTED, "the graph has no outputs");
+    VC_REFUSE_IF(output != VC_NO_VALUE, ctx, VC_E_UNSUPPORTED, "the output %s is no floats for each row",
+                 graph->values[graph->outputs[output]].name);
     VC_REFUSE_IF(first->dtype == VC_DTYPE_F32, ctx, VC_E_UNSUPPORTED, "the output %s is one number for all rows",
                  first->name);
     return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -258,13 +261,14 @@ static enum vc_status choose_output(struct vc_ctx *ctx, const struct vc_graph *g
 
 /* Nodes that were added may have problems of their own (a rank above VC_GRAPH_MAX_DIMS): these are refused
  * at the end. */
-enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, bool pairs, struct vc_graph_answer *out)
+enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, uint32_t output, bool pairs,
+                                    struct vc_graph_answer *out)
 {
     struct vc_answer_shares shares = {.logits = VC_NO_VALUE};
     struct path path = {.graph = graph};
 
     *out = (struct vc_graph_answer){.logits = VC_NO_VALUE};
-    VC_CALL(choose_output(ctx, graph, out));
+    VC_CALL(choose_output(ctx, graph, output, out));
     walk(&path, out, &shares);
     if (out->function == VC_ANSWER_SOFTMAX || out->function == VC_ANSWER_LOGARITHM) {
         take_shares(&path, &shares, out);
@@ -285,8 +289,22 @@ uint32_t vc_graph_answer_last(struct vc_graph *graph, const struct vc_graph_answ
 {
     struct path path = {.graph = graph};
 
-    if (graph->logits == 0) {
-        graph->logits = add_last(&path, found->value, axis) + 1; /* VC_NO_VALUE + 1 is 0 */
+    if (graph->logits[found->output] == 0) {
+        graph->logits[found->output] = add_last(&path, found->value, axis) + 1; /* VC_NO_VALUE + 1 is 0 */
     }
-    return graph->logits - 1;
+    return graph->logits[found->output] - 1;
+}
+
+/* Flatten makes rows of each value, Concat one row of all. */
+uint32_t vc_graph_answer_join(struct vc_graph *graph, const uint32_t *values, unsigned n)
+{
+    struct path path = {.graph = graph};
+    struct vc_graph_attr axis = vc_attr_int("axis", 1);
+    uint32_t rows[VC_GRAPH_ANSWERS];
+
+    for (unsigned k = 0; graph->joined == 0 && k < n; k++) {
+        rows[k] = graph->values[values[k]].n_dims == 2 ? values[k] : add(&path, "Flatten", &values[k], 1, &axis, 1);
+    }
+    graph->joined = graph->joined == 0 ? add(&path, "Concat", rows, n, &axis, 1) + 1 : graph->joined;
+    return graph->joined - 1;
 }

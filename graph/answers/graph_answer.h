@@ -37,14 +37,17 @@ struct vc_graph_answer {
     const char *ending;
 };
 
-/* With the sizes that are bound. pairs: a single number is the logits of two classes. Nodes may be added to the
+/* With the sizes that are bound. output: a number among the outputs; VC_NO_VALUE: the first one of floats. pairs: a single number is the logits of two classes. Nodes may be added to the
  * graph, which outputs do not need; a second call finds them. VC_E_UNSUPPORTED: no output has floats; the
  * sentence says what makes the first one. */
-enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, bool pairs,
+enum vc_status vc_graph_find_answer(struct vc_ctx *ctx, struct vc_graph *graph, uint32_t output, bool pairs,
                                     struct vc_graph_answer *out);
 
 /* Of an output that no function makes: the same with dimension `axis` behind the others. A node is added, which
  * a second call finds. VC_NO_VALUE: no memory. */
 uint32_t vc_graph_answer_last(struct vc_graph *graph, const struct vc_graph_answer *found, unsigned axis);
+/* Values [rows, ...] side by side, [rows, numbers of the first, numbers of the second, ...]. Nodes are added, which a second
+ * call finds. VC_NO_VALUE: no memory. */
+uint32_t vc_graph_answer_join(struct vc_graph *graph, const uint32_t *values, unsigned n);
 
 #endif

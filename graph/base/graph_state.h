@@ -21,6 +21,7 @@
  * are kept. */
 #define VC_GRAPH_MAX_NODES    1000000
 #define VC_GRAPH_MAX_PROBLEMS 100
+#define VC_GRAPH_ANSWERS      32 /* outputs, from the first on, that may be answers (graph/answers/) */
 
 /* How the value appears in the file that the graph was made from (an ONNX file or ONNX's textual form). Couplings
  * ask for it: a size that the file states (of a Reshape, a Slice) has to be written anew there once units are
@@ -96,9 +97,12 @@ struct vc_graph {
     struct vc_net_others others;
     enum vc_dtype float_type; /* the dtype that config.json names for loading weights; VC_DTYPE_NONE: not stated */
     uint64_t max_positions;   /* vc_graph_max_positions; 0: not stated */
-    const char *problem_type; /* config.json's problem_type: "multi_label_classification"; NULL: not stated */
-    uint32_t logits;          /* the value that graph/answers added, plus one; 0: no value was added */
-    enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
+    const char *
+        problem_type; /* config.json's: "multi_label_classification"; "question_answering" by its class; NULL: not stated */
+    uint32_t
+        logits[VC_GRAPH_ANSWERS]; /* by output: the value that graph/answers added, plus one; 0: no value was added */
+    uint32_t joined;              /* the same for several outputs side by side */
+    enum vc_status status;        /* VC_E_NOMEM, or VC_OK */
 };
 
 /* Notes a problem: a sentence without a full stop. Building goes on, so that one run finds all problems of a file.

@@ -9,6 +9,7 @@ void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
     uint32_t start;
     uint32_t end;
 
+    net->graph->problem_type = "question_answering";
     vc_net_block(net, "/qa_outputs");
     x = vc_net_linear(net, x, "/qa_outputs", hidden, 2, true);
     start = vc_net_pick(net, x, -1, 0);

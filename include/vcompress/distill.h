@@ -32,7 +32,8 @@ struct vc_network {
 };
 
 /* Rows of a file: an array for each input of the graph, whose first dimension counts rows. Optional arrays: the labels
- * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. `y` of
+ * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. Of a network for
+ * spans, start_positions and end_positions may be in place of y. `y` of
  * floats are targets: the values that the output should have, as many for each row as the output has. */
 struct vc_data_options {
     size_t struct_size; /* set by vc_data_defaults */
@@ -78,6 +79,8 @@ enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE
  *     REGRESSION   numbers: y has floats, as many for each row as the output; squared error or Huber loss; R2
  *     MAPS         a class for each place: the output is [rows, classes, height, width], y has integers; cross-entropy; IoU
  *     EMBEDDINGS   directions: y has floats, as many for each row as the output; 1 - cosine; cosine
+ *     SPANS        first and last position of a part of the row: two outputs [rows, positions], or one [rows, positions, 2];
+ *                  y has two integers for each row; the mean of both cross-entropies; exact match
  *
  * AUTO, the default: what y, the graph and "problem_type" of a config.json say (docs/distillation.md, "Tasks"). A loss that is
  * named (enum vc_teacher_loss) says it, too. */
@@ -88,9 +91,10 @@ enum vc_net_task {
     VC_NET_TASK_LABELS = 3,
     VC_NET_TASK_REGRESSION = 4,
     VC_NET_TASK_EMBEDDINGS = 5,
-    VC_NET_TASK_MAPS = 6
+    VC_NET_TASK_MAPS = 6,
+    VC_NET_TASK_SPANS = 7
 };
-/* "auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"; NULL for an unknown number. */
+/* "auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"; NULL for an unknown number. */
 VC_API const char *vc_net_task_name(enum vc_net_task task);
 
 /* The teacher's term of the loss, and, but for KD, REVERSE and JS, the term of y, if y has floats. KD: the divergence of the
@@ -446,7 +450,9 @@ struct vc_quality {
     /* MSE: the same with the teacher's outputs in place of targets. NaN: no teacher, another loss, or several ranks. */
     double teacher_r2;
     double absolute_error; /* mean of |output - target|; NaN: no targets */
-    double f1;     /* LABELS with targets: 2 right / (2 right + wrong + missed) of all yes; NaN: none, or `undefined` */
+    /* LABELS with targets: 2 right / (2 right + wrong + missed) of all yes. SPANS with labels: the same of the positions of both
+     * spans, the mean of the rows. NaN: none, or `undefined`. */
+    double f1;
     double cosine; /* EMBEDDINGS with targets: the mean cosine; NaN: none */
     /* MAPS with labels: intersection over union, the mean of the classes that y or the answers have; NaN: none, or several
      * ranks. */
@@ -455,9 +461,11 @@ struct vc_quality {
     /* The data are a text: the bytes of it that the tokens with a label cover, and ce in bits for each of them; 0, NaN: none. */
     uint64_t n_bytes;
     double bits_per_byte;
+    double
+        exact_match; /* SPANS with labels: share of the rows with both ends right, which is the accuracy, too; NaN: none */
 };
 
-/* A figure that a network is judged by. AUTO: the one of its task: accuracy, IoU, F1, R2 or cosine with labels, else agreement with the
+/* A figure that a network is judged by. AUTO: the one of its task: accuracy, IoU, F1, R2, cosine or exact match with labels, else agreement with the
  * teacher (classes, tokens, labels), R2 or cosine of the teacher's outputs. */
 enum vc_metric {
     VC_METRIC_AUTO = 0,
@@ -469,9 +477,10 @@ enum vc_metric {
     VC_METRIC_MAE = 6, /* mean absolute error */
     VC_METRIC_MSE = 7, /* mean squared error */
     VC_METRIC_COSINE = 8,
-    VC_METRIC_IOU = 9
+    VC_METRIC_IOU = 9,
+    VC_METRIC_EXACT_MATCH = 10
 };
-/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine", "iou"; NULL for AUTO and unknown numbers. */
+/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine", "iou", "exact-match"; NULL for AUTO and unknown numbers. */
 VC_API const char *vc_metric_name(enum vc_metric metric);
 /* The metric of the task, and its value; NaN: it was not measured. *rises: larger values are better. */
 VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);

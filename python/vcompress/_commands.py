@@ -19,7 +19,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None,
         part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
         scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
-        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
+        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, type: Optional[Values] = None,
         time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False,
         recipe: Optional[Path] = None, force: bool = False,
@@ -36,7 +36,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     memory (SIZE): the output fits a device of which a program sees SIZE
     native: --fit, --memory: for a runtime that keeps codes as codes, as llama.cpp and vLLM do (default: the usual loader of the output, which may decode them)
     max_loss (SHARE): --data: the figure of the task falls by at most SHARE: accuracy (classes, tokens), IoU (maps), F1 (labels), R2 (regression), cosine (embeddings)
-    within (METRIC:X): --data: as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine)
+    within (METRIC:X): --data: as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine, exact-match)
     gpus_file (FILE): --fit: more GPUs (see vcompress gpus --csv)
     graph (FILE): the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each model)
     data (FILE): rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, idx.gz, ...)
@@ -54,7 +54,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     eval (FILE): --data: rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
     eval_labels (FILE): --eval: another file, whose single array is y of --eval
     eval_array (NAME=ARRAY): --eval: the same as --array (default: as --array)
-    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     type (GLOB=SCHEME): the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type (q6_k), or keep
     time (TIME): take the best that was found after TIME
@@ -543,7 +543,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         schedule: Optional[Literal["constant", "cosine", "linear", "step"]] = None, warmup: Optional[int] = None, step_every: Optional[int] = None,
         step_factor: Optional[float] = None, clip: Optional[float] = None, temperature: Optional[float] = None, alpha: Optional[float] = None,
         temperature_end: Optional[float] = None, alpha_end: Optional[float] = None, classes: Optional[Literal["same", "common"]] = None,
-        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
         label_smoothing: Optional[float] = None, class_weights: Optional[str] = None, match: Optional[Values] = None, seed: Optional[int] = None,
         order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None, loss_scale: Optional[float] = None,
@@ -610,7 +610,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     temperature_end (T): the temperature at the last step: it goes there in a line from --temperature (default: it stays)
     alpha_end (X): the share at the last step, 0 to 1: it goes there in a line from --alpha (default: it stays)
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
-    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     label_smoothing (X): cross-entropy with labels: spread this share of each label over all classes, as PyTorch does (default 0)
@@ -655,7 +655,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     min_accuracy (SHARE): gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95
     max_drop (SHARE): gate: ... if its accuracy is further below the teacher's accuracy, such as 0.01
     min_agreement (SHARE): gate: write nothing and exit 1 if it agrees with the teacher on fewer rows, such as 0.95
-    min_f1 (X): gate: ... if F1 of labels is lower, such as 0.8
+    min_f1 (X): gate: ... if F1 of labels, or of spans, is lower, such as 0.8
     min_r2 (X): gate: ... if R2 of a regression is lower, such as 0.9
     min_cosine (X): gate: ... if the mean cosine of embeddings is lower
     min_iou (X): gate: ... if the mean IoU of maps is lower
@@ -681,7 +681,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
         labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
         part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
         mean: Optional[str] = None, std: Optional[str] = None, topk: Optional[int] = None, temperature: Optional[float] = None,
-        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, dtype: Optional[Values] = None,
         batch: Optional[int] = None, precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
@@ -704,7 +704,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     std (X,...): --data: then divide by X: one number, or one for each channel
     topk (K): only the K largest logits of each row, and the sum of all (default: all logits)
     temperature (T): --topk: of that sum
-    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     dtype (f16|f32|f64): of the logits in the file (default f32)
     batch (N): rows computed at a time (default 64)
@@ -832,7 +832,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
         data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None,
         rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None,
         token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None,
-        temperature: Optional[float] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps"]] = None,
+        temperature: Optional[float] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, huber_delta: Optional[float] = None,
         precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, min_agreement: Optional[float] = None,
         min_f1: Optional[float] = None, min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None,
@@ -860,13 +860,13 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     std (X,...): --data: then divide by X: one number, or one for each channel
     batch (N): rows computed at a time (default 64)
     temperature (T): --teacher: that the divergence from the teacher is measured at (default 2)
-    task (auto|classes|tokens|labels|regression|embeddings|maps): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)
     min_accuracy (SHARE): gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95
     min_agreement (SHARE): gate: exit 1 if it agrees with the teacher on fewer rows, such as 0.95
-    min_f1 (X): gate: ... if F1 of labels is lower, such as 0.8
+    min_f1 (X): gate: ... if F1 of labels, or of spans, is lower, such as 0.8
     min_r2 (X): gate: ... if R2 of a regression is lower, such as 0.9
     min_cosine (X): gate: ... if the mean cosine of embeddings is lower
     min_iou (X): gate: ... if the mean IoU of maps is lower

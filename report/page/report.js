@@ -120,7 +120,7 @@ function viewReport(document) {
 // The figure of each task: the first one that was measured is what a student is judged by.
 const FIGURES = [['accuracy', 'of the answers are right', percent], ['f1', 'F1 of all yes', percent], ['r2', 'R2 of y', real], ['cosine', 'mean cosine with y', real], ['agreement', 'of the teacher’s answers', percent]];
 // What y of floats is compared by: columns that are there where they were measured.
-const OF_Y = [['R2', 'r2', real], ['mean absolute error', 'absolute_error', real], ['mean IoU', 'iou', percent], ['F1', 'f1', percent], ['cosine', 'cosine', real]];
+const OF_Y = [['R2', 'r2', real], ['mean absolute error', 'absolute_error', real], ['mean IoU', 'iou', percent], ['exact match', 'exact_match', percent], ['F1', 'f1', percent], ['cosine', 'cosine', real]];
 
 function viewDistill(document) {
   const {run, options, eval: judged} = document;

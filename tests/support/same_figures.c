@@ -24,6 +24,7 @@ void expect_same_quality(const struct vc_quality *a, const struct vc_quality *b)
     SAME(absolute_error);
     SAME(f1);
     SAME(iou);
+    SAME(exact_match);
     SAME(cosine);
 }
 

@@ -247,7 +247,7 @@ static void test_words_of_choices(void **unused)
     assert_int_equal(n, VC_TEACHER_LOSS_HUBER + 1);
     for (n = 0; task_word(n) != NULL; n++) {
     }
-    assert_int_equal(n, VC_NET_TASK_MAPS + 1);
+    assert_int_equal(n, VC_NET_TASK_SPANS + 1);
 }
 
 int main(void)

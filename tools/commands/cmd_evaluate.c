@@ -37,68 +37,6 @@ static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_
 static const struct opt_group *const groups[] = {&group_teacher, &group_rows, &group_evaluate, &group_gates,
                                                  &group_run,     &group_json, &group_report,   &group_help};
 
-/* How near the answers are to y of floats (regression, embeddings), or of yes and no (labels). Nothing for classes. */
-static void print_y(FILE *to, const struct vc_quality *q)
-{
-    if (q->n_targets == 0) {
-        return;
-    }
-    if (q->task == VC_NET_TASK_LABELS) {
-        fprintf(to, isnan(q->f1) ? ", F1 not defined" : ", F1 %.4f", q->f1);
-        fprintf(to, ", cross-entropy %.4f", q->ce);
-        return;
-    }
-    fprintf(to, ", mean squared error %.4g", q->squared_error);
-    if (q->task == VC_NET_TASK_EMBEDDINGS) {
-        fprintf(to, ", cosine %.4f", q->cosine);
-        return;
-    }
-    fprintf(to, isnan(q->r2) ? ", R2 not defined" : ", R2 %.4f", q->r2);
-    fprintf(to, ", mean absolute error %.4g", q->absolute_error);
-}
-
-/* The line of the report: "net.npz: classes: 10,000 rows, accuracy 97.99 % (9,799 of 10,000), cross-entropy 0.0712".
- * tokens: the network answers for each position of a sequence, and e to the cross-entropy is the perplexity. */
-static void print(struct app *app, const struct vc_quality *q, bool tokens)
-{
-    FILE *to = app->out.to;
-    char buf[CELL_BYTES];
-
-    print_clean(to, app->subject);
-    fprintf(to, ": %s: ", vc_net_task_name(q->task));
-    fprintf(to, "%s %s", fmt_count(buf, q->n_rows), tokens ? "tokens" : "rows");
-    if (q->n_labels != 0) {
-        fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
-        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
-        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
-        if (!isnan(q->iou)) {
-            fprintf(to, ", mean IoU %.4f", q->iou);
-        }
-        if (tokens) {
-            fprintf(to, ", perplexity %.4f", exp(q->ce));
-        }
-        if (q->n_bytes != 0) {
-            fprintf(to, ", %.4f bits per byte (of ", q->bits_per_byte);
-            fprintf(to, "%s)", fmt_count(buf, q->n_bytes));
-        }
-    }
-    print_y(to, q);
-    if (!isnan(q->agreement)) {
-        fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
-    }
-    if (!isnan(q->kd)) {
-        snprintf(buf, sizeof(buf), q->loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
-        fprintf(to, ", %s %s", vc_teacher_loss_measure(q->loss), buf);
-    }
-    if (!isnan(q->teacher_r2)) {
-        fprintf(to, " (R2 %.4f)", q->teacher_r2);
-    }
-    fputc('\n', to);
-    if (q->undefined != NULL) {
-        fprintf(to, "note: %s\n", q->undefined);
-    }
-}
-
 /* The document, with the sentence of a missed gate or NULL. GO_ON or a status. */
 static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,
                       const char *missed)
@@ -176,11 +114,8 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
         rc = print_json(app, o, &quality, missed ? text : NULL);
     }
     if (app_prints(app)) {
-        const struct vc_graph *graph = o->network.graph;
-        const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, quality.output));
-
-        print(app, &quality, output->n_dims == 3);
-        print_answers(app, &quality, vc_graph_output_count(graph) > 1 ? output->name : NULL);
+        print_quality(app, &quality, o->network.graph);
+        print_answers(app, &quality, o->network.graph);
         print_graph_notes(&app->out, o->network.graph);
     }
     app_print_memory(app);

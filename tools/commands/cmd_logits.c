@@ -57,20 +57,13 @@ static const struct opt_group group_logits = OPT_GROUP("Logits", logits_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_run, &group_report, &group_help};
 
 /* How well the network answers, where the rows have labels, and what was written. */
-static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q)
+static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q,
+                  const struct vc_graph *graph)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
 
-    print_clean(to, app->subject);
-    fprintf(to, ": %s: ", vc_net_task_name(q->task));
-    fprintf(to, "%s rows", fmt_count(buf, q->n_rows));
-    if (q->n_labels != 0) {
-        fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
-        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
-        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
-    }
-    fputs("\nwrote ", to);
+    print_quality(app, q, graph);
+    fputs("wrote ", to);
     print_clean(to, cli->write.path);
     fputc('\n', to);
 }
@@ -94,10 +87,8 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     }
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
-        const char *name = vc_graph_value(net->graph, vc_graph_output(net->graph, quality.output))->name;
-
-        print(app, cli, &quality);
-        print_answers(app, &quality, vc_graph_output_count(net->graph) > 1 ? name : NULL);
+        print(app, cli, &quality, net->graph);
+        print_answers(app, &quality, net->graph);
         print_graph_notes(&app->out, net->graph);
     }
     app_print_memory(app);

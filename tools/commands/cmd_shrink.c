@@ -124,9 +124,9 @@ static const struct opt limit_opts[] = {
              "(regression), cosine (embeddings); without y at most SHARE of the answers change, or R2 and cosine are those "
              "of the model's own outputs. Alone: the smallest file that loses no more"},
     {.name = "within", .value = "METRIC:X", .kind = OPT_CALL, .call = take_within, .option = "metric", .one_of = true,
-     .wanted = "accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse or cosine, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
+     .wanted = "accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine or exact-match, and how much worse it may be: mae:0.5, r2:0.01, accuracy:1%",
      .needs = "data", .help = "as --max-loss, of another figure and in its own unit: mae:0.5, where the mean absolute error "
-             "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine)"},
+             "rises by at most 0.5 (accuracy, agreement, cross-entropy, f1, iou, r2, mae, mse, cosine, exact-match)"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(gpus_file),
      .needs = "fit", .help = "more GPUs (see vcompress gpus --csv)"},
 };
@@ -305,13 +305,15 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
         enum vc_metric metric;
         const char *name;
     } rows[] = {{VC_METRIC_MSE, "squared error of y"}, {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
-                {VC_METRIC_COSINE, "cosine"},          {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"}};
+                {VC_METRIC_COSINE, "cosine"},          {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"},
+                {VC_METRIC_EXACT_MATCH, "exact match"}};
     bool rises;
 
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         double is = vc_metric_value(&r->quality, rows[k].metric, &rises);
 
-        if (!isnan(is) && (r->quality.n_targets != 0 || rows[k].metric == VC_METRIC_IOU)) {
+        if (!isnan(is) &&
+            (r->quality.n_targets != 0 || (rows[k].metric != VC_METRIC_R2 && rows[k].metric != VC_METRIC_COSINE))) {
             fprintf(app->out.to, ", %s", rows[k].name);
             fprintf(app->out.to, rises ? " %.4f of %.4f" : " %.4g of %.4g", is,
                     vc_metric_value(&r->teacher, rows[k].metric, &rises));
@@ -320,7 +322,7 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
 }
 
 /* The proof by outputs: "proof: classes: 2,000 rows that steered nothing, 98.7 % of the answers equal, ..." */
-static void print_quality(const struct app *app, const struct vc_shrinkage *r)
+static void print_proof(const struct app *app, const struct vc_shrinkage *r)
 {
     const struct vc_quality *q = &r->quality;
     char buf[CELL_BYTES];
@@ -371,7 +373,7 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
         fputc('\n', app->out.to);
     }
     if (r->proved && r->quality.n_rows != 0) {
-        print_quality(app, r);
+        print_proof(app, r);
     }
     if (r->written) {
         fputs("wrote ", app->out.to);

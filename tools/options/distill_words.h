@@ -31,7 +31,7 @@ const char *loss_word(size_t index);
      .needs = "data",                                                                                                  \
      .help = "what the network is for: one class for each row (classes) or for each position of it (tokens), several " \
              "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for "  \
-             "each place (maps: [rows, classes, height, width]). Default auto: "                                       \
+             "each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: "      \
              "what config.json, y and the output say"},                                                                \
     {                                                                                                                  \
         .name = "loss", .kind = OPT_CHOICE, .more = loss_word, .field = offsetof(type, loss_), .option = "loss.kind",  \
@@ -39,7 +39,7 @@ const char *loss_word(size_t index);
         .help = "what answers are compared by, with the teacher's, and with y if it has floats: divergence of "        \
                 "classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js); of yes and no "  \
                 "(bce); squared error (mse), linear where it is large (huber), 1 - cosine. Default auto: kd for "      \
-                "classes and tokens, bce for labels, mse for regression, cosine for embeddings"                        \
+                "classes, tokens, maps and spans, bce for labels, mse for regression, cosine for embeddings"           \
     }
 /* Only with --loss huber. */
 #define HUBER_ROW(type, delta)                                                                    \
@@ -58,7 +58,8 @@ const char *loss_word(size_t index);
 #define METRIC_ROWS(type, member, what)                                                                           \
     METRIC_ROW(type, member, "min-agreement", "SHARE", min_agreement,                                             \
                "gate: " what " if it agrees with the teacher on fewer rows, such as 0.95"),                       \
-        METRIC_ROW(type, member, "min-f1", "X", min_f1, "gate: ... if F1 of labels is lower, such as 0.8"),       \
+        METRIC_ROW(type, member, "min-f1", "X", min_f1,                                                           \
+                   "gate: ... if F1 of labels, or of spans, is lower, such as 0.8"),                              \
         METRIC_ROW(type, member, "min-r2", "X", min_r2, "gate: ... if R2 of a regression is lower, such as 0.9"), \
         METRIC_ROW(type, member, "min-cosine", "X", min_cosine,                                                   \
                    "gate: ... if the mean cosine of embeddings is lower"),                                        \

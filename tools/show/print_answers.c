@@ -3,6 +3,8 @@
  * The notes say what an output without labels was taken for, since all figures depend on that guess. */
 #include "tools/show/print_answers.h"
 
+#include <math.h>
+
 /* A case for each kind that the library tells apart. The text is made in any case; NULL says that it is no news: labels
  * or an explicit --loss have decided. */
 const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bool named, char *text, size_t n_text)
@@ -39,12 +41,14 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
     }
 }
 
-/* output: which of several outputs was judged; NULL: there is one. */
-void print_answers(const struct app *app, const struct vc_quality *q, const char *output)
+/* Of spans both outputs are judged. */
+void print_answers(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
 {
+    bool one = graph == NULL || q->task == VC_NET_TASK_SPANS || vc_graph_output_count(graph) == 1;
+    const char *output = one ? NULL : vc_graph_value(graph, vc_graph_output(graph, q->output))->name;
     const struct out *out = &app->out;
     bool named = options_seen(&app->parsed, "loss") || options_seen(&app->parsed, "task") ||
-                 q->task == VC_NET_TASK_LABELS; /* the line before says it */
+                 q->task == VC_NET_TASK_LABELS || q->task == VC_NET_TASK_SPANS; /* the line before says it */
     char text[200];
 
     if (answers_text(q->answers, q->n_outputs, q->n_labels != 0, named, text, sizeof(text)) == NULL && output == NULL) {
@@ -59,4 +63,70 @@ void print_answers(const struct app *app, const struct vc_quality *q, const char
     answers_text(q->answers, q->n_outputs, false, false, text, sizeof(text));
     fputs(text, out->to);
     fputc('\n', out->to);
+}
+
+/* How near the answers are to y of floats (regression, embeddings), or of yes and no (labels). Nothing for classes. */
+static void print_y(FILE *to, const struct vc_quality *q)
+{
+    if (q->n_targets == 0) {
+        return;
+    }
+    if (q->task == VC_NET_TASK_LABELS) {
+        fprintf(to, isnan(q->f1) ? ", F1 not defined" : ", F1 %.4f", q->f1);
+        fprintf(to, ", cross-entropy %.4f", q->ce);
+        return;
+    }
+    fprintf(to, ", mean squared error %.4g", q->squared_error);
+    if (q->task == VC_NET_TASK_EMBEDDINGS) {
+        fprintf(to, ", cosine %.4f", q->cosine);
+        return;
+    }
+    fprintf(to, isnan(q->r2) ? ", R2 not defined" : ", R2 %.4f", q->r2);
+    fprintf(to, ", mean absolute error %.4g", q->absolute_error);
+}
+
+/* The line of the report: "net.npz: classes: 10,000 rows, accuracy 97.99 % (9,799 of 10,000), cross-entropy 0.0712".
+ * Of a network that answers for each position of a sequence e to the cross-entropy is the perplexity. */
+void print_quality(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
+{
+    bool tokens = q->task != VC_NET_TASK_SPANS && vc_graph_value(graph, vc_graph_output(graph, q->output))->n_dims == 3;
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    print_clean(to, app->subject);
+    fprintf(to, ": %s: ", vc_net_task_name(q->task));
+    fprintf(to, "%s %s", fmt_count(buf, q->n_rows), tokens ? "tokens" : "rows");
+    if (q->n_labels != 0) {
+        fprintf(to, ", %s %s", isnan(q->exact_match) ? "accuracy" : "exact match", fmt_share(buf, q->accuracy));
+        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
+        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+        if (!isnan(q->exact_match)) {
+            fprintf(to, ", F1 %.4f", q->f1);
+        }
+        if (!isnan(q->iou)) {
+            fprintf(to, ", mean IoU %.4f", q->iou);
+        }
+        if (tokens) {
+            fprintf(to, ", perplexity %.4f", exp(q->ce));
+        }
+        if (q->n_bytes != 0) {
+            fprintf(to, ", %.4f bits per byte (of ", q->bits_per_byte);
+            fprintf(to, "%s)", fmt_count(buf, q->n_bytes));
+        }
+    }
+    print_y(to, q);
+    if (!isnan(q->agreement)) {
+        fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
+    }
+    if (!isnan(q->kd)) {
+        snprintf(buf, sizeof(buf), q->loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
+        fprintf(to, ", %s %s", vc_teacher_loss_measure(q->loss), buf);
+    }
+    if (!isnan(q->teacher_r2)) {
+        fprintf(to, " (R2 %.4f)", q->teacher_r2);
+    }
+    fputc('\n', to);
+    if (q->undefined != NULL) {
+        fprintf(to, "note: %s\n", q->undefined);
+    }
 }

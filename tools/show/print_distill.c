@@ -168,6 +168,9 @@ static const char *each_of(enum vc_net_task task)
     if (task == VC_NET_TASK_TOKENS) {
         return "position";
     }
+    if (task == VC_NET_TASK_SPANS) {
+        return "end of a span";
+    }
     return task == VC_NET_TASK_MAPS ? "place" : "row";
 }
 
@@ -237,8 +240,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fputc('\n', to);
     }
     if (answers_text(d->answers, d->n_outputs, has_labels(o, d),
-                     o->loss.kind != VC_TEACHER_LOSS_AUTO || d->net_task == VC_NET_TASK_LABELS, text,
-                     sizeof(text)) != NULL &&
+                     o->loss.kind != VC_TEACHER_LOSS_AUTO || d->net_task == VC_NET_TASK_LABELS ||
+                         d->net_task == VC_NET_TASK_SPANS,
+                     text, sizeof(text)) != NULL &&
         o->task == VC_TASK_TRAIN) {
         fprintf(to, "          note: %s\n", text);
     }
@@ -314,8 +318,9 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     static const struct {
         enum vc_metric metric;
         const char *name;
-    } rows[] = {{VC_METRIC_MSE, "squared error"}, {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
-                {VC_METRIC_COSINE, "cosine"},     {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"}};
+    } rows[] = {{VC_METRIC_MSE, "squared error"},      {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
+                {VC_METRIC_COSINE, "cosine"},          {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"},
+                {VC_METRIC_EXACT_MATCH, "exact match"}};
     FILE *to = app->out.to;
     const char *before = "y         ";
     bool some = false;
@@ -324,7 +329,8 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         double after = vc_metric_value(&d->after, rows[k].metric, &rises);
 
-        if (!isnan(after) && (d->after.n_targets != 0 || rows[k].metric == VC_METRIC_IOU)) {
+        if (!isnan(after) &&
+            (d->after.n_targets != 0 || (rows[k].metric != VC_METRIC_R2 && rows[k].metric != VC_METRIC_COSINE))) {
             double was = vc_metric_value(&d->before, rows[k].metric, &rises);
 
             fprintf(to, "%s%s", before, rows[k].name);
