@@ -13,8 +13,7 @@
  * The facts are those at the top of the script: HEADS, RENAMES and TABLES are columns of struct vc_family_row; SHARED,
  * LOST, OWN, FP32 and CASTS globs of weights that stay floats; FIRST, STUCK, CUTS and ALL_OWN say how models are loaded, or that
  * they are not; ASKED are types of which models were made. */
-#ifndef VC_ARCH_H
-#define VC_ARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ bool vc_arch_by_number(const char *type);
 
 /* Whether the first layer of such a model is not as the others are, whatever config.json says. */
 bool vc_arch_first_stays(const char *type);
-
-#endif

@@ -7,8 +7,7 @@
  *                          the settings that give such divisors
  *
  * Formulas: docs/graph.md. In double, and no function of the C library whose bits may differ between machines. */
-#ifndef VC_ARCH_ROPE_H
-#define VC_ARCH_ROPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ double vc_rope_yarn_scale(double factor, double m);
 
 /* longrope: of cosines and sines. stretched: by how much the context is longer than `original`. */
 double vc_rope_longrope_scale(double stretched, double original);
-
-#endif

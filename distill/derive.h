@@ -1,6 +1,5 @@
 /* derive.h - a student that is made of its teacher: narrower, or with fewer layers, with the teacher's weights. */
-#ifndef VC_DISTILL_DERIVE_H
-#define VC_DISTILL_DERIVE_H
+#pragma once
 
 #include <vcompress/couplings.h>
 #include <vcompress/distill.h>
@@ -14,5 +13,3 @@ bool vc_derives(const struct vc_distill_options *options);
  * are freed behind the job; NULL: those of the model's own graph. */
 enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_job *job,
                              bool heads, struct vc_couplings **couplings);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *     source -- prune --> item->desc and steps -- vc_student_make --> weights: the source with values in memory
  *                                                                     graph: the source's, with the new shapes */
-#ifndef VC_DISTILL_STUDENT_H
-#define VC_DISTILL_STUDENT_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -28,5 +27,3 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
 /* The graph that a text or an ONNX file says, with student->network.weights. */
 enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student);
 void vc_student_free(struct vc_student *student);
-
-#endif

@@ -244,7 +244,6 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     struct vc_desc like = *item->desc;
     struct vc_candidate way;
-    const char *why;
 
     if (weight->becomes != NULL) {
         like.quant = weight->becomes;
@@ -252,7 +251,7 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     }
     VC_CALL(vc_candidate_of_codes(ctx, item->set->arena, &like, &way));
     VC_CALL(vc_decode_add(ctx, item, true));
-    why = way.reason(&way, item);
+    const char *why = way.reason(&way, item);
     VC_REFUSE_IF(why != NULL, ctx, VC_E_UNSUPPORTED, "%s: its codes cannot be made again: %s (%s leaves it as it is)",
                  weight->name, why, vc_option(ctx, "trained.freeze"));
     VC_CALL(add_step(ctx, item, weight, f64, dry_plan));

@@ -1,7 +1,6 @@
 /* trained.h - the step by which trained weights leave: each tensor that was trained gets its new values, in the type
  * that the student has it in; all others are copied bit for bit. */
-#ifndef VC_DISTILL_TRAINED_H
-#define VC_DISTILL_TRAINED_H
+#pragma once
 
 #include "core/chain/pass.h"
 #include "engine/weights.h"
@@ -18,5 +17,3 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, 
                                 bool statistics);
 /* The same check without rounding, before any training. */
 enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *weights, const struct vc_model *model);
-
-#endif

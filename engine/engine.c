@@ -524,9 +524,7 @@ static enum vc_status try_plan(struct vc_ctx *ctx, const struct vc_graph *graph,
                                const struct vc_engine_options *options, struct choice *c, bool *fits)
 {
     struct vc_engine *e = NULL;
-    uint64_t bytes;
-    uint64_t again;
-    uint64_t forward;
+    uint64_t bytes, again, forward;
     bool fitted = c->bytes <= options->budget_bytes;
     enum vc_status status = make(ctx, graph, weights, options, &e);
 

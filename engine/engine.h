@@ -19,8 +19,7 @@
  * Why a static program: all sizes are known before the first step, so every buffer's lifetime is known, the
  * arena is packed once, and a dry run can say to the byte what a training will take. A step then allocates
  * nothing and cannot run short. */
-#ifndef VC_DISTILL_ENGINE_H
-#define VC_DISTILL_ENGINE_H
+#pragma once
 
 #include <vcompress/memory.h>
 
@@ -153,5 +152,3 @@ enum vc_status vc_engine_fetch(struct vc_engine *engine, size_t output);
 unsigned vc_engine_workers(const struct vc_engine *engine);
 void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, unsigned worker, size_t block),
                     void *user);
-
-#endif

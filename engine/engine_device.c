@@ -132,12 +132,11 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
         }
         if (has_arrays(in)) {
             struct vc_args_mapped *copy = vc_plan_args(e, sizeof *copy);
-            size_t n;
 
             VC_CALL(e->status);
             memcpy(copy, in->call.args, sizeof *copy);
             in->device_args = copy;
-            n = list_arrays(in->call.args, copy, arrays);
+            size_t n = list_arrays(in->call.args, copy, arrays);
             for (size_t i = 0; i < n; i++) {
                 (void)take(&e->own_bytes, arrays[i].n * sizeof(int64_t));
             }

@@ -245,15 +245,13 @@ static enum vc_status run_stops(struct vc_engine *e, size_t end)
 
 enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pass *pass)
 {
-    enum vc_status status;
-
     e->pass = *pass;
     e->fault.set = false;
     e->define_status = VC_OK;
     vc_clear_error(&e->define_ctx);
-    status = e->options.device != NULL    ? vc_check_cancelled(e->ctx)
-             : e->options.answers != NULL ? run_stops(e, e->n_forward)
-                                          : run_range(e, 0, e->n_forward);
+    enum vc_status status = e->options.device != NULL    ? vc_check_cancelled(e->ctx)
+                            : e->options.answers != NULL ? run_stops(e, e->n_forward)
+                                                         : run_range(e, 0, e->n_forward);
     if (e->options.device != NULL && status == VC_OK) {
         status = vc_engine_forward_device(e);
     }

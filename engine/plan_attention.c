@@ -89,12 +89,11 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
     struct split v = split_heads(vc_plan_in(e, node, 2), vc_node_int(n, "kv_num_heads", 1));
     struct split y = split_heads(vc_plan_out(e, node, 0), (int64_t)q.heads);
     struct vc_args_attention *args = vc_plan_args(e, sizeof *args);
-    uint64_t tile;
 
     if (args == NULL) {
         return NULL;
     }
-    tile = vc_plan_blocks(q.length, vc_plan_blocks(q.length, TILE)); /* of equal size */
+    uint64_t tile = vc_plan_blocks(q.length, vc_plan_blocks(q.length, TILE)); /* of equal size */
     *args = (struct vc_args_attention){.batch = q.batch,
                                        .heads = q.heads,
                                        .kv_heads = k.heads,
@@ -131,14 +130,13 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
 /* Blocks are tiles of all heads of all batches: none writes where another does. */
 void vc_train_forward_attention(struct vc_engine *e, uint32_t node)
 {
-    struct vc_args_attention *args;
     struct vc_plan_value *y = vc_plan_out(e, node, 0);
     struct vc_ref refs[7] = {{0}};
 
     if (!check_attention(e, node)) {
         return;
     }
-    args = attention_args(e, node, false);
+    struct vc_args_attention *args = attention_args(e, node, false);
     if (args == NULL) {
         return;
     }

@@ -95,8 +95,7 @@ static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, doubl
 /* A bound that is not given is infinite. */
 void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
 {
-    double least;
-    double most;
+    double least, most;
 
     if (clip_limits(e, node, &least, &most)) {
         unary_forward(e, node, VC_UNARY_CLIP, least, most);
@@ -106,8 +105,7 @@ void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
 /* The gradient passes where the value was not cut. */
 void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
 {
-    double least;
-    double most;
+    double least, most;
 
     if (clip_limits(e, node, &least, &most)) {
         unary_backward(e, node, VC_UNARY_CLIP, least, most);
@@ -409,8 +407,7 @@ void vc_train_backward_reduce_sum(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
     struct vc_strided s = {.kind = VC_SUM_A, .n_dims = x->n_dims};
-    bool reduced[VC_GRAPH_MAX_DIMS];
-    bool add;
+    bool reduced[VC_GRAPH_MAX_DIMS], add;
 
     if (!x->trained || !reduce_axes(e, node, reduced, &s.scale)) {
         return;

@@ -255,19 +255,17 @@ static void split(struct vc_engine *e, uint32_t node, bool backward)
     }
     for (unsigned k = 0; k < n->n_outputs; k++) {
         const struct vc_plan_value *y = vc_plan_out(e, node, k);
-        struct part p;
-        struct part turned;
 
         if (y == NULL) {
             vc_plan_fail(e, node, "an output of it has no name");
             return;
         }
-        p = part_along(x, y, axis, at);
+        struct part p = part_along(x, y, axis, at);
         at += y->shape[axis];
         if (!backward && !y->made) {
             continue;
         }
-        turned = p;
+        struct part turned = p;
         memcpy(turned.in_step, p.out_step, sizeof turned.in_step);
         memcpy(turned.out_step, p.in_step, sizeof turned.out_step);
         turned.in_base = p.out_base;
@@ -404,10 +402,8 @@ static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
 {
     const char *mode = vc_node_string(vc_plan_node(e, node), "mode", "constant");
     struct vc_args_mapped *args = map_begin(e, node);
-    int64_t pads[2 * VC_GRAPH_MAX_DIMS];
-    int64_t axes[VC_GRAPH_MAX_DIMS];
-    size_t n;
-    size_t n_axes;
+    int64_t pads[2 * VC_GRAPH_MAX_DIMS], axes[VC_GRAPH_MAX_DIMS];
+    size_t n, n_axes;
 
     if (args == NULL) {
         return NULL;
@@ -499,7 +495,6 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
     const struct vc_graph_attr *axes = vc_node_attr(n, "axes");
-    const struct vc_graph_value *given;
 
     for (unsigned k = 0; k < x->n_dims; k++) {
         scale[k] = (double)vc_plan_out(e, node, 0)->shape[k] / (double)x->shape[k];
@@ -507,7 +502,7 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
     if (n->n_inputs > 3 && n->inputs[3] != VC_NO_VALUE) {
         return true;
     }
-    given = &e->graph->values[n->inputs[2]];
+    const struct vc_graph_value *given = &e->graph->values[n->inputs[2]];
     if (given->kind != VC_VALUE_CONSTANT) {
         return false;
     }

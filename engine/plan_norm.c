@@ -207,12 +207,11 @@ void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
     struct vc_args_row_norm *args = row_norm_args(e, node);
     struct vc_ref refs[7] = {{0}};
     bool add = false;
-    size_t parts;
 
     if (args == NULL) {
         return;
     }
-    parts = vc_plan_blocks(args->rows, args->rows_per_block);
+    size_t parts = vc_plan_blocks(args->rows, args->rows_per_block);
     refs[0] = vc_plan_data(e, node, 0);
     refs[1] = vc_plan_grad(e, node, 0);
     refs[3] = row_of(e, node, 1, args->n);

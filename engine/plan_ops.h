@@ -7,8 +7,7 @@
  *
  * Both only add instructions; nothing is computed then. A problem is noted with vc_plan_fail and ends the
  * making. */
-#ifndef VC_ENGINE_PLAN_OPS_H
-#define VC_ENGINE_PLAN_OPS_H
+#pragma once
 
 #include "engine/train_program.h"
 
@@ -28,5 +27,3 @@
     {                                                               \
         name##_backward(e, node, __VA_ARGS__);                      \
     }
-
-#endif

@@ -26,13 +26,12 @@ static uint64_t slice_offset(const struct vc_graph_param *param)
 static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
 {
     int64_t all = 1;
-    int64_t base;
 
     for (unsigned k = param->n_dims; k-- > 0;) {
         step[k] = all;
         all *= (int64_t)param->shape[k];
     }
-    base = param->sliced ? (int64_t)param->first * step[param->axis] : 0;
+    int64_t base = param->sliced ? (int64_t)param->first * step[param->axis] : 0;
     if (param->transposed) {
         int64_t last = step[param->n_dims - 1];
 
@@ -105,14 +104,12 @@ static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph
 struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, k);
-    const struct vc_graph_value *value;
     const struct vc_graph_param *param;
-    struct vc_ref whole;
 
     if (x == NULL) {
         return (struct vc_ref){0};
     }
-    value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
+    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
     if (value->kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
         return e->values[x->root].data;
     }
@@ -120,7 +117,7 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
         return vc_plan_param(e, node, vc_plan_node(e, node)->inputs[k]);
     }
     param = &e->graph->params[value->param];
-    whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
+    struct vc_ref whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
     if (lies_as_it_is(param)) {
         whole.offset = slice_offset(param) * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t));
         x->data = whole;

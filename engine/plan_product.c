@@ -69,8 +69,7 @@ static void lie_in_tensor(const struct vc_engine *e, uint32_t node, struct stack
 /* The elements of an operand. */
 static struct vc_ref operand(struct vc_engine *e, uint32_t node, const struct stack *x)
 {
-    int64_t step[VC_GRAPH_MAX_DIMS];
-    int64_t base;
+    int64_t step[VC_GRAPH_MAX_DIMS], base;
 
     return x->value->n_dims == 2 && vc_plan_tensor_steps(e, node, x->k, step, &base) ? vc_plan_tensor(e, node, x->k)
                                                                                      : vc_plan_data(e, node, x->k);
@@ -176,10 +175,9 @@ static void emit(struct vc_engine *e, uint32_t node, struct vc_args_product *arg
                  struct vc_ref c, bool add)
 {
     struct vc_ref refs[4] = {a, b, c, {0}};
-    uint64_t tiles;
 
     cut(e, args);
-    tiles = args->n_stack * vc_plan_blocks(args->m, args->tile_m) * vc_plan_blocks(args->n, args->tile_n);
+    uint64_t tiles = args->n_stack * vc_plan_blocks(args->m, args->tile_m) * vc_plan_blocks(args->n, args->tile_n);
     args->scratch = vc_product_scratch(args->tile_m, args->tile_n, args->k);
     refs[3] = vc_plan_scratch(e, args->scratch);
     vc_plan_emit(e, node, VC_LOOP_product, (size_t)tiles, args, add, refs, 4);
@@ -303,7 +301,6 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     bool dc_left = (which == 0) != swapped;
     uint64_t *lists[4];
     uint64_t n = 0;
-    bool add;
 
     if (args == NULL || !make_lists(e, args, n_mine, p.n_stack, lists)) {
         return;
@@ -338,8 +335,8 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
         struct vc_ref dy = vc_plan_grad(e, node, 0);
         struct vc_ref data = operand(e, node, other);
         struct vc_ref to = vc_plan_tensor_grad(e, node, which);
+        bool add = true;
 
-        add = true;
         if (mine->value->n_dims != 2 || to.kind == VC_REF_NONE) {
             to = vc_plan_grad_to(e, node, which, false, &add);
         }

@@ -147,9 +147,6 @@ static void check_lengths(const struct vc_train_call *call, const struct vc_engi
     const int64_t *lengths = call->p[0];
     const struct vc_graph_node *n = vc_plan_node(l->e, l->node);
 
-    (void)pass;
-    (void)worker;
-    (void)block;
     *(int64_t *)call->p[1] = 0;
     for (uint64_t i = 0; i < l->rows && l->e->define_status == VC_OK; i++) {
         if (lengths[i] < 0 || (uint64_t)lengths[i] > l->steps) {
@@ -183,7 +180,6 @@ static void forward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
     bool trains = false;
-    struct vc_args_recurrent *args;
     struct vc_ref refs[VC_REFS] = {{0}};
     struct vc_ref *work = work_of(e, node);
     struct vc_plan_product sums = {.m = is.n,
@@ -197,7 +193,7 @@ static void forward(struct vc_engine *e, uint32_t node)
     for (unsigned k = 0; k < vc_plan_node(e, node)->n_outputs; k++) {
         trains = trains || (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->trained);
     }
-    args = loop_args(e, node, &is, trains);
+    struct vc_args_recurrent *args = loop_args(e, node, &is, trains);
     if (args == NULL) {
         return;
     }

@@ -49,12 +49,11 @@ bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph *g = e->graph;
     const struct vc_graph_node *mul = &g->nodes[node];
-    const struct vc_graph_node *sigmoid;
 
     if (!vc_node_is(mul, VC_OP_mul) || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
         return false;
     }
-    sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
+    const struct vc_graph_node *sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
     return vc_node_is(sigmoid, VC_OP_sigmoid) && sigmoid->inputs[0] == mul->inputs[0] &&
            !vc_plan_has_other_readers(e, mul->inputs[1], node);
 }

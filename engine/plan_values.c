@@ -105,13 +105,12 @@ bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t 
 {
     const struct vc_graph_node *is = vc_plan_node(e, node);
     uint32_t v = k < is->n_inputs ? is->inputs[k] : VC_NO_VALUE;
-    int64_t count;
 
     *n = 0;
     if (v == VC_NO_VALUE) {
         return true;
     }
-    count = elements_of(e, v);
+    int64_t count = elements_of(e, v);
     if (count < 0 || (uint64_t)count > capacity || e->graph->values[v].dtype == VC_DTYPE_F32) {
         return false;
     }
@@ -132,13 +131,12 @@ bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t 
 bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double otherwise, double *number)
 {
     const struct vc_graph_node *is = vc_plan_node(e, node);
-    const struct vc_graph_value *value;
 
     *number = otherwise;
     if (k >= is->n_inputs || is->inputs[k] == VC_NO_VALUE) {
         return true;
     }
-    value = &e->graph->values[is->inputs[k]];
+    const struct vc_graph_value *value = &e->graph->values[is->inputs[k]];
     if (value->kind != VC_VALUE_CONSTANT || elements_of(e, is->inputs[k]) != 1) {
         return false;
     }
@@ -276,15 +274,13 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
 /* Adds an instruction; each of its buffers lives from now on, or until now. */
 void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
 {
-    struct vc_instruction *in;
-
     if (e->status == VC_OK && instruction->call.args != NULL) {
         e->status = VC_GROW(e->ctx, VC_TAG_MISC, e->instructions, e->capacity, e->n + 1);
     }
     if (e->status != VC_OK || instruction->call.args == NULL) {
         return;
     }
-    in = &e->instructions[e->n++];
+    struct vc_instruction *in = &e->instructions[e->n++];
     *in = *instruction;
     for (unsigned k = 0; k < in->n_refs; k++) {
         in->refs[k] = refs[k];

@@ -80,8 +80,6 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     const struct vc_plan_value *weights = vc_plan_in(e, node, 1);
     struct vc_args_conv *args = vc_plan_args(e, sizeof *args);
     struct vc_window w;
-    uint64_t inputs;
-    uint64_t n;
 
     if (args == NULL || !find_window(e, node, weights->shape + 2, &w)) {
         return NULL;
@@ -103,8 +101,8 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     memcpy(args->before, w.before, sizeof args->before);
     cut_conv(args);
     args->has_bias = vc_plan_in(e, node, 2) != NULL;
-    inputs = args->channels * volume(args->kernel);
-    n = args->rows_per_part * (uint64_t)args->out[2];
+    uint64_t inputs = args->channels * volume(args->kernel);
+    uint64_t n = args->rows_per_part * (uint64_t)args->out[2];
     args->unrolled = vc_product_scratch(args->filters, n, inputs);
     if (vc_product_scratch(inputs, n, args->filters) > args->unrolled) {
         args->unrolled = vc_product_scratch(inputs, n, args->filters);
@@ -161,7 +159,6 @@ static bool find_taps(struct vc_engine *e, const struct vc_args_conv *conv, bool
 static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_args_conv *conv, bool turned)
 {
     struct vc_args_direct *args = vc_plan_args(e, sizeof *args);
-    uint64_t panels;
 
     if (args == NULL || e->options.device != NULL || conv->in[0] != 1 || conv->kernel[0] != 1 || conv->out[0] != 1) {
         return NULL;
@@ -188,7 +185,7 @@ static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_a
     args->x_image = args->channels * (uint64_t)(args->padded[0] * args->padded[1]) + VC_DIRECT_SLACK;
     args->sums_at = args->x_image;
     args->scratch = args->sums_at + VC_DIRECT_ROWS * args->sums_row;
-    panels = vc_plan_blocks(args->filters, VC_DIRECT_ROWS);
+    uint64_t panels = vc_plan_blocks(args->filters, VC_DIRECT_ROWS);
     if (args->x_image > DIRECT_ELEMENTS || args->n_taps * panels * VC_DIRECT_ROWS * args->groups > 1u << 24 ||
         !find_taps(e, conv, turned, args)) {
         return NULL;
@@ -257,13 +254,12 @@ static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_arg
     struct vc_args_direct *direct = args->n_chunks > 1 || args->batch == 1 ? direct_args(e, args, false) : NULL;
     struct vc_args_chunks *chunks = vc_plan_args(e, sizeof *chunks);
     struct vc_ref refs[4] = {vc_plan_data(e, node, 0), vc_plan_grad(e, node, 0)};
-    struct vc_ref dw;
     bool add;
 
     if (chunks == NULL) {
         return;
     }
-    dw = vc_plan_grad_to(e, node, 1, false, &add);
+    struct vc_ref dw = vc_plan_grad_to(e, node, 1, false, &add);
     refs[2] = args->n_chunks > 1 ? vc_plan_reals(e, args->n_chunks * n) : dw;
     if (direct != NULL) {
         direct->chunk = args->chunk;

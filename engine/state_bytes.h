@@ -5,8 +5,7 @@
  *     adam8bit                 codes of m u8 [n], a f32 for each 256 of them, the same of v (kernels/train_codes.h)
  *
  * Each array begins at a multiple of VC_POOL_ALIGN. */
-#ifndef VC_ENGINE_STATE_BYTES_H
-#define VC_ENGINE_STATE_BYTES_H
+#pragma once
 
 #include <vcompress/memory.h>
 
@@ -22,5 +21,3 @@ struct vc_state_bytes {
 struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t weight, enum vc_optimizer optimizer);
 /* Of all entries. */
 uint64_t vc_weights_state_bytes(const struct vc_weights *weights, enum vc_optimizer optimizer);
-
-#endif

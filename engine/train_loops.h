@@ -1,8 +1,7 @@
 /* train_loops.h - the loops that instructions run. What each computes, and what it is told: kernels/train_args.h. A
  * loop is called once for each of its blocks; it is compiled for float and double, and for several levels of the
  * processor. */
-#ifndef VC_DISTILL_TRAIN_LOOPS_H
-#define VC_DISTILL_TRAIN_LOOPS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -43,5 +42,3 @@ const vc_train_loop *vc_train_table(enum vc_graph_precision precision, enum vc_c
 const vc_train_loop *vc_train_loops(const struct vc_ctx *ctx, enum vc_graph_precision precision);
 
 _Static_assert(VC_TRAIN_DIMS == VC_GRAPH_MAX_DIMS, "arguments have room for every shape of a graph");
-
-#endif

@@ -15,8 +15,7 @@
  * are computed again; then forward instructions node by node, the outputs, backward instructions in
  * reverse; then the arena is packed. Files plan_*.c add instructions; each operator has a forward and a
  * backward function (struct vc_train_op). */
-#ifndef VC_DISTILL_TRAIN_PROGRAM_H
-#define VC_DISTILL_TRAIN_PROGRAM_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/thread_pool.h"
@@ -384,5 +383,3 @@ static inline size_t vc_plan_blocks(uint64_t n, uint64_t per_block)
 {
     return (size_t)(n / per_block + (n % per_block != 0));
 }
-
-#endif

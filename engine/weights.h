@@ -9,8 +9,7 @@
  *
  * Any number of engines (engine.h) may use one set of weights: for full batches, for a last one of fewer rows, for an
  * evaluation. */
-#ifndef VC_DISTILL_WEIGHTS_H
-#define VC_DISTILL_WEIGHTS_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -109,5 +108,3 @@ static inline size_t vc_real_bytes(enum vc_graph_precision precision)
 {
     return precision == VC_GRAPH_F64 ? sizeof(double) : sizeof(float);
 }
-
-#endif

@@ -49,13 +49,12 @@ static enum vc_status shrink(struct vc_ctx *ctx, const char *in, const char *out
 int main(int argc, char **argv)
 {
     struct vc_ctx *ctx = NULL;
-    enum vc_status status;
 
     if (argc != 3) {
         fprintf(stderr, "usage: shrink IN.npz OUT.npz\n");
         return 2;
     }
-    status = vc_ctx_create(&ctx);
+    enum vc_status status = vc_ctx_create(&ctx);
     if (status == VC_OK) {
         status = shrink(ctx, argv[1], argv[2]);
     }

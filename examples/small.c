@@ -17,13 +17,12 @@ int main(int argc, char **argv)
 {
     struct vc_ctx *ctx = NULL;
     struct vc_quantized result;
-    enum vc_status status;
 
     if (argc != 3) {
         fprintf(stderr, "usage: small IN OUT\n");
         return 2;
     }
-    status = vc_ctx_create(&ctx);
+    enum vc_status status = vc_ctx_create(&ctx);
     if (status == VC_OK) {
         status = vc_quantize_file(ctx, argv[1], argv[2], NULL, &result);
     }

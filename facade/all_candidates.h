@@ -1,6 +1,5 @@
 /* all_candidates.h - the candidates of all passes, for callers that try them and do not know the passes. */
-#ifndef VC_FACADE_ALL_CANDIDATES_H
-#define VC_FACADE_ALL_CANDIDATES_H
+#pragma once
 
 #include "core/chain/candidate.h"
 
@@ -15,5 +14,3 @@ enum vc_status vc_candidate_of_codes(struct vc_ctx *ctx, struct vc_arena *arena,
 /* After a round of calibration (vc_pass_ops.decide): steps that candidates have added, and that looked at all weights,
  * decide what the tensors of the plan share. */
 enum vc_status vc_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan);
-
-#endif

@@ -32,11 +32,10 @@ static enum vc_status build_sizes(struct vc_ctx *ctx, const struct vc_model *mod
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     struct vc_arena arena = {0};
     const struct vc_graph_source source = {.ctx = ctx, .program = &program, .arena = &arena, .stand_in = true};
-    enum vc_status status;
 
     *out = NULL;
-    status = model != NULL ? vc_model_program(ctx, model, &arena, &program)
-                           : vc_hf_program_read(ctx, path, &arena, &program);
+    enum vc_status status = model != NULL ? vc_model_program(ctx, model, &arena, &program)
+                                          : vc_hf_program_read(ctx, path, &arena, &program);
     VC_TRY(status);
     if (program.kind != VC_PROGRAM_CONFIG) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED, "has no configuration that states sizes");

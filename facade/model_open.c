@@ -32,10 +32,8 @@ static void name_reader(const char *path, char *name, size_t room)
 static enum vc_status open_decoded(struct vc_ctx *ctx, const char *path, const struct vc_open_options *own,
                                    struct vc_model **out)
 {
-    enum vc_status status;
-
     VC_CALL(vc_format_open(ctx, path, own, out));
-    status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
+    enum vc_status status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
     if (status != VC_OK) {
         vc_model_close(*out);
         *out = NULL;
@@ -49,7 +47,6 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
 {
     struct vc_open_options first = *own;
     bool fits = false;
-    enum vc_status status;
 
     if (own->as_onnx) {
         return vc_onnx_folder_open(ctx, path, own, out);
@@ -62,7 +59,7 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
     }
     first.as_gguf = false;
     VC_CALL(vc_format_open(ctx, path, &first, out));
-    status = vc_format_fits_folder(ctx, *out, &fits);
+    enum vc_status status = vc_format_fits_folder(ctx, *out, &fits);
     if (status == VC_OK && fits) {
         status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
         status = status == VC_OK ? vc_format_finish(ctx, own, out) : status;

@@ -35,12 +35,11 @@ enum vc_status vc_onnx_folder_open(struct vc_ctx *ctx, const char *path, const s
 {
     struct vc_open_options first = *options;
     bool fits = false;
-    enum vc_status status;
 
     first.as_gguf = false;
     first.as_folder = false;
     VC_CALL(vc_format_open(ctx, path, &first, out));
-    status = vc_format_fits_folder(ctx, *out, &fits);
+    enum vc_status status = vc_format_fits_folder(ctx, *out, &fits);
     if (status == VC_OK && fits) {
         status = make(ctx, &first, out);
     } else if (status == VC_OK && options->decoded) {

@@ -1,7 +1,6 @@
 /* onnx_folder.h - a folder of Hugging Face as an ONNX model: formats/ reads the folder and makes the file, graph/ knows
  * what the model computes. */
-#ifndef VC_FACADE_ONNX_FOLDER_H
-#define VC_FACADE_ONNX_FOLDER_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -9,5 +8,3 @@
  * a failure. */
 enum vc_status vc_onnx_folder_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                    struct vc_model **out);
-
-#endif

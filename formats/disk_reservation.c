@@ -12,13 +12,12 @@ enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model,
                                uint64_t bytes, struct vc_outfile **out)
 {
     struct vc_outfile *file = NULL;
-    enum vc_status status;
 
     *out = NULL;
     if (options->path == NULL || options->n_emit != 0 || options->writer != NULL) {
         return VC_OK;
     }
-    status = vc_outfile_create(ctx, options->path, options->force, model, &file);
+    enum vc_status status = vc_outfile_create(ctx, options->path, options->force, model, &file);
     if (status != VC_OK && status != VC_E_NOMEM) { /* a folder: its files are made one by one */
         vc_clear_error(ctx);
         return VC_OK;

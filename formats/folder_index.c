@@ -57,7 +57,6 @@ static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *f
     const char *first = vc_infolder_shard(folder, 0);
     size_t n_prefix = 0;
     struct vc_numbered_name numbered;
-    size_t n_bytes;
     size_t i;
 
     for (i = 0; i < n && vc_numbered_name_parse(vc_infolder_shard(folder, i), EXTENSION, &numbered); i++) {
@@ -67,7 +66,7 @@ static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *f
         n_prefix = numbered.n_prefix;
     }
     n_prefix = i == n ? n_prefix : 0;
-    n_bytes = n_prefix + sizeof VC_INDEX_NAME;
+    size_t n_bytes = n_prefix + sizeof VC_INDEX_NAME;
     *out = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
     VC_CALL_ALLOC(*out);
     (void)snprintf(*out, n_bytes, "%.*s%s", (int)n_prefix, first, n_prefix != 0 ? VC_INDEX_SUFFIX : VC_INDEX_NAME);

@@ -388,12 +388,11 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct vc_format *promised = vc_format_find_by_name(model->path);
-    size_t n;
 
     if (promised == NULL || promised == model->format || model->format == &vc_format_tokens) {
         return VC_OK;
     }
-    n = model->n_facts;
+    size_t n = model->n_facts;
     VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says",
                               model->path, model->format_name, promised->name));
     model->wrong_name = model->n_facts > n ? &model->facts[n] : NULL; /* there may be too many facts already */
@@ -535,10 +534,9 @@ static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *strea
 static enum vc_status open_stream(struct vc_ctx *ctx, struct vc_model *model, struct vc_infile **file)
 {
     struct stream own = {.stream = {.look = look_at_stream}};
-    enum vc_status status;
 
     vc_findings_mute(ctx, true); /* its reader finds the same again */
-    status = vc_infile_open_stdin(ctx, &own.stream, file);
+    enum vc_status status = vc_infile_open_stdin(ctx, &own.stream, file);
     vc_findings_mute(ctx, false);
     if (status == VC_E_FORMAT && vc_collecting(ctx) && own.stream.find_end != NULL) {
         vc_model_set_format(model, own.format != NULL ? own.format : &vc_format_npz);
@@ -839,12 +837,11 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
                               struct vc_model **out)
 {
     struct vc_model *model = NULL;
-    bool is_folder;
     enum vc_status status = VC_OK;
 
     *out = NULL;
     VC_TRY(create_model(ctx, path, &model));
-    is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
+    bool is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
     if (is_folder) {
         VC_TRY(open_folder(ctx, options, model));
     } else {

@@ -9,8 +9,7 @@
  * The address of a row is the format's identity, and a model carries it. A row names its reader and its writer; neither
  * of them asks for the row: a writer that wants to look into a model of its own format asks vc_format_writes before it
  * casts model->self. */
-#ifndef VC_FORMATS_FORMATS_H
-#define VC_FORMATS_FORMATS_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -119,5 +118,3 @@ static inline void vc_model_set_format(struct vc_model *model, const struct vc_f
     model->format = format;
     model->format_name = format->name;
 }
-
-#endif

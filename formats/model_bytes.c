@@ -48,10 +48,9 @@ static enum vc_status see_carried(const struct walk *w, struct vc_infolder *fold
     for (size_t i = 0; i < vc_infolder_carried_count(folder); i++) {
         const struct vc_carried *carried = vc_infolder_carried(folder, i);
         struct vc_infile *file = NULL;
-        enum vc_status status;
 
         w->see(w->user, carried->name, strlen(carried->name) + 1);
-        status = vc_infolder_open_carried(w->ctx, folder, carried, &file);
+        enum vc_status status = vc_infolder_open_carried(w->ctx, folder, carried, &file);
         status = status == VC_OK && file != NULL ? see_file(w, file) : status;
         vc_infile_close(w->ctx, file);
         if (status != VC_OK) {

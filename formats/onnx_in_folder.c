@@ -101,12 +101,11 @@ static enum vc_status folder_finish(struct vc_ctx *ctx, struct vc_sink *sink, ui
 static enum vc_status folder_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct folder_sink *self = sink->self;
-    enum vc_status status;
 
     if (self->folder == NULL) {
         return VC_OK;
     }
-    status = vc_outfolder_commit(ctx, self->folder);
+    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
     sink->late_note = vc_outfolder_note(self->folder);
     return status;
 }

@@ -1,7 +1,6 @@
 /* onnx_in_folder.h - an output that is a folder with an ONNX file: it stands on the rooms onnx and huggingface, so it lies
  * here. */
-#ifndef VC_FORMATS_ONNX_IN_FOLDER_H
-#define VC_FORMATS_ONNX_IN_FOLDER_H
+#pragma once
 
 #include "core/run/sink.h"
 
@@ -9,5 +8,3 @@
  * the folder's weights, and of a decoder with a cache genai_config.json. */
 enum vc_status vc_onnx_folder_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                           const struct vc_write_options *options, struct vc_sink **out);
-
-#endif

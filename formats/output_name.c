@@ -59,7 +59,6 @@ bool vc_path_is_divided(const char *path)
 static void add_folder(struct vc_text *text, const char *path)
 {
     size_t n = is_index(path) ? (size_t)(vc_base_name(path) - path) : strlen(path);
-    char *real;
 
     while (n > 1 && path[n - 1] == '/') {
         n--;
@@ -69,7 +68,7 @@ static void add_folder(struct vc_text *text, const char *path)
         (strcmp(vc_base_name(text->data), ".") != 0 && strcmp(vc_base_name(text->data), "..") != 0)) {
         return;
     }
-    real = realpath(text->data, NULL);
+    char *real = realpath(text->data, NULL);
     if (real == NULL) {
         text->status = vc_fail_errno(text->ctx, errno, "%s", text->data);
         return;

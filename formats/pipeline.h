@@ -4,8 +4,7 @@
  *     unet/diffusion_pytorch_model.safetensors, unet/config.json   tensors "unet/...", loaded by diffusers
  *     text_encoder/model.safetensors, ...                          tensors "text_encoder/...", loaded by transformers
  */
-#ifndef VC_FORMATS_PIPELINE_H
-#define VC_FORMATS_PIPELINE_H
+#pragma once
 
 #include "formats/formats.h"
 
@@ -28,5 +27,3 @@ enum vc_status vc_pipeline_layout(struct vc_ctx *ctx, struct vc_arena *arena, co
 /* pipeline_write.c: struct vc_format.create_sink. */
 enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                        const struct vc_write_options *options, struct vc_sink **out);
-
-#endif

@@ -304,12 +304,11 @@ static enum vc_status pipeline_finish(struct vc_ctx *ctx, struct vc_sink *sink, 
 static enum vc_status pipeline_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
-    enum vc_status status;
 
     if (self->folder == NULL) { /* a run without an output */
         return VC_OK;
     }
-    status = vc_outfolder_commit(ctx, self->folder);
+    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
     sink->late_note = vc_outfolder_note(self->folder);
     return status;
 }

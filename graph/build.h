@@ -6,8 +6,7 @@
  *     VC_PROGRAM_CONFIG   text of a config.json         graph/families
  *     VC_PROGRAM_KEYS     GGUF's metadata               graph/families
  */
-#ifndef VC_GRAPH_BUILD_H
-#define VC_GRAPH_BUILD_H
+#pragma once
 
 #include "core/model/program.h"
 #include "graph/builder/builder.h"
@@ -54,5 +53,3 @@ enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph
 
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);
-
-#endif

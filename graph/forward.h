@@ -3,8 +3,7 @@
  * Called by measure/graph_run.c (f64), by engine/answers and measure/ where no program can be made for a graph
  * (plain loops in f32), by engine/plan_known.c for values that are known before a run, and by tests, which judge
  * the engine by it. Sums have a fixed order and the precision of the run. Not fast: the programs of engine/ are. */
-#ifndef VC_GRAPH_FORWARD_H
-#define VC_GRAPH_FORWARD_H
+#pragma once
 
 #include "graph/ops/run.h"
 
@@ -43,5 +42,3 @@ enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, 
 enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                      const struct vc_run_calls *calls, const struct vc_run_value *feeds,
                                      const uint32_t *wanted, size_t n_wanted);
-
-#endif

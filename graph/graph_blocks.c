@@ -90,17 +90,15 @@ static enum vc_status grow(struct blocks *b)
 static enum vc_status child(struct blocks *b, uint32_t parent, const char *name, const char *path, uint32_t *out)
 {
     const struct key key = {b->list, parent, name};
-    struct vc_graph_block *block;
     uint32_t n = b->public.n;
-    size_t at;
+    size_t at = vc_hash_find(&b->by_name, hash_of_block(parent, name), is_same, &key);
 
-    at = vc_hash_find(&b->by_name, hash_of_block(parent, name), is_same, &key);
     if (parent != VC_NO_BLOCK && at != SIZE_MAX) {
         *out = (uint32_t)at;
         return VC_OK;
     }
     VC_CALL(grow(b));
-    block = &b->list[n];
+    struct vc_graph_block *block = &b->list[n];
     *block = (struct vc_graph_block){.parent = parent,
                                      .first_child = VC_NO_BLOCK,
                                      .next = VC_NO_BLOCK,

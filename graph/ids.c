@@ -13,7 +13,6 @@ struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value)
 
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         const struct vc_graph_node *node = &graph->nodes[k];
-        const struct vc_graph_value *table;
         bool first_axis = true;
 
         if (!vc_node_is(node, VC_OP_gather) || node->n_inputs != 2 || node->inputs[1] != value) {
@@ -22,7 +21,7 @@ struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value)
         for (unsigned i = 0; i < node->n_attrs; i++) {
             first_axis = first_axis && (strcmp(node->attrs[i].name, "axis") != 0 || node->attrs[i].i == 0);
         }
-        table = &graph->values[node->inputs[0]];
+        const struct vc_graph_value *table = &graph->values[node->inputs[0]];
         if (first_axis && table->kind == VC_VALUE_PARAMETER && (ids.table == NULL || table->shape[0].size < ids.rows)) {
             ids.table = graph->params[table->param].tensor;
             ids.rows = table->shape[0].size;

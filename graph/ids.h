@@ -3,8 +3,7 @@
  *
  *     "data.npz: row 17 of input_ids has 50257 at position 3; the rows of wte.weight are 0 to 50256"
  */
-#ifndef VC_GRAPH_IDS_H
-#define VC_GRAPH_IDS_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -22,5 +21,3 @@ struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value);
 /* VC_E_ARGUMENT, by row and position: there is no such row of the table. path NULL: there is no file. */
 enum vc_status vc_graph_check_id(struct vc_ctx *ctx, const struct vc_ids *ids, const char *path, const char *name,
                                  int64_t id, uint64_t row, uint64_t position);
-
-#endif

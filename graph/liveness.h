@@ -7,8 +7,7 @@
  * PyTorch's eager mode. A policy says which; graph/ops/ops.inc has the facts that both policies read. A memory
  * planner then needs only last_use: after that node the block of the root is free, unless it is saved for the
  * backward pass. */
-#ifndef VC_GRAPH_LIVENESS_H
-#define VC_GRAPH_LIVENESS_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -35,5 +34,3 @@ void vc_liveness_find(const struct vc_graph *graph, const struct vc_liveness_pol
 /* Calls fn for every input that the node reads, and for output 0 where it is saved. */
 void vc_liveness_each(const struct vc_graph *graph, const struct vc_liveness_policy *policy, uint32_t node,
                       void (*fn)(void *user, uint32_t node, uint32_t value, bool saved), void *user);
-
-#endif

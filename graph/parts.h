@@ -1,7 +1,6 @@
 /* parts.h - how the nodes of a graph are divided into parts, each of which recomputation computes again as one: the
  * estimates of memory/ and engine/ divide in the same way. */
-#ifndef VC_GRAPH_PARTS_H
-#define VC_GRAPH_PARTS_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -19,5 +18,3 @@ bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_nod
  * vc_parts_by_layers: one part for each layer by the names of blocks; 0: the node belongs to no layer. */
 void vc_parts_by_weights(const struct vc_graph *graph, uint32_t every, uint32_t *part);
 void vc_parts_by_layers(const struct vc_graph *graph, uint32_t *part);
-
-#endif

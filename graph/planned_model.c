@@ -91,14 +91,12 @@ static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *pla
 static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                   uint64_t n_bytes)
 {
-    char *at;
-
     if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
     planned->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
     VC_CALL_ALLOC(planned->values);
-    at = planned->values;
+    char *at = planned->values;
     for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_change *change = &planned->changes[i];
 

@@ -3,8 +3,7 @@
  *
  *     source -- prune --> item->desc and steps -- vc_planned_weights --> the source, with what changed in memory
  *                                                 vc_planned_graph   --> the source's graph, with the new shapes */
-#ifndef VC_GRAPH_PLANNED_MODEL_H
-#define VC_GRAPH_PLANNED_MODEL_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -30,5 +29,3 @@ enum vc_status vc_planned_shapes(struct vc_ctx *ctx, const struct vc_plan *plan,
  * graph NULL: it says nothing. */
 enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned);
 void vc_planned_free(struct vc_planned_model *planned);
-
-#endif

@@ -48,8 +48,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_graph *graph, u
 {
     const struct vc_graph_value *value = &graph->values[v];
     int64_t stated[VC_GRAPH_MAX_DIMS];
-    char text[2][200];
-    char symbols[160];
+    char text[2][200], symbols[160];
 
     for (unsigned k = 0; k < value->n_dims; k++) {
         stated[k] = vc_dim_value(&graph->dims, value->shape[k]);

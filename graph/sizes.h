@@ -5,8 +5,7 @@
  * a reshape to come out even. Exporters write such numbers into files that are called free in their batch. So before
  * anything is planned for real sizes, or an element is read, every node is asked again, and with numbers alone it knows
  * all the answers: a reshape has as many elements as its source, or it is refused. */
-#ifndef VC_GRAPH_SIZES_H
-#define VC_GRAPH_SIZES_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -18,5 +17,3 @@ enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *g
 /* The output v of a node has other sizes than those that the graph states for it, with the sizes that are bound. */
 enum vc_status vc_graph_refuse_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t v,
                                      const int64_t *sizes);
-
-#endif

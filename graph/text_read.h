@@ -1,6 +1,5 @@
 /* text_read.h - the text of a file that describes a graph or couplings. */
-#ifndef VC_GRAPH_TEXT_READ_H
-#define VC_GRAPH_TEXT_READ_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -8,5 +7,3 @@
  * times its size, and is refused above `most` bytes: "is larger than the text of a graph may be, 16 MiB" of `what`. */
 enum vc_status vc_read_text(struct vc_ctx *ctx, const char *path, const char *what, size_t most, char **text,
                             size_t *n);
-
-#endif

@@ -8,8 +8,7 @@
  *
  *   x  a weight, f32 or f64         s  its scale (the size of one step), > 0
  *   q  its code, int8               z  its zero point: the code that stands for 0 */
-#ifndef VC_KERNELS_ARITH_H
-#define VC_KERNELS_ARITH_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -143,12 +142,11 @@ VC_HD float vc_int8_asym_scale(uint32_t pos_bits, uint32_t neg_bits)
     float range = pos + neg;
     float s = vc_f32_bits(range) >= VC_F32_INF_BITS ? pos / 255.0f + neg / 255.0f : range / 255.0f;
     float most = pos > neg ? pos : neg;
-    float k;
 
     if (vc_f32_bits(s) < VC_F32_MIN_NORMAL_BITS) {
         return 1.0f;
     }
-    k = rintf(most / s);
+    float k = rintf(most / s);
     return vc_int8_steps_overflow(k, s) ? most / (k - 0.75f) : s;
 }
 
@@ -314,5 +312,3 @@ VC_HD float vc_int8_scale_of_absmax(float absmax)
 /* Largest finite values of the targets, for --overflow=sat and --nonfinite=zero. */
 #define VC_F16_MAX_BITS  0x7bffu
 #define VC_BF16_MAX_BITS 0x7f7fu
-
-#endif

@@ -14,8 +14,7 @@
  *     x      0.9  -0.5  0.2        starts for s: 32 and more, from small to large, of both signs
  *     q      2    -1    0          the nearest codes of a start, s 0.45
  *     s      sum x q / sum q q     = (1.8 + 0.5) / 5 = 0.46: the best scale for these codes */
-#ifndef VC_KERNELS_BLOCK_BEST_H
-#define VC_KERNELS_BLOCK_BEST_H
+#pragma once
 
 #include "kernels/block_encode.h"
 
@@ -233,8 +232,7 @@ VC_HD void vc_q2_0_search(const float *x, const float *h, uint8_t *b)
  * removes (sum w |x|)^2 / (sum w) of the error, and the scale is (sum w |x|) / (sum w). */
 VC_HD_LARGE float vc_best_ternary(const float *x, const float *h, uint8_t *codes)
 {
-    float sorted[256];
-    float weight[256];
+    float sorted[256], weight[256];
     float a = 0.0f;
     float b = 0.0f;
     float best = 0.0f;
@@ -328,7 +326,6 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
     float sum_l = 0.0f;
     float sum_ll = 0.0f;
     float sum_xl = 0.0f;
-    float d;
 
     for (uint32_t i = 0; i < n; i++) {
         float l = (float)vc_nearest((x[i] - f->least) * inverse, 0, r.most);
@@ -341,7 +338,7 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
         sum_xl += weight * l * x[i];
     }
     /* 0 where all codes are one number. */
-    d = sum_w * sum_ll - sum_l * sum_l;
+    float d = sum_w * sum_ll - sum_l * sum_l;
     if (!(d > 0.0f)) {
         return false;
     }
@@ -469,7 +466,6 @@ VC_HD_LARGE void vc_k_refit(const float *x, const float *w, uint32_t n_parts, co
     float bb = 0.0f;
     float ax = 0.0f;
     float bx = 0.0f;
-    float det;
 
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t j = i / (256 / n_parts);
@@ -483,7 +479,7 @@ VC_HD_LARGE void vc_k_refit(const float *x, const float *w, uint32_t n_parts, co
         ax += weight * a * x[i];
         bx += weight * b * x[i];
     }
-    det = aa * bb - ab * ab;
+    float det = aa * bb - ab * ab;
     /* Where both directions are nearly one, least squares would give anything. */
     if (det > 1e-6f * aa * bb) {
         float d = vc_as_half((ax * bb - bx * ab) / det);
@@ -595,14 +591,12 @@ VC_HD_LARGE float vc_signed_error(const float *x, const float *w, uint32_t n, fl
 VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, struct vc_best_range r, int32_t *levels,
                                  uint8_t *codes)
 {
-    float scale[16];
-    float error;
-    float d;
+    float scale[16], error;
 
     for (uint32_t j = 0; j < 16; j++) {
         scale[j] = vc_best_signed(x + 16 * j, h != NULL ? h + 16 * j : NULL, 16, r, &error);
     }
-    d = vc_first_step(vc_largest_signed(scale, 16), -half);
+    float d = vc_first_step(vc_largest_signed(scale, 16), -half);
     for (uint32_t round = 0; round < 3; round++) {
         float a = 0.0f;
         float b = 0.0f;
@@ -692,7 +686,6 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
 
     for (int32_t k = 0; k < 32; k++) {
         float s = (k < 16 ? 1.0f : -1.0f) * (0.7f + (float)(k % 16) * 0.03f) * top / 120.0f;
-        float e;
 
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
@@ -703,7 +696,7 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
         }
-        e = vc_iq4_error(x, w, s, &fit);
+        float e = vc_iq4_error(x, w, s, &fit);
         best = e < least ? s : best;
         least = e < least ? e : least;
     }
@@ -737,12 +730,11 @@ VC_HD void vc_iq4_xs_search(const float *x, const float *h, uint8_t *b)
 {
     float scale[8];
     int32_t levels[8];
-    float d;
 
     for (uint32_t j = 0; j < 8; j++) {
         scale[j] = vc_best_iq4(x + 32 * j, h != NULL ? h + 32 * j : NULL, false);
     }
-    d = vc_first_step(vc_largest_signed(scale, 8), -32);
+    float d = vc_first_step(vc_largest_signed(scale, 8), -32);
     for (uint32_t round = 0; round < 3; round++) {
         struct vc_fit all = {0.0f, 0.0f};
 
@@ -821,7 +813,6 @@ VC_HD void vc_nvfp4_search(const float *x, const float *h, uint8_t *b)
         float largest = fabsf(vc_largest_signed(part, 16));
         int32_t near_code = vc_ue4m3_of(largest / 6.0f); /* 0 also of small values that code 1 is near to */
         float least = 0.0f;
-        float half;
 
         b[j] = (uint8_t)near_code;
         for (int32_t code = vc_clamp_i32(near_code - 4, 1, 126); largest > 0.0f && code <= near_code + 9 && code <= 126;
@@ -832,7 +823,7 @@ VC_HD void vc_nvfp4_search(const float *x, const float *h, uint8_t *b)
             b[j] = first || e < least ? (uint8_t)code : b[j];
             least = first || e < least ? e : least;
         }
-        half = vc_ue4m3_value(b[j]) * 0.5f;
+        float half = vc_ue4m3_value(b[j]) * 0.5f;
         for (uint32_t i = 0; i < 8; i++) {
             b[4 + 8 * j + i] = (uint8_t)(vc_e2m1_code(part[i], half) | vc_e2m1_code(part[i + 8], half) << 4);
         }
@@ -872,5 +863,3 @@ VC_HD void vc_q1_0_search(const float *x, const float *h, uint8_t *b)
     }
 #include "kernels/block_types.inc"
 #undef VC_BLOCK_TYPE
-
-#endif

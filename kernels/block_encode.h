@@ -5,8 +5,7 @@
  * Each function makes one block of x, 32 to 256 finite elements. h: the importance of each element's column, from
  * statistics of data (E[x^2] of the inputs), or NULL without; row_mean: the mean square of the whole row (read by Q4_0
  * to Q5_1 with h). Steps beyond f16 are stored as Inf: vc_block_is_finite tells. */
-#ifndef VC_KERNELS_BLOCK_ENCODE_H
-#define VC_KERNELS_BLOCK_ENCODE_H
+#pragma once
 
 #include "kernels/block_search.h"
 
@@ -72,17 +71,14 @@ VC_HD uint8_t vc_truncated(float x, int32_t most)
  * opposite. */
 VC_HD_LARGE float vc_symmetric_32(const float *x, const float *h, float row_mean, int32_t half, uint8_t *codes)
 {
-    float step;
-    float inverse;
-
     if (h != NULL) {
         float w[32];
 
         vc_weights_of(x, h, 32, row_mean, w);
         return vc_search_signed(x, w, 32, half, codes);
     }
-    step = vc_largest_signed(x, 32) / (float)-half;
-    inverse = step != 0.0f ? 1.0f / step : 0.0f;
+    float step = vc_largest_signed(x, 32) / (float)-half;
+    float inverse = step != 0.0f ? 1.0f / step : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
         codes[i] = vc_truncated(x[i] * inverse + ((float)half + 0.5f), 2 * half - 1);
     }
@@ -96,11 +92,9 @@ VC_HD_LARGE float vc_affine_32(const float *x, const float *h, float row_mean, i
     const struct vc_affine_tries tries = {-0.9f, 0.05f, 36, false};
     float top = x[0];
     float step;
-    float inverse;
 
     if (h != NULL) {
-        float w[32];
-        float minimum;
+        float w[32], minimum;
 
         vc_weights_of(x, h, 32, row_mean, w);
         step = vc_search_affine(x, w, 32, most, tries, codes, &minimum);
@@ -113,7 +107,7 @@ VC_HD_LARGE float vc_affine_32(const float *x, const float *h, float row_mean, i
         top = x[i] > top ? x[i] : top;
     }
     step = (top - *least) / (float)most;
-    inverse = step != 0.0f ? 1.0f / step : 0.0f;
+    float inverse = step != 0.0f ? 1.0f / step : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
         codes[i] = vc_truncated((x[i] - *least) * inverse + 0.5f, most);
     }
@@ -162,14 +156,12 @@ VC_HD_LARGE void vc_iq4_nl_make(const float *x, const float *h, float row_mean, 
 {
     uint8_t codes[32];
     float w[32];
-    float scale;
-    float inverse;
 
     if (h != NULL) {
         vc_weights_of(x, h, 32, 2.0f * vc_sum_squares(x, 32) / 32.0f, w);
     }
-    scale = vc_search_iq4(x, h != NULL ? w : NULL);
-    inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+    float scale = vc_search_iq4(x, h != NULL ? w : NULL);
+    float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
         codes[i] = (uint8_t)vc_iq4_code(inverse * x[i]);
     }
@@ -237,10 +229,9 @@ VC_HD_LARGE void vc_nvfp4_make(const float *x, const float *h, float row_mean, u
 {
     for (uint32_t j = 0; j < 4; j++) {
         const float *part = x + 16 * j;
-        float half;
 
         b[j] = vc_ue4m3_of(fabsf(vc_largest_signed(part, 16)) / 6.0f);
-        half = vc_ue4m3_value(b[j]) * 0.5f;
+        float half = vc_ue4m3_value(b[j]) * 0.5f;
         for (uint32_t i = 0; i < 8; i++) {
             b[4 + 8 * j + i] = (uint8_t)(vc_e2m1_code(part[i], half) | vc_e2m1_code(part[i + 8], half) << 4);
         }
@@ -271,9 +262,8 @@ VC_HD void vc_q2_0_put(float d, const uint8_t *c, uint8_t *b)
 VC_HD_LARGE void vc_q2_0_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
     uint8_t codes[64];
-    float d;
+    float d = vc_ternary(x, 64, codes);
 
-    d = vc_ternary(x, 64, codes);
     vc_q2_0_put(d, codes, b);
 }
 
@@ -572,12 +562,9 @@ VC_HD_LARGE void vc_q3_k_put(float d, const int32_t *levels, const uint8_t *code
 VC_HD_LARGE void vc_q3_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
     float mean = h != NULL ? 2.0f * vc_sum_squares(x, 256) / 256.0f : 0.0f;
-    float scale[16];
-    float weight[16];
-    float w[16];
+    float scale[16], weight[16], w[16];
     int32_t levels[16];
-    uint8_t codes[256];
-    uint8_t stored[16];
+    uint8_t codes[256], stored[16];
     float d;
 
     for (uint32_t j = 0; j < 16; j++) {
@@ -629,7 +616,6 @@ VC_HD_LARGE void vc_q6_k_make(const float *x, const float *h, float row_mean, ui
     float scale[16];
     int32_t levels[16];
     uint8_t codes[256];
-    float d;
 
     for (uint32_t j = 0; j < 16; j++) {
         scale[j] = vc_search_signed(x + 16 * j, h != NULL ? h + 16 * j : NULL, 16, 32, codes + 16 * j);
@@ -640,7 +626,7 @@ VC_HD_LARGE void vc_q6_k_make(const float *x, const float *h, float row_mean, ui
         }
         return;
     }
-    d = vc_signed_levels(scale, 16, 128, levels);
+    float d = vc_signed_levels(scale, 16, 128, levels);
     vc_signed_codes(x, d, levels, 32, codes);
     vc_q6_k_put(d, levels, codes, b);
 }
@@ -666,9 +652,6 @@ VC_HD_LARGE void vc_iq4_xs_make(const float *x, const float *h, float row_mean, 
     float mean = h != NULL ? 2.0f * vc_sum_squares(x, 256) / 256.0f : 0.0f;
     float scale[8];
     int32_t levels[8];
-    float m;
-    float d;
-    float inverse;
 
     for (uint32_t j = 0; j < 8; j++) {
         float w[32];
@@ -678,15 +661,14 @@ VC_HD_LARGE void vc_iq4_xs_make(const float *x, const float *h, float row_mean, 
         }
         scale[j] = vc_search_iq4(x + 32 * j, h != NULL ? w : NULL);
     }
-    m = vc_largest_signed(scale, 8);
-    d = -m / 32.0f;
-    inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    float m = vc_largest_signed(scale, 8);
+    float d = -m / 32.0f;
+    float inverse = d != 0.0f ? 1.0f / d : 0.0f;
     for (uint32_t j = 0; j < 8; j++) {
-        float step;
         uint8_t codes[32];
 
         levels[j] = vc_clamp_i32(vc_ggml_round(inverse * scale[j]), -32, 31);
-        step = d * (float)levels[j];
+        float step = d * (float)levels[j];
         step = step != 0.0f ? 1.0f / step : 0.0f;
         for (uint32_t i = 0; i < 32; i++) {
             codes[i] = (uint8_t)vc_iq4_code(step * x[32 * j + i]);
@@ -739,5 +721,3 @@ VC_HD_LARGE void vc_tq2_0_make(const float *x, const float *h, float row_mean, u
 
     vc_tq2_0_put(vc_ternary(x, 256, codes), codes, b);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * All take n elements x (16, 32, or the 8 or 16 scales of a block), their weights w (how much the squared error of an
  * element counts, >= 0), and fill codes. Every sum is f32, in the order of the elements, products from left to right:
  * w * x * l is (w * x) * l. A change of that order changes codes. */
-#ifndef VC_KERNELS_BLOCK_SEARCH_H
-#define VC_KERNELS_BLOCK_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -122,12 +121,11 @@ VC_HD_LARGE void vc_refine_codes(const float *x, const float *w, uint32_t n, int
         for (uint32_t i = 0; i < n; i++) {
             float weight = vc_weight_at(w, x, i);
             struct vc_fit f = {fit->a - weight * x[i] * (float)l[i], fit->b - weight * (float)l[i] * (float)l[i]};
-            int32_t k;
 
             if (!(f.a > 0.0f) || (positive && !(f.b > 0.0f))) {
                 continue;
             }
-            k = vc_ggml_round(x[i] * f.b / f.a);
+            int32_t k = vc_ggml_round(x[i] * f.b / f.a);
             k = positive ? (k < most ? k : most) : vc_clamp_i32(k, least, most);
             if (k == l[i]) {
                 continue;
@@ -193,8 +191,6 @@ VC_HD_LARGE float vc_search_affine(const float *x, const float *w, uint32_t n, i
     float sum_w = w[0];
     float sum_x = w[0] * x[0];
     float best = 0.0f;
-    float inverse;
-    float scale;
 
     for (uint32_t i = 1; i < n; i++) {
         least = x[i] < least ? x[i] : least;
@@ -210,8 +206,8 @@ VC_HD_LARGE float vc_search_affine(const float *x, const float *w, uint32_t n, i
         *minimum = -least;
         return 0.0f;
     }
-    inverse = (float)most / (top - least);
-    scale = 1.0f / inverse;
+    float inverse = (float)most / (top - least);
+    float scale = 1.0f / inverse;
     for (uint32_t i = 0; i < n; i++) {
         codes[i] = (uint8_t)vc_clamp_i32(vc_ggml_round(inverse * (x[i] - least)), 0, most);
         best += vc_affine_error(x[i], w[i], scale, codes[i], least, t.magnitude);
@@ -221,9 +217,6 @@ VC_HD_LARGE float vc_search_affine(const float *x, const float *w, uint32_t n, i
         float sum_ll = 0.0f;
         float sum_xl = 0.0f;
         float error = 0.0f;
-        float this_scale;
-        float this_least;
-        float d;
         uint8_t l[32];
 
         inverse = (t.first + t.by * (float)k + (float)most) / (top - least);
@@ -233,12 +226,12 @@ VC_HD_LARGE float vc_search_affine(const float *x, const float *w, uint32_t n, i
             sum_ll += w[i] * (float)l[i] * (float)l[i];
             sum_xl += w[i] * (float)l[i] * x[i];
         }
-        d = sum_w * sum_ll - sum_l * sum_l;
+        float d = sum_w * sum_ll - sum_l * sum_l;
         if (!(d > 0.0f)) {
             continue;
         }
-        this_scale = (sum_w * sum_xl - sum_x * sum_l) / d;
-        this_least = (sum_ll * sum_x - sum_l * sum_xl) / d;
+        float this_scale = (sum_w * sum_xl - sum_x * sum_l) / d;
+        float this_least = (sum_ll * sum_x - sum_l * sum_xl) / d;
         if (this_least > 0.0f) {
             this_least = 0.0f;
             this_scale = sum_xl / sum_ll;
@@ -400,5 +393,3 @@ VC_HD_LARGE float vc_search_iq4(const float *x, const float *w)
     }
     return scale;
 }
-
-#endif

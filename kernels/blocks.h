@@ -26,8 +26,7 @@
  *
  * Steps, minima and scales come from a file and may be anything. A result that is no number is the one NaN
  * 0x7fc00000: what hardware makes of 0 * Inf has another sign on every one. */
-#ifndef VC_KERNELS_BLOCKS_H
-#define VC_KERNELS_BLOCKS_H
+#pragma once
 
 #include "kernels/arith.h"
 
@@ -304,12 +303,9 @@ VC_HD int8_t vc_q8_0_encode(float x, float inverse)
 {
     float t = x * inverse;
     float a = vc_bits_f32(vc_f32_magnitude(t));
-    int32_t k;
 
     a = a < 127.0f ? a : 127.0f;
-    k = (int32_t)a;
+    int32_t k = (int32_t)a;
     k += a - (float)k >= 0.5f;
     return (int8_t)(t < 0 ? -k : k);
 }
-
-#endif

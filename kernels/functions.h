@@ -10,8 +10,7 @@
  *
  * for all values. NaN gives NaN; beyond the range exp gives 0 and Inf, tanh and erf -1 and 1; the logarithm of 0 is -Inf, below it
  * NaN. */
-#ifndef VC_KERNELS_FUNCTIONS_H
-#define VC_KERNELS_FUNCTIONS_H
+#pragma once
 
 #include "kernels/arith.h"
 
@@ -105,14 +104,13 @@ VC_HD float vc_log_f32(float x)
     float s = f / (m + 1.0f);
     float z = s * s;
     float p = 2.0f / 11;
-    float y;
 
     p = p * z + 2.0f / 9;
     p = p * z + 2.0f / 7;
     p = p * z + 2.0f / 5;
     p = p * z + 2.0f / 3;
     /* log m = f - s * (f - z * p), which loses nothing where f is small */
-    y = e * 0.693359375f + (f - (s * (f - z * p) + e * 2.12194440e-4f));
+    float y = e * 0.693359375f + (f - (s * (f - z * p) + e * 2.12194440e-4f));
     y = x == vc_bits_f32(0x7f800000u) ? x : y;
     y = x == 0.0f ? -vc_bits_f32(0x7f800000u) : y;
     return x >= 0.0f ? y : x - x + vc_bits_f32(0x7fc00000u);
@@ -131,7 +129,6 @@ VC_HD double vc_log_f64(double x)
     double s = f / (m + 1.0);
     double z = s * s;
     double p = 2.0 / 23;
-    double y;
 
     p = p * z + 2.0 / 21;
     p = p * z + 2.0 / 19;
@@ -143,7 +140,7 @@ VC_HD double vc_log_f64(double x)
     p = p * z + 2.0 / 7;
     p = p * z + 2.0 / 5;
     p = p * z + 2.0 / 3;
-    y = e * 6.93147180369123816490e-01 + (f - (s * (f - z * p) - e * 1.90821492927058770002e-10));
+    double y = e * 6.93147180369123816490e-01 + (f - (s * (f - z * p) - e * 1.90821492927058770002e-10));
     y = x == vc_bits_f64(0x7ff0000000000000u) ? x : y;
     y = x == 0.0 ? -vc_bits_f64(0x7ff0000000000000u) : y;
     return x >= 0.0 ? y : x - x + vc_bits_f64(0x7ff8000000000000u);
@@ -231,7 +228,6 @@ VC_HD double vc_erf_f64(double x)
     double t = c - 1.0;
     double p = 5.9571761477489113e-11;
     double q = 1.0390900552161888e-12;
-    double y;
 
     p = p * z - 1.1372848856791674e-09;
     p = p * z + 1.4659775274047436e-08;
@@ -263,7 +259,7 @@ VC_HD double vc_erf_f64(double x)
     q = q * t + 0.15689274364132297;
     q = q * t - 0.63896751423478826;
     q = q * t - 0.84960550993324824;
-    y = a < 1.0 ? a + a * p : 1.0 - vc_exp_f64(q - c * c);
+    double y = a < 1.0 ? a + a * p : 1.0 - vc_exp_f64(q - c * c);
     return x < 0.0 ? -y : x > 0.0 ? y : x;
 }
 
@@ -274,7 +270,6 @@ VC_HD double vc_expm1_f64(double x)
 {
     double t = x * 1.4426950408889634 + 6755399441055744.0;
     double n = t - 6755399441055744.0;
-    double two;
 
     if (x == 0.0) {
         return x;
@@ -282,7 +277,7 @@ VC_HD double vc_expm1_f64(double x)
     if (!(x > -40.0 && x < 40.0)) {
         return x <= -40.0 ? -1.0 : vc_exp_f64(x);
     }
-    two = vc_bits_f64(((uint64_t)((int64_t)n + 1023)) << 52);
+    double two = vc_bits_f64(((uint64_t)((int64_t)n + 1023)) << 52);
     return vc_expm1_near_0_f64(x - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10) * two + (two - 1.0);
 }
 
@@ -318,10 +313,9 @@ struct vc_two_f64 {
 VC_HD struct vc_two_f64 vc_two_sum(double a, double b)
 {
     struct vc_two_f64 s;
-    double part;
 
     s.hi = a + b;
-    part = s.hi - a;
+    double part = s.hi - a;
     s.lo = (a - (s.hi - part)) + (b - part);
     return s;
 }
@@ -628,7 +622,6 @@ VC_HD double vc_cos_near_0(struct vc_two_f64 r)
 VC_HD void vc_sin_cos_f64(double x, double *sine, double *cosine)
 {
     double a = x < 0.0 ? -x : x;
-    struct vc_two_f64 r;
     unsigned quarter;
     double s, c;
 
@@ -637,7 +630,7 @@ VC_HD void vc_sin_cos_f64(double x, double *sine, double *cosine)
         *cosine = a < 1e-9 ? 1.0 : x - x;
         return;
     }
-    r = vc_angle(x, &quarter);
+    struct vc_two_f64 r = vc_angle(x, &quarter);
     s = vc_sin_near_0(r);
     c = vc_cos_near_0(r);
     *sine = (quarter & 1) != 0 ? c : s;
@@ -669,5 +662,3 @@ VC_HD double vc_tan_f64(double x)
     vc_sin_cos_f64(x, &s, &c);
     return s / c;
 }
-
-#endif

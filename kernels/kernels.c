@@ -179,10 +179,9 @@ out:
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx)
 {
     struct vc_shared *shared = ctx->shared;
-    struct held *held;
 
     pthread_mutex_lock(&first_use);
-    held = shared->kernels;
+    struct held *held = shared->kernels;
     if (held == NULL && held_create(ctx, &held) == VC_OK) {
         shared->kernels = held;
         shared->kernels_free = held_free;

@@ -91,8 +91,7 @@
  * grid_decode_*     y = vc_grid_decode(vc_float_code_value(grid, q), scale).
  *
  * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
-#ifndef VC_KERNELS_KERNELS_H
-#define VC_KERNELS_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -192,5 +191,4 @@ void vc_kernels_fill(struct vc_kernels *table, int level);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

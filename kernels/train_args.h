@@ -5,8 +5,7 @@
  * p[...] are arrays of reals (float or double; on a device float), unless it says otherwise. `add`: results are added
  * to what is there. What is said of blocks is how the CPU cuts the work; where a sum is made in parts by it, a device
  * makes the same parts. Every size here is of arrays that exist, so nothing overflows. */
-#ifndef VC_KERNELS_TRAIN_ARGS_H
-#define VC_KERNELS_TRAIN_ARGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -359,5 +358,3 @@ struct vc_args_rotary {
     uint32_t node;
     struct vc_engine_fault *fault;
 };
-
-#endif

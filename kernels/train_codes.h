@@ -9,8 +9,7 @@
  *
  * Valid as C11, C++ and CUDA; dynamic_codes.c makes the maps. States lie in blocks of VC_CODED_BLOCK; a state
  * is its entry of the map times the largest magnitude of its block. */
-#ifndef VC_KERNELS_TRAIN_CODES_H
-#define VC_KERNELS_TRAIN_CODES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,8 +40,7 @@ void vc_dynamic_maps_make(struct vc_dynamic_maps *maps);
 VC_HD uint8_t vc_dynamic_code(const struct vc_dynamic_map *map, float x)
 {
     float magnitude = fabsf(x);
-    unsigned cell;
-    unsigned k;
+    unsigned cell, k;
 
     magnitude = magnitude < 1 ? magnitude : 1;
     cell = vc_f32_bits(magnitude) >> 16;
@@ -54,5 +52,3 @@ VC_HD uint8_t vc_dynamic_code(const struct vc_dynamic_map *map, float x)
     k = k > map->zero ? map->zero : k == 0 ? 1 : k;
     return (uint8_t)(map->zero - k);
 }
-
-#endif

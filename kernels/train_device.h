@@ -2,8 +2,7 @@
  * statuses and sentences, and with its memory counted.
  *
  * One is open at a time per process. One thread at a time calls. */
-#ifndef VC_KERNELS_TRAIN_DEVICE_H
-#define VC_KERNELS_TRAIN_DEVICE_H
+#pragma once
 
 #include "core/base/ctx.h"
 #include "kernels/device/train_backend.h"
@@ -35,5 +34,3 @@ enum vc_status vc_train_clear(struct vc_train_device *device, void *p, uint64_t 
 
 /* Turns a result of the table into a status with its sentence. */
 enum vc_status vc_train_result(struct vc_train_device *device, int result);
-
-#endif

@@ -110,15 +110,13 @@ static void find_marks(struct vc_curve *c)
 
     c->n_marks = 0;
     for (size_t p = 0; p < c->n_points; p++) {
-        struct vc_curve_mark *mark;
-
         while (bin + 1 < BINS && below + c->bins[bin] <= c->k[p]) {
             below += c->bins[bin++];
         }
         if (c->n_marks == 0 || c->marks[c->n_marks - 1].bin != bin) {
             c->marks[c->n_marks++] = (struct vc_curve_mark){.bin = bin, .table = SIZE_MAX};
         }
-        mark = &c->marks[c->n_marks - 1];
+        struct vc_curve_mark *mark = &c->marks[c->n_marks - 1];
         c->mark_of[p] = c->n_marks - 1;
         c->need[p] = c->k[p] - below;
         if (c->need[p] != 0 && mark->table == SIZE_MAX) {
@@ -224,13 +222,12 @@ void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratc
     const struct cut_bits bits = bits_of(c->dtype);
     double sums[(VC_CURVE_POINTS + 1) * LANES] = {0.0};
     uint64_t zeros = 0;
-    size_t n_keys;
 
     if (is_short(c->dtype)) {
         return;
     }
-    n_keys = c->dtype == VC_DTYPE_F64 ? sum_f64(c, values, n, sums, scratch, &zeros)
-                                      : sum_f32(c, values, n, sums, scratch, &zeros);
+    size_t n_keys = c->dtype == VC_DTYPE_F64 ? sum_f64(c, values, n, sums, scratch, &zeros)
+                                             : sum_f32(c, values, n, sums, scratch, &zeros);
     (void)pthread_mutex_lock(&c->mutex);
     for (size_t i = 0; i < n_keys; i++) {
         add_part(c, c->dtype == VC_DTYPE_F64 ? ((const uint64_t *)scratch)[i] : ((const uint32_t *)scratch)[i], bits);

@@ -12,8 +12,7 @@
  * sum is off by less than 5e-7 of itself. Values that are not finite give figures that mean nothing.
  *
  * Tiles are counted and summed from many threads; the result does not depend on their order. */
-#ifndef VC_MEASURE_CURVE_H
-#define VC_MEASURE_CURVE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -65,5 +64,3 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
 enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c);
 void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratch);
 void vc_curve_end(struct vc_ctx *ctx, struct vc_curve *c);
-
-#endif

@@ -168,7 +168,6 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
     const struct vc_tensor *a = pair->a != VC_NO_TENSOR ? &model_a->tensors[pair->a] : NULL;
     const struct vc_tensor *b = pair->b != VC_NO_TENSOR ? &model_b->tensors[pair->b] : NULL;
     const struct vc_tensor *any = a != NULL ? a : b;
-    bool numeric;
 
     *row = (struct vc_diff_row){.name = any->name,
                                 .dtype_a = a != NULL ? a->dtype : VC_DTYPE_NONE,
@@ -182,7 +181,7 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
         row->kind = VC_DIFF_SHAPE;
         return VC_OK;
     }
-    numeric = vc_values_numeric(a) && vc_values_numeric(b);
+    bool numeric = vc_values_numeric(a) && vc_values_numeric(b);
     if (!numeric && (a->dtype != b->dtype || a->size_bytes != b->size_bytes)) {
         row->kind = VC_DIFF_VALUES;
         return VC_OK;

@@ -1,7 +1,6 @@
 /* diff.h - the parts of a comparison of two models: for all of it (diff.c), and for what a file was made from
  * (verify_against.c). */
-#ifndef VC_MEASURE_DIFF_H
-#define VC_MEASURE_DIFF_H
+#pragma once
 
 #include <vcompress/measure.h>
 
@@ -23,5 +22,3 @@ void vc_diff_sizes(const struct vc_model *a, const struct vc_model *b, struct vc
 /* Reads and compares one pair, with two sets of buffers: fills *row. From any thread. */
 enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,
                             const struct vc_diff_pair *pair, struct vc_diff_row *row, struct vc_buffers *buffers);
-
-#endif

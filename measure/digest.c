@@ -122,12 +122,11 @@ static enum vc_status read_all(struct list *list, int fd, struct vc_report_file 
 static enum vc_status hash_file(struct list *list, struct vc_report_file *file)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    enum vc_status status;
 
     if (fd < 0) {
         return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", file->path);
     }
-    status = read_all(list, fd, file);
+    enum vc_status status = read_all(list, fd, file);
     (void)close(fd);
     return status;
 }
@@ -175,7 +174,6 @@ static void add(void *sha, const void *data, size_t n)
 enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_DIGEST_BYTES])
 {
     struct vc_sha256 sha;
-    enum vc_status status;
 
     vc_call_begin(ctx);
     if (!vc_sha256_built_in() || model->bytes == NULL) {
@@ -183,7 +181,7 @@ enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model,
                                         model->bytes != NULL ? "this build has no SHA-256" : "no file is behind it"));
     }
     vc_sha256_begin(&sha);
-    status = model->bytes(ctx, model, add, &sha);
+    enum vc_status status = model->bytes(ctx, model, add, &sha);
     status = vc_model_unchanged(ctx, model, status);
     vc_sha256_end(&sha, hex);
     return vc_call_end(ctx, status);

@@ -52,7 +52,6 @@ static enum vc_status make_room(struct graph_files *f, const struct vc_graph_arr
 {
     uint64_t *shape = vc_arena_alloc(f->ctx, &f->arena, (array->n_dims + 1) * sizeof *shape);
     uint64_t n = array->n_elems;
-    void *data;
 
     if (shape == NULL || f->n_taken == f->capacity) {
         return VC_E_NOMEM;
@@ -64,7 +63,7 @@ static enum vc_status make_room(struct graph_files *f, const struct vc_graph_arr
         n = n / f->n * f->n_rows; /* n is f->n rows */
         shape[0] = f->n_rows;
     }
-    data = vc_alloc(f->ctx, VC_TAG_TILES, (size_t)vc_dtype_bytes(array->dtype, n) + 1);
+    void *data = vc_alloc(f->ctx, VC_TAG_TILES, (size_t)vc_dtype_bytes(array->dtype, n) + 1);
     VC_CALL_ALLOC(data);
     *tensor = (struct vc_memory_tensor){
         .name = array->name, .dtype = array->dtype, .n_dims = array->n_dims, .shape = shape, .data = data};

@@ -279,16 +279,14 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
 {
     const struct vc_graph_value *input = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
     struct vc_graph_array *array = &f->to->arrays[f->to->n];
-    const struct vc_tensor *tensor;
     size_t index;
-    size_t n_bytes;
     void *data;
 
     VC_CALL(find_array(f, input->name, &index));
     if (index == VC_NO_TENSOR) {
         return VC_OK;
     }
-    tensor = vc_model_tensor(f->to->data, index);
+    const struct vc_tensor *tensor = vc_model_tensor(f->to->data, index);
     VC_REFUSE_IF(tensor->size_bytes > SIZE_MAX / 2, f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory",
                  vc_model_path(f->to->data), tensor->name);
     *array = (struct vc_graph_array){.name = input->name,
@@ -297,7 +295,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
                                      .shape = tensor->shape,
                                      .n_elems = tensor->n_elems};
     VC_CALL(cut_rows(f, input, array));
-    n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
+    size_t n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
     data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1);
     VC_CALL_ALLOC(data);
     array->data = data;

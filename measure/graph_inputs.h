@@ -4,8 +4,7 @@
  *     options, file --vc_graph_inputs_read--> arrays --vc_graph_inputs_rows--> arrays of one batch
  *                                                         --vc_graph_input_value--> value of a run
  */
-#ifndef VC_MEASURE_GRAPH_INPUTS_H
-#define VC_MEASURE_GRAPH_INPUTS_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -48,5 +47,3 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
                                     const struct vc_graph_array *arrays, size_t n, uint32_t k, bool f64,
                                     struct vc_run_value *value);
 void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs);
-
-#endif

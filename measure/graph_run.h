@@ -1,6 +1,5 @@
 /* graph_run.h - runs of a graph that follow each other. */
-#ifndef VC_MEASURE_GRAPH_RUN_H
-#define VC_MEASURE_GRAPH_RUN_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -11,5 +10,3 @@ struct vc_answers_series;
 enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                       const struct vc_graph_array *inputs, size_t n_inputs,
                                       const struct vc_graph_run_options *options, struct vc_answers_series **series);
-
-#endif

@@ -261,8 +261,7 @@ static bool is_coded(const struct vc_tensor *t)
  * of a block. 0: a whole row. */
 static size_t segment_of(const struct vc_tensor *t)
 {
-    size_t n_elems;
-    size_t n_bytes;
+    size_t n_elems, n_bytes;
 
     vc_dtype_block(t->dtype, &n_elems, &n_bytes);
     return t->quant != NULL && t->quant->granularity == VC_GRANULARITY_GROUP ? (size_t)t->quant->group_size
@@ -281,20 +280,18 @@ static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 static enum vc_status make_histogram(struct counting *l, const char *name, const char *name_after)
 {
     const struct vc_tensor *t = vc_model_tensor(l->before, l->a);
-    const struct vc_tensor *u;
-    enum vc_status status;
 
     memset(l->histogram, 0, sizeof *l->histogram);
     l->histogram->name = name;
     l->histogram->scheme = "";
     l->histogram->n_elems = t->n_elems;
     l->b = l->after != NULL ? vc_model_find(l->after, name_after) : VC_NO_TENSOR;
-    u = l->b != VC_NO_TENSOR ? vc_model_tensor(l->after, l->b) : NULL;
+    const struct vc_tensor *u = l->b != VC_NO_TENSOR ? vc_model_tensor(l->after, l->b) : NULL;
     l->histogram->compared = u != NULL && vc_values_numeric(u) && u->part_of == VC_NO_TENSOR && same_shape(t, u);
     l->segment = l->histogram->compared ? segment_of(u) : 0;
     l->worst = 0.0;
     l->n_kept = 0;
-    status = scan(l, false);
+    enum vc_status status = scan(l, false);
     status = status == VC_OK ? scan(l, true) : status;
     if (status == VC_OK && l->histogram->compared && is_coded(u)) {
         find_levels(l);
@@ -351,13 +348,12 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
 {
     struct counting l = {.ctx = ctx, .before = before, .after = after};
     struct vc_value_histograms_owned *owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
-    enum vc_status status;
 
     *out = NULL;
     VC_CALL_ALLOC(owned);
     owned->ctx = ctx;
     owned->histograms.histograms = owned->list;
-    status = make_all(&l, wanted, n, owned);
+    enum vc_status status = make_all(&l, wanted, n, owned);
     if (status != VC_OK) {
         vc_value_histograms_free(&owned->histograms);
         return vc_context(ctx, "%s", vc_model_path(before));
@@ -438,13 +434,12 @@ static enum vc_status of_report(struct vc_ctx *ctx, const struct vc_report *repo
     struct wanted wanted[N_WORST];
     size_t n = find_worst(report, wanted);
     struct vc_model *after = NULL;
-    enum vc_status status;
 
     if (n != 0 && report->written && report->n_outputs != 0 && strcmp(report->outputs[0].path, "-") != 0) {
         (void)vc_model_open(ctx, report->outputs[0].path, NULL, &after); /* else there is no grid to show */
         vc_clear_error(ctx);
     }
-    status = make(ctx, before, after, wanted, n, out);
+    enum vc_status status = make(ctx, before, after, wanted, n, out);
     vc_model_close(after);
     return status;
 }

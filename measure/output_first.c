@@ -279,14 +279,13 @@ static enum vc_status make_first(struct vc_ctx *ctx, struct vc_output_runs *runs
     const struct vc_answers_options options = {
         .feeds = feeds, .wanted = runs->outputs, .n_wanted = runs->n_outputs, .every = true, .threads = 1};
     uint64_t limit = vc_ctx_max_memory(ctx);
-    uint64_t left;
     enum vc_status status = VC_E_UNSUPPORTED;
 
     *out = NULL;
     if (!runs->plain && (runs->first == NULL || !runs->first->plain)) {
         status = vc_answers_make(ctx, runs->graph, &options, out);
     }
-    left = limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool));
+    uint64_t left = limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool));
     if (status == VC_OK && vc_answers_bytes(*out) > left) {
         vc_answers_free(*out);
         *out = NULL;
@@ -326,7 +325,6 @@ static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *r
     uint32_t *wanted = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *wanted);
     uint32_t *left = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *left);
     struct vc_answers *program = NULL;
-    size_t n;
     enum vc_status status = VC_OK;
 
     VC_TRY(feeds == NULL || used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
@@ -334,7 +332,7 @@ static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *r
         vc_graph_read_inputs(ctx, runs->graph, VC_PRECISION_F32, &calls, runs->outputs, runs->n_outputs, runs->known));
     begin_known(runs);
     set_shapes(runs);
-    n = list_wanted(runs, used, wanted);
+    size_t n = list_wanted(runs, used, wanted);
     memcpy(feeds, runs->known, n_values * sizeof *feeds);
     VC_TRY(make_first(ctx, runs, feeds, &program));
     runs->last = vc_seconds();

@@ -1,6 +1,5 @@
 /* output_parts.h - what the first run of output_runs.h and those with changes share. */
-#ifndef VC_MEASURE_OUTPUT_PARTS_H
-#define VC_MEASURE_OUTPUT_PARTS_H
+#pragma once
 
 #include "measure/output_runs.h"
 
@@ -15,5 +14,3 @@ bool vc_output_is_float(const struct vc_output_runs *runs, uint32_t k);
 /* The elements of a parameter as the models have them. */
 enum vc_status vc_output_read_param(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                                     const struct vc_graph_param *param, void *elements);
-
-#endif

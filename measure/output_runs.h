@@ -5,8 +5,7 @@
  * room for one, all runs are those of the plain loops.
  *
  *     image -> conv1 -> relu -> conv2 -> relu -> fc -> logits       conv2 changed: conv2, relu and fc are computed */
-#ifndef VC_MEASURE_OUTPUT_RUNS_H
-#define VC_MEASURE_OUTPUT_RUNS_H
+#pragma once
 
 #include <vcompress/sensitivity.h>
 
@@ -79,5 +78,3 @@ enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_run
  * have the same names; one of another shape is out->reason. */
 enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_runs *runs, struct vc_graph *graph,
                                     const struct vc_model *weights, struct vc_output_change *out);
-
-#endif

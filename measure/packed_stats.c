@@ -105,8 +105,7 @@ enum vc_status vc_packed_stats_set(struct vc_ctx *ctx, struct vc_packed_stats *p
 void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, struct vc_value_stats *stats)
 {
     const char *from = packed->of[tensor];
-    uint64_t first;
-    uint64_t n;
+    uint64_t first, n;
 
     memset(stats, 0, sizeof *stats);
     if (from == NULL) {

@@ -5,8 +5,7 @@
  *     elements, NaN, Inf, zeros, subnormals        counts: 7 bits a byte, the lowest first, and 0x80 where more follow
  *     bin 0, first, n                              ... of the histogram: zeros; then bins first to first + n - 1,
  *     n bins                                       which are all that are not empty */
-#ifndef VC_MEASURE_PACKED_STATS_H
-#define VC_MEASURE_PACKED_STATS_H
+#pragma once
 
 #include <vcompress/measure.h>
 
@@ -24,5 +23,3 @@ enum vc_status vc_packed_stats_set(struct vc_ctx *ctx, struct vc_packed_stats *p
                                    const struct vc_value_stats *stats);
 /* Those of one tensor; all zeros, and not valid, where none were kept. */
 void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, struct vc_value_stats *stats);
-
-#endif

@@ -167,14 +167,12 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
     struct vc_probe *p;
-    struct vc_step *survey;
     struct vc_step *step;
-    size_t tile;
 
     if (quantized) {
         VC_CALL(vc_decode_add(ctx, item, false));
     }
-    survey = vc_item_add_step(ctx, item, &survey_ops);
+    struct vc_step *survey = vc_item_add_step(ctx, item, &survey_ops);
     p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     VC_CALL_ALLOC(p);
     p->sum_e2 = vc_arena_alloc(ctx, item->set->arena, n_percents * sizeof *p->sum_e2);
@@ -189,7 +187,7 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     p->policy = (struct vc_policy){.nonfinite = VC_NONFINITE_KEEP, .room = VC_DTYPE_F64, .advice = ""};
     VC_CALL(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* calibrates under this policy */
     VC_CALL(plan_candidates(ctx, p, step, item));
-    tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
+    size_t tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
     step->scheme = "probe";
     step->scratch_bytes = vc_candidate_runs_scratch(&p->runs) > tile ? vc_candidate_runs_scratch(&p->runs) : tile;
     step->state_bytes = sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, n_percents) + p->runs.state_bytes;

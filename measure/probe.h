@@ -3,8 +3,7 @@
  *     w --[ decode, if it is quantized ]--[ survey: scans ]--[ probe: calibrates ]
  *
  * The survey counts magnitudes, and candidates that need the whole tensor see it; the probe sums and tries them. */
-#ifndef VC_MEASURE_PROBE_H
-#define VC_MEASURE_PROBE_H
+#pragma once
 
 #include "core/chain/candidate.h"
 #include "measure/curve.h"
@@ -36,5 +35,3 @@ const struct vc_probe *vc_probe_of(const struct vc_item *item);
 
 /* After calibration: an item whose values are not all finite loses its steps and gets the reason. */
 enum vc_status vc_probe_settle(struct vc_ctx *ctx, struct vc_item *item);
-
-#endif

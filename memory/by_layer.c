@@ -185,7 +185,6 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c)
  * belongs to no row, is the last one's. */
 static void settle(struct vc_layer_table *t, enum vc_layer_column column, uint64_t whole)
 {
-    struct vc_memory_layer *other;
     uint64_t sum = 0;
     uint64_t left = 0;
 
@@ -199,7 +198,7 @@ static void settle(struct vc_layer_table *t, enum vc_layer_column column, uint64
         left += *bytes;
     }
     if (left < whole) {
-        other = row_of(t, OTHER, strlen(OTHER));
+        struct vc_memory_layer *other = row_of(t, OTHER, strlen(OTHER));
         if (other != NULL) {
             *cell(other, column) += whole - left;
         }

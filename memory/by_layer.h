@@ -1,6 +1,5 @@
 /* by_layer.h - what single layers take, while an estimate counts it: for vc_memory_layers_make. */
-#ifndef VC_MEMORY_BY_LAYER_H
-#define VC_MEMORY_BY_LAYER_H
+#pragma once
 
 #include "core/text/name_table.h"
 #include "memory/estimate.h"
@@ -31,5 +30,3 @@ void vc_layers_begin(struct vc_estimate *e);
 /* Behind vc_timeline_make: what lives at that step, which is the component VC_MEMORY_ACTIVATIONS, in_flight / of times.
  */
 void vc_layers_activations(struct vc_estimate *e, uint64_t step, uint64_t in_flight, uint64_t of);
-
-#endif

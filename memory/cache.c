@@ -55,7 +55,6 @@ static bool is_cross(const struct vc_graph *graph, const struct vc_graph_node *n
 static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t heads)
 {
     const struct vc_graph_node *node = maker_of(graph, v);
-    const struct vc_graph_value *table;
 
     while (node != NULL && (vc_node_is(node, VC_OP_transpose) || vc_node_is(node, VC_OP_unsqueeze))) {
         node = maker_of(graph, node->inputs[0]);
@@ -63,7 +62,7 @@ static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t he
     if (node == NULL || !vc_node_is(node, VC_OP_gather)) {
         return false;
     }
-    table = vc_graph_value(graph, node->inputs[0]);
+    const struct vc_graph_value *table = vc_graph_value(graph, node->inputs[0]);
     return table->kind == VC_VALUE_PARAMETER && table->n_dims == 2 &&
            vc_graph_dim_value(graph, table->shape[1]) == heads;
 }
@@ -73,7 +72,6 @@ static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t
 {
     const struct vc_graph_value *value = mask != VC_NO_VALUE ? vc_graph_value(graph, mask) : NULL;
     const struct vc_graph_node *node = maker_of(graph, mask);
-    bool good;
 
     if (value == NULL || value->n_dims < 2 || is_learned_bias(graph, mask, heads)) {
         return true;
@@ -81,7 +79,7 @@ static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t
     if (value->shape[value->n_dims - 2].size == 1) { /* not a sequence that happens to be 1 */
         return true;
     }
-    good = node != NULL && depth != 0 && (vc_node_is(node, VC_OP_where) || vc_node_is(node, VC_OP_add));
+    bool good = node != NULL && depth != 0 && (vc_node_is(node, VC_OP_where) || vc_node_is(node, VC_OP_add));
     for (unsigned k = 0; good && k < node->n_inputs; k++) {
         good = looks_both_ways(graph, node->inputs[k], heads, depth - 1);
     }
@@ -150,15 +148,13 @@ void vc_cache_find(struct vc_storages *s)
 static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
 {
     enum vc_dtype type = e->options.cache;
-    size_t block_elems;
-    size_t block_bytes;
-    uint64_t bytes;
+    size_t block_elems, block_bytes;
 
     if (type == VC_DTYPE_NONE) {
         return vc_estimate_product(e, elems, e->storages.float_bytes);
     }
     vc_dtype_block(type, &block_elems, &block_bytes);
-    bytes = vc_dtype_bytes(type, head);
+    uint64_t bytes = vc_dtype_bytes(type, head);
     e->overflow = e->overflow || bytes == UINT64_MAX;
     return head == 0 ? 0 : vc_estimate_product(e, elems / head, bytes);
 }

@@ -13,8 +13,7 @@
  *     reserve.c       what PyTorch's allocator takes
  *     own_training.c  training by vcompress itself: the plan of engine/
  *     recompute.c     which parts are computed again within a budget */
-#ifndef VC_MEMORY_ESTIMATE_H
-#define VC_MEMORY_ESTIMATE_H
+#pragma once
 
 #include "core/base/checked.h"
 #include "memory/float_type.h"
@@ -159,5 +158,3 @@ enum vc_status vc_recompute_choose(struct vc_estimate *e, uint64_t budget, uint3
 enum vc_status vc_estimate_own_training(struct vc_estimate *e);
 /* What the allocator has taken at each moment, for two steps of training or one run. */
 enum vc_status vc_estimate_reserved(struct vc_estimate *e);
-
-#endif

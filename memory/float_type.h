@@ -1,6 +1,5 @@
 /* float_type.h - the type of a model's floats where nobody says another; vc_memory_float_type is the public part. */
-#ifndef VC_MEMORY_FLOAT_TYPE_H
-#define VC_MEMORY_FLOAT_TYPE_H
+#pragma once
 
 #include <vcompress/memory.h>
 
@@ -15,5 +14,3 @@ bool vc_has_codes(const struct vc_model *model);
 
 /* Safetensors with a configuration of transformers beside them. model may be NULL: no. */
 bool vc_is_transformers_folder(struct vc_ctx *ctx, const struct vc_model *model);
-
-#endif

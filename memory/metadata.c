@@ -38,10 +38,9 @@ static uint64_t number_of(const struct metadata *m, const char *name, uint64_t l
 static const struct vc_tensor *tensor_of(const struct metadata *m, uint64_t layer, const char *name)
 {
     char whole[96];
-    size_t i;
 
     (void)snprintf(whole, sizeof whole, "blk.%llu.%.64s", (unsigned long long)layer, name);
-    i = vc_model_find(m->e->model, whole);
+    size_t i = vc_model_find(m->e->model, whole);
     return i == VC_NO_TENSOR ? NULL : vc_model_tensor(m->e->model, i);
 }
 

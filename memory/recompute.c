@@ -138,14 +138,11 @@ static void weigh_values(struct chooser *c)
     const struct vc_storages *s = &c->e->storages;
 
     for (uint32_t v = 0; v < s->n_values; v++) {
-        uint32_t made;
-        uint32_t read;
-
         if (!carries(s, v)) {
             continue;
         }
-        made = segment_of(c, vc_graph_value(s->graph, v)->node);
-        read = segment_of(c, (uint32_t)vc_min_u64(s->last_use[v], s->n_nodes - 1U));
+        uint32_t made = segment_of(c, vc_graph_value(s->graph, v)->node);
+        uint32_t read = segment_of(c, (uint32_t)vc_min_u64(s->last_use[v], s->n_nodes - 1U));
         c->segments[made].need += s->saved[v] ? s->bytes[v] : 0;
         for (uint32_t k = made + 1; k <= read; k++) {
             c->segments[k].before = s->bytes[v];
@@ -226,12 +223,11 @@ static void reach(struct chooser *c, uint32_t k, uint64_t step, struct place pla
 {
     uint64_t level = place.kept / step;
     size_t in_row = (size_t)level + (place.again ? LEVELS + 1 : 0);
-    struct place *there;
 
     if (level > LEVELS) {
         return;
     }
-    there = &c->places[(size_t)k * PLACES + in_row];
+    struct place *there = &c->places[(size_t)k * PLACES + in_row];
     if (place.cost < there->cost || (place.cost == there->cost && place.kept < there->kept)) {
         *there = place;
     }

@@ -114,12 +114,11 @@ enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, 
                                     const char *format)
 {
     struct vc_memory_options memory;
-    uint64_t n;
     const char *name;
 
     vc_memory_defaults(&memory);
     memory.program = vc_memory_program(layout, format, &memory);
-    n = vc_memory_program_positions(&memory, graph, 1);
+    uint64_t n = vc_memory_program_positions(&memory, graph, 1);
     for (uint32_t k = 0; n != 0 && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
         if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(graph, k) < 0) {
             VC_CALL(vc_graph_bind(ctx, graph, name, (int64_t)n));

@@ -117,14 +117,12 @@ static void add_adapters(struct vc_estimate *e)
         const struct vc_graph_node *node = vc_graph_node(e->graph, k);
         const struct vc_storages *s = &e->storages;
         struct weight sides[2];
-        const struct vc_graph_value *weight;
-        const char *tensor;
 
         if (!s->adapted[k] || s->idle[k]) {
             continue;
         }
-        weight = vc_graph_value(e->graph, node->inputs[1]);
-        tensor = vc_layers_tensor(e, node->inputs[1]);
+        const struct vc_graph_value *weight = vc_graph_value(e->graph, node->inputs[1]);
+        const char *tensor = vc_layers_tensor(e, node->inputs[1]);
         for (unsigned side = 0; side < 2; side++) {
             uint64_t size = (uint64_t)vc_graph_dim_value(e->graph, weight->shape[side]);
             uint32_t shard = s->shard[side == 0 ? node->inputs[0] : node->outputs[0]];
@@ -178,7 +176,6 @@ enum vc_status vc_estimate_states(struct vc_estimate *e)
     }
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
-        struct weight w;
         unsigned width;
 
         if (param->tied_to == VC_NO_PARAM && !e->storages.statistic[param->value]) {
@@ -188,7 +185,7 @@ enum vc_status vc_estimate_states(struct vc_estimate *e)
         if (!vc_estimate_trains(e) || vc_param_is_double(e, k) || !e->storages.used[param->value]) {
             continue;
         }
-        w = weight_of(param, vc_param_elems(e, param, false));
+        struct weight w = weight_of(param, vc_param_elems(e, param, false));
         width = vc_param_width(e, param);
         add_to_module(e, &module, param->tensor, vc_estimate_product(e, w.n, width));
         if (e->storages.trained[param->value]) {

@@ -1,8 +1,7 @@
 /* written.h - the weights of an output before it is written, from the report of the job that makes it: the same list of
  * tensors as a reader of the file has, so that an estimate of them is that of the file. Called by the recipes of a plan
  * and by the verdicts of a report. */
-#ifndef VC_MEMORY_WRITTEN_H
-#define VC_MEMORY_WRITTEN_H
+#pragma once
 
 #include <vcompress/fit.h>
 #include <vcompress/report.h>
@@ -39,5 +38,3 @@ enum vc_dtype vc_written_half_after(const struct vc_report *report);
 /* That of most elements of the output that are floats, which values have then; VC_DTYPE_NONE: there are none, or the output
  * is a graph (ONNX), whose values stay as they are. */
 enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_model *model);
-
-#endif

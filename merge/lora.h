@@ -7,8 +7,7 @@
  *
  * lora_modules.c sorts the tensors of an adapter into modules, lora_names.c finds the tensor of the model that a module
  * is about, lora_step.c adds. Formulas and names: docs/merge.md. */
-#ifndef VC_MERGE_LORA_H
-#define VC_MERGE_LORA_H
+#pragma once
 
 #include <vcompress/merge.h>
 
@@ -66,5 +65,3 @@ struct vc_lora_term {
 /* Adds the steps of these terms to the item, whose values are plain floats: one for sums side by side, one for each
  * DoRA. */
 enum vc_status vc_lora_add_steps(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms);
-
-#endif

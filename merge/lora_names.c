@@ -211,13 +211,12 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
         for (size_t i = 0; i < model->n_tensors; i++) {
             const char *name = model->tensors[i].name;
             size_t length = strlen(name);
-            char *copy;
 
             if (strncmp(name, begin, strlen(begin)) != 0 || length < strlen(".weight") + strlen(begin) ||
                 strcmp(name + length - strlen(".weight"), ".weight") != 0) {
                 continue;
             }
-            copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
+            char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
             VC_CALL_ALLOC(copy);
             for (char *c = copy; *c != '\0'; c++) {
                 *c = *c == '.' ? '_' : *c;
@@ -269,8 +268,7 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
                                             {"conv_out", "out_2"},
                                             {"time_embedding_linear_1", "time_embed_0"},
                                             {"time_embedding_linear_2", "time_embed_2"}};
-    unsigned i;
-    unsigned j;
+    unsigned i, j;
     int end = 0;
 
     for (size_t k = 0; k < sizeof single / sizeof single[0]; k++) {

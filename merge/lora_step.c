@@ -358,10 +358,9 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     bool whole = terms->kind == VC_LORA_WHOLE;
     bool dora = is_dora(terms);
     struct state *s = vc_arena_alloc(ctx, item->set->arena, sizeof *s);
-    struct vc_step *step;
 
     VC_CALL_ALLOC(s);
-    step = vc_item_add_step(ctx, item, whole ? &whole_ops : dora ? &dora_ops : &lora_ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, whole ? &whole_ops : dora ? &dora_ops : &lora_ops);
     VC_CALL_ALLOC(step);
     *s = (struct state){.terms = terms, .n_terms = n_terms};
     vc_desc_grid(item->desc, &s->rows, &s->cols);

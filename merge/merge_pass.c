@@ -59,7 +59,6 @@ static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model 
     regex_t regex;
     size_t n = (size_t)snprintf(text, sizeof text, "^(.*\\.)?(");
     const char *c = pattern;
-    bool failed;
 
     for (; *c != '\0' && n + 16 < sizeof text; c++) {
         if (c[0] == '\\' && c[1] == 'd') {
@@ -73,7 +72,7 @@ static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model 
         }
     }
     (void)snprintf(text + n, sizeof text - n, ")$");
-    failed = *c != '\0' || regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) != 0;
+    bool failed = *c != '\0' || regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) != 0;
     VC_REFUSE_IF(failed, ctx, VC_E_UNSUPPORTED, "%s: alpha_pattern: %.100s is no regular expression that is known here",
                  adapter->path, pattern);
     *out = regexec(&regex, name, 0, NULL, 0) == 0;

@@ -98,8 +98,7 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
                                       const struct vc_item *item)
 {
     enum vc_status status = VC_OK;
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->runs, r->n));
     r->n_elems = step->in.n_elems;
@@ -222,11 +221,10 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
     size_t n_chunks = vc_tile_chunks(tile);
     struct vc_exact_sum x2;
     struct vc_exact_sum e2;
-    enum vc_status status;
 
     memset(out.parts, 0, r->views_bytes);
-    status = candidate->ops->apply(ctx, candidate, &run->item, tile, in,
-                                   scratch + r->out_bytes + r->sums_bytes + r->views_bytes, &out);
+    enum vc_status status = candidate->ops->apply(ctx, candidate, &run->item, tile, in,
+                                                  scratch + r->out_bytes + r->sums_bytes + r->views_bytes, &out);
     if (status != VC_OK) {
         return note_refusal(ctx, r, i, status);
     }

@@ -14,8 +14,7 @@
  *
  * The items of the candidates live from begin to close, so memory goes with the number of threads. Aims
  * (quantize/aim.h) and measurements (measure/sensitivity/sensitivity.c) use it. */
-#ifndef VC_PASSES_CANDIDATE_RUNS_H
-#define VC_PASSES_CANDIDATE_RUNS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -88,5 +87,3 @@ void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r);
 
 /* What a tensor takes with its parts. */
 uint64_t vc_desc_all_bytes(const struct vc_desc *desc);
-
-#endif

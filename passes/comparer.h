@@ -1,9 +1,6 @@
 /* comparer.h - the comparer of jobs: decodes both ends of a chain and compares them with the kernels of `diff`. */
-#ifndef VC_PASSES_COMPARER_H
-#define VC_PASSES_COMPARER_H
+#pragma once
 
 #include "core/chain/compare.h"
 
 extern const struct vc_comparer vc_comparer_decoding;
-
-#endif

@@ -118,14 +118,13 @@ static void widen_scales(const struct codes_state *s, const struct vc_part_desc 
 {
     for (size_t i = 0; i < n; i++) {
         float value;
-        uint16_t h;
 
         if (s->codes->scale != VC_DTYPE_NONE) {
             value = scale_of_byte(s, from[i], global);
         } else if (part->dtype == VC_DTYPE_F32) {
             memcpy(&value, from + 4 * i, sizeof value);
         } else {
-            h = vc_le16(from + 2 * i);
+            uint16_t h = vc_le16(from + 2 * i);
             value = part->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
         }
         scale[i] = part->role == VC_PART_ABSMAX ? vc_int8_scale_of_absmax(value) : value;
@@ -210,11 +209,10 @@ static enum vc_status load_special(struct vc_ctx *ctx, struct codes_state *s, co
     const struct vc_part_desc *offset = s->offset_part != SIZE_MAX ? &step->in.parts[s->offset_part] : NULL;
     size_t n = (size_t)s->n_scales;
     enum vc_status status = VC_OK;
-    unsigned char *upper;
 
     if (offset != NULL) {
         VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->offset, n));
-        upper = (unsigned char *)s->offset + n * (sizeof *s->offset - vc_dtype_size(offset->dtype));
+        unsigned char *upper = (unsigned char *)s->offset + n * (sizeof *s->offset - vc_dtype_size(offset->dtype));
         VC_TRY(vc_part_load(ctx, item, offset, upper));
         widen_scales(s, offset, upper, n, 1.0f, s->offset);
         VC_TRY(check_scales(ctx, s, offset, s->offset, "offsets"));
@@ -231,17 +229,15 @@ out:
 static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct codes_state *s = step->state;
-    const struct vc_part_desc *part;
     enum vc_status status = VC_OK;
     size_t n = (size_t)s->n_scales;
-    unsigned char *upper;
 
     if (step->in.parts[s->scale_part].maker != NULL) {
         return VC_OK;
     }
-    part = &step->in.parts[s->scale_part];
+    const struct vc_part_desc *part = &step->in.parts[s->scale_part];
     VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->scale, n));
-    upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
+    unsigned char *upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
     VC_TRY(vc_part_load(ctx, item, part, upper));
     if (s->global_part != SIZE_MAX) {
         VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->global_part], &s->global));
@@ -286,14 +282,13 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
                                   void *scratch, struct tile_scales *out)
 {
     const struct codes_state *s = step->state;
-    const struct vc_part_view *view;
     float global = 1.0f;
 
     *out = (struct tile_scales){s->scale, s->zero, 0, s->may_overflow};
     if (s->scale != NULL) {
         return VC_OK;
     }
-    view = &in->parts[s->scale_part];
+    const struct vc_part_view *view = &in->parts[s->scale_part];
     VC_REFUSE_IF(view->data == NULL || (s->global_part != SIZE_MAX && in->parts[s->global_part].data == NULL), ctx,
                  VC_E_INTERNAL, "its scales did not come with the codes");
     scratch = (char *)scratch + s->code_bytes;
@@ -477,13 +472,12 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct codes_state *s = step->state;
-    const int8_t *q;
     struct tile_scales t;
     double values[CHUNK_ELEMS];
     size_t n = 0;
 
     VC_CALL(find_scales(ctx, step, in, scratch, &t));
-    q = codes_of(s, tile, in->data, scratch);
+    const int8_t *q = codes_of(s, tile, in->data, scratch);
     for (size_t i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 

@@ -103,12 +103,11 @@ static enum vc_status range_read(struct vc_ctx *ctx, const struct vc_range_decod
     struct vc_step *step = d->item.chain->steps[0];
     size_t room = PIECE_ELEMS * 4 + 64;
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, 2 * room + step->scratch_bytes + 64);
-    float *values;
     unsigned char *to = dst;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(buffer);
-    values = (float *)(void *)(buffer + room + ((step->scratch_bytes + 63) & ~(size_t)63));
+    float *values = (float *)(void *)(buffer + room + ((step->scratch_bytes + 63) & ~(size_t)63));
     while (n != 0) {
         size_t skip;
         struct vc_tile tile = tile_at(d, first, n, &skip);

@@ -1,7 +1,6 @@
 /* decoders.h - the table of decoders: how each kind of quantized storage becomes f32. A new scheme brings a row;
  * decode.c chooses it, and nobody else asks. */
-#ifndef VC_PASSES_DECODERS_H
-#define VC_PASSES_DECODERS_H
+#pragma once
 
 #include "passes/decode.h"
 
@@ -25,5 +24,3 @@ extern const size_t vc_n_decoders_blocks;
 
 /* decode_codes.c: every scheme of core/model/code_schemes.h. */
 extern const struct vc_decoder vc_decoder_codes;
-
-#endif

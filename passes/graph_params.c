@@ -27,7 +27,6 @@ static bool next_stretch(const struct vc_place *p, uint64_t first, uint64_t n, s
 
     for (s->from += s->n; s->from < n; s->from += s->n) {
         uint64_t at = (first + s->from) % all;
-        uint64_t e;
 
         s->n = n - s->from;
         if (at < begin || at >= end) {
@@ -35,7 +34,7 @@ static bool next_stretch(const struct vc_place *p, uint64_t first, uint64_t n, s
             continue;
         }
         s->n = vc_min_u64(s->n, end - at);
-        e = (first + s->from) / all * p->count * p->inner + at - begin;
+        uint64_t e = (first + s->from) / all * p->count * p->inner + at - begin;
         s->to = e;
         s->step = 1;
         if (p->rows != 0) {
@@ -197,14 +196,12 @@ out:
 enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
                              size_t *out)
 {
-    const struct vc_tensor *t;
-
     VC_REFUSE_IF(model == NULL, ctx, VC_E_ARGUMENT, "%s: there are no weights to run the graph with", param->tensor);
     *out = param->index < model->n_tensors && strcmp(model->tensors[param->index].name, param->tensor) == 0
                ? param->index
                : vc_model_find(model, param->tensor);
     VC_REFUSE_IF(*out == VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: there is no tensor '%s'", model->path, param->tensor);
-    t = &model->tensors[*out];
+    const struct vc_tensor *t = &model->tensors[*out];
     VC_REFUSE_IF(t->n_dims != param->n_dims ||
                      (t->n_dims != 0 && memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0),
                  ctx, VC_E_FORMAT, "%s: %s has another shape than in the graph", model->path, param->tensor);

@@ -1,7 +1,6 @@
 /* graph_params.h - the elements of a graph's parameters, from the tensors of a checkpoint: what vc_graph_run and the
  * measurements with data read with. */
-#ifndef VC_PASSES_GRAPH_PARAMS_H
-#define VC_PASSES_GRAPH_PARAMS_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -37,5 +36,3 @@ enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, c
  * the model's file. */
 enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
                              bool integers, bool to_f64, void *elements);
-
-#endif

@@ -75,13 +75,11 @@ float vc_load_float(enum vc_dtype dtype, const void *data, size_t i)
  * element stays as it was before. */
 float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i)
 {
-    uint16_t h;
-
     if (dtype == VC_DTYPE_F32) {
         memcpy(data + i * sizeof x, &x, sizeof x);
         return x;
     }
-    h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
+    uint16_t h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
     x = dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
     if (!isfinite(x)) {
         x = before;

@@ -1,8 +1,7 @@
 /* measure_tile.h - the figures of a tile whose values have changed (struct vc_tile_stats): sums of squares, the largest
  * error, zeros before. Zeros after and what was clipped are the caller's. Elements that are not finite count in none.
  */
-#ifndef VC_PASSES_MEASURE_TILE_H
-#define VC_PASSES_MEASURE_TILE_H
+#pragma once
 
 #include <vcompress/dtype.h>
 
@@ -20,5 +19,3 @@ size_t vc_count_zeros(const float *x, size_t n);
 float vc_load_float(enum vc_dtype dtype, const void *data, size_t i);
 /* Stores x as element i of the type f32, f16 or bf16, and returns what is stored; a value beyond f16 stays `before`. */
 float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i);
-
-#endif

@@ -1,8 +1,7 @@
 /* nonfinite.h - finds NaN, Inf and values too large for a type in tiles of any float type, makes the sentences about
  * them, and has the policies (error, keep, zero, inf, sat) that schemes share. Replacing such values is the schemes'
  * own work. */
-#ifndef VC_PASSES_NONFINITE_H
-#define VC_PASSES_NONFINITE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -77,5 +76,3 @@ void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step);
 #define VC_ADVICE_NONFINITE "{nonfinite}=keep or zero goes on"
 #define VC_ADVICE_OVERFLOW  "{overflow}=inf or sat goes on"
 #define VC_ADVICE_EXCLUDE   "{include=false} leaves the tensor as it is"
-
-#endif

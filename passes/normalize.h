@@ -1,8 +1,7 @@
 /* normalize.h - what inputs of floats become before a network reads them: (value * scale - mean) / deviation,
  * mean and deviation one number, or one for each channel (the second dimension). All commands that read rows ask
  * this. */
-#ifndef VC_PASSES_NORMALIZE_H
-#define VC_PASSES_NORMALIZE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ static inline double vc_normalize_number(const struct vc_normalize *n, size_t ch
 
     return (x * n->scale - mean) / deviation;
 }
-
-#endif

@@ -105,10 +105,9 @@ static bool is_learned_token(const char *name)
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
 {
     const struct vc_tensor *own;
-    const char *reason;
 
     (void)vc_model_of(model, tensor, &own);
-    reason = vc_keep_reason(own);
+    const char *reason = vc_keep_reason(own);
     if (reason != NULL) {
         return reason;
     }
@@ -193,13 +192,12 @@ enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, 
                               const char *other, size_t *found)
 {
     size_t n = strlen(name);
-    char *text;
 
     *found = VC_NO_TENSOR;
     if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0) {
         return VC_OK;
     }
-    text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
+    char *text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
     VC_CALL_ALLOC(text);
     memcpy(text, name, n - strlen(end));
     memcpy(text + n - strlen(end), other, strlen(other) + 1);

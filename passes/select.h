@@ -1,7 +1,6 @@
 /* select.h - which tensors a pass works on, by the user's rules (--include, --exclude) and by what names say, and why
  * it leaves the others alone. Types and shapes are for the pass to judge. Strings in an arena live as long as that. */
-#ifndef VC_PASSES_SELECT_H
-#define VC_PASSES_SELECT_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -46,5 +45,3 @@ const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const stru
  * `end`, or there is none. */
 enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
                               const char *other, size_t *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* sha256.h - SHA-256 of bytes that come piece by piece. By nettle, where it was found at build time. */
-#ifndef VC_PASSES_SHA256_H
-#define VC_PASSES_SHA256_H
+#pragma once
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ void vc_sha256_begin(struct vc_sha256 *sha);
 void vc_sha256_add(struct vc_sha256 *sha, const void *data, size_t n);
 /* The digest as lower-case digits. */
 void vc_sha256_end(struct vc_sha256 *sha, char hex[VC_SHA256_HEX_BYTES]);
-
-#endif

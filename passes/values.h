@@ -1,7 +1,6 @@
 /* values.h - one tensor as an item that can be fetched (core/chain/tile_reader.h) as the floats that it stands for,
  * outside of a job. What `stats`, `diff` and `verify` read with. One thread at a time. */
-#ifndef VC_PASSES_VALUES_H
-#define VC_PASSES_VALUES_H
+#pragma once
 
 #include "core/chain/tile_reader.h"
 #include "core/run/executor.h"
@@ -35,5 +34,3 @@ void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buff
 /* Tensor numbers, largest first: whole tensors are shared among threads, and a long one must not be left for the end.
  */
 enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
-
-#endif

@@ -90,7 +90,6 @@ static void unlink_band(struct vc_bands *bands, struct vc_open_band *band)
 static enum vc_status add_piece(struct vc_ctx *ctx, struct vc_bands *bands, uint64_t at, const char *values, size_t n,
                                 vc_band_fn *fn, void *user)
 {
-    struct vc_open_band *band;
     enum vc_status status = VC_OK;
     bool complete = false;
     uint64_t first;
@@ -99,7 +98,7 @@ static enum vc_status add_piece(struct vc_ctx *ctx, struct vc_bands *bands, uint
     band_of(&bands->grid, at, &first, &n_band);
     (void)pthread_mutex_lock(&bands->mutex);
     /* copied under the lock, handed on outside of it */
-    band = open_band(ctx, bands, first, n_band);
+    struct vc_open_band *band = open_band(ctx, bands, first, n_band);
     if (band != NULL) {
         memcpy(band->values + (size_t)(at - first) * bands->elem_size, values, n * bands->elem_size);
         band->filled += n;
@@ -128,7 +127,6 @@ enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const st
         const char *here = (const char *)values + (size_t)(at - tile->first) * bands->elem_size;
         uint64_t block_end = vc_min_u64(at - at % bands->grid.block + bands->grid.block, bands->grid.n_elems);
         uint64_t first;
-        uint64_t whole;
         size_t n;
 
         band_of(&bands->grid, at, &first, &n);
@@ -138,7 +136,7 @@ enum vc_status vc_bands_add(struct vc_ctx *ctx, struct vc_bands *bands, const st
             at += n;
             continue;
         }
-        whole = block_end <= end ? block_end : at + (end - at) / bands->grid.band * bands->grid.band;
+        uint64_t whole = block_end <= end ? block_end : at + (end - at) / bands->grid.band * bands->grid.band;
         VC_CALL(fn(ctx, user, at, here, (size_t)(whole - at)));
         at = whole;
     }

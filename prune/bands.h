@@ -6,8 +6,7 @@
  *
  *     tile 0: | band 0 | band 1 | ba        tile 1: nd 2 | band 3 | ...
  */
-#ifndef VC_PRUNE_BANDS_H
-#define VC_PRUNE_BANDS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -46,5 +45,3 @@ bool vc_bands_fit_tiles(const struct vc_band_grid *grid, uint64_t n_rows, uint64
 
 /* Bytes that open bands take at most while so many tiles are in work. */
 size_t vc_bands_bytes(const struct vc_band_grid *grid, size_t elem_size, uint64_t n_tiles);
-
-#endif

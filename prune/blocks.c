@@ -224,10 +224,9 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
 {
     struct vc_prune_state *s;
     struct vc_step *step;
-    struct layout l;
 
     VC_CALL(vc_prune_add_step(ctx, item, &blocks_ops, options, scheme, &s, &step));
-    l = layout_of(options, &step->in);
+    struct layout l = layout_of(options, &step->in);
     s->key_type = VC_KEY_F64;
     vc_keys_init(&s->keys, 63, vc_blocks_count(options, &step->in), limit);
     s->bands.grid = (struct vc_band_grid){.n_elems = step->in.n_elems,

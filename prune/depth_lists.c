@@ -202,14 +202,12 @@ static void find_odd(const struct vc_model *model, struct vc_layer_list *list)
     size_t first, end;
 
     for (first = n_first; first < list->n && list->odd == NULL; first = end) {
-        const struct vc_layer_tensor *a;
-        const struct vc_layer_tensor *b;
         size_t i = 0;
         size_t k = first;
 
         end = end_of_layer(list, first);
-        a = next_whole(list, &i, n_first);
-        b = next_whole(list, &k, end);
+        const struct vc_layer_tensor *a = next_whole(list, &i, n_first);
+        const struct vc_layer_tensor *b = next_whole(list, &k, end);
         while ((a != NULL || b != NULL) && list->odd == NULL) {
             int order = a == NULL ? 1 : b == NULL ? -1 : strcmp(a->rest, b->rest);
 

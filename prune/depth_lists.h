@@ -3,8 +3,7 @@
  *
  *     model.layers.0.mlp.w     list "model.layers", layer 0, rest ".mlp.w"
  *     blk.11.ffn_up.weight     list "blk", layer 11, rest ".ffn_up.weight" */
-#ifndef VC_PRUNE_DEPTH_LISTS_H
-#define VC_PRUNE_DEPTH_LISTS_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/source.h"
@@ -33,5 +32,3 @@ struct vc_layer_list {
  * after a failure. VC_E_UNSUPPORTED: there are several, or none, or numbers are missing; the sentence names them. */
 enum vc_status vc_layers_find(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
                               struct vc_arena *arena, struct vc_layer_list *list);
-
-#endif

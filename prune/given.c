@@ -52,7 +52,6 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
     const char *name = item->set->model->tensors[item->source].name;
     char *long_name = vc_arena_printf(ctx, item->set->arena, "%s" SUFFIX, name);
     const struct vc_desc *desc = item->desc;
-    const struct vc_tensor *t;
 
     VC_CALL_ALLOC(long_name);
     /* by NAME.mask, else by NAME */
@@ -64,7 +63,7 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
             return VC_OK;
         }
     }
-    t = &masks->tensors[*mask];
+    const struct vc_tensor *t = &masks->tensors[*mask];
     VC_REFUSE_IF(!is_mask_type(t), ctx, VC_E_FORMAT, "%s: %s is %s; a mask is bool or u8", masks->path, t->name,
                  t->quant != NULL ? "quantized" : vc_dtype_name(t->dtype));
     VC_REFUSE_IF(!has_shape(t, desc->n_dims, desc->shape) && !is_packed(t, desc->n_elems), ctx, VC_E_FORMAT,
@@ -84,13 +83,12 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
         const struct vc_tensor *t = &masks->tensors[i];
         size_t stem = stem_of(t->name);
         char *name;
-        size_t of;
 
         /* weights that lie in the same file are no masks */
         if (stem == 0 && !is_mask_type(t)) {
             continue;
         }
-        of = vc_model_find(model, t->name);
+        size_t of = vc_model_find(model, t->name);
         if (of == VC_NO_TENSOR && stem != 0) {
             name = vc_strdup(ctx, VC_TAG_NAMES, t->name);
             VC_CALL_ALLOC(name);

@@ -1,6 +1,5 @@
 /* given.h - masks that come from a file: which tensor of it is the mask of a weight. The step is in given.c, too. */
-#ifndef VC_PRUNE_GIVEN_H
-#define VC_PRUNE_GIVEN_H
+#pragma once
 
 #include "prune/prune_steps.h"
 
@@ -15,5 +14,3 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
  * 1. */
 enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                             const struct vc_model *masks, size_t mask, const char *scheme);
-
-#endif

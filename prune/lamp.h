@@ -11,8 +11,7 @@
  *     round 2   bins of 4 keys                go ... | ? | stay ...    + the sum of the squares above, exact
  *     round 3   bins of one key                        ?               scores are known, rounded once
  */
-#ifndef VC_PRUNE_LAMP_H
-#define VC_PRUNE_LAMP_H
+#pragma once
 
 #include <vcompress/dtype.h>
 
@@ -46,5 +45,3 @@ void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *value
  * together, as far as the limits allow. As vc_keys_narrow_together; a tensor that `waits` is not looked at again.
  * VC_E_UNSUPPORTED for weights whose squares are too large for f64. */
 enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *tensors, size_t n, uint64_t *k);
-
-#endif

@@ -38,7 +38,6 @@ void vc_mask_part_release(struct vc_ctx *ctx, struct vc_mask_part *part)
 static bool complete(struct vc_mask_part *part, uint64_t place, uint8_t seen, uint8_t wanted, uint8_t *bits, bool *full)
 {
     size_t i = 0;
-    bool done;
 
     (void)pthread_mutex_lock(&part->mutex);
     while (i < part->n_open && part->open[i].place != place) {
@@ -54,7 +53,7 @@ static bool complete(struct vc_mask_part *part, uint64_t place, uint8_t seen, ui
     }
     part->open[i].seen |= seen;
     part->open[i].bits |= *bits;
-    done = part->open[i].seen == wanted;
+    bool done = part->open[i].seen == wanted;
     if (done) {
         *bits = part->open[i].bits;
         part->open[i] = part->open[--part->n_open];

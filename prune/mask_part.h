@@ -1,7 +1,6 @@
 /* mask_part.h - the mask of a pruned tensor as a part that its step makes, tile by tile: a bit per weight. Tiles may
  * end inside of a byte; such a byte goes out with the tile that brings its last bit. */
-#ifndef VC_PRUNE_MASK_PART_H
-#define VC_PRUNE_MASK_PART_H
+#pragma once
 
 #include <pthread.h>
 
@@ -32,5 +31,3 @@ void vc_mask_part_release(struct vc_ctx *ctx, struct vc_mask_part *part); /* acc
 enum vc_status vc_mask_part_give(struct vc_ctx *ctx, struct vc_mask_part *part, uint64_t n_elems,
                                  const struct vc_tile *tile, const uint8_t *mask, uint64_t from, uint8_t *scratch,
                                  struct vc_part_view *view);
-
-#endif

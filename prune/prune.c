@@ -144,7 +144,6 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     const char *name = item->set->model->tensors[item->source].name;
     const char *glob = NULL;
     struct vc_fraction sparsity;
-    enum vc_choice choice;
     bool own;
 
     VC_CALL(check_possible(ctx, p, item, kept));
@@ -152,7 +151,7 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
         return VC_OK;
     }
     /* the user's rules, then what the pattern says, then the defaults */
-    choice = vc_rules_choose(p->options.rules, p->options.n_rules, name, &glob);
+    enum vc_choice choice = vc_rules_choose(p->options.rules, p->options.n_rules, name, &glob);
     if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
@@ -284,13 +283,11 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_prune *p = pass->self;
     const struct vc_prune_options *o = &p->options;
     struct vc_fraction sparsity = {0, 1};
-    const char *scheme;
     const char *reason;
     size_t pair = vc_pairs_mask(item->set->model, item->source);
     size_t mask = VC_NO_TENSOR;
     bool kept = false;
     bool own = false;
-    bool shared;
 
     /* a joined pair loses what its mask removes even where nothing else is pruned */
     VC_CALL(choose(ctx, p, item, &mask, &kept));
@@ -305,8 +302,8 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     }
     VC_CALL(add_decode(ctx, item));
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
-    shared = o->scope == VC_PRUNE_GLOBAL && !own;
-    scheme = scheme_text(ctx, p, item, sparsity, shared);
+    bool shared = o->scope == VC_PRUNE_GLOBAL && !own;
+    const char *scheme = scheme_text(ctx, p, item, sparsity, shared);
     /* the step, by the score and the pattern */
     if (o->score >= VC_SCORE_WANDA) {
         VC_CALL(vc_wanda_add(ctx, item, o, sparsity, scheme, &reason));

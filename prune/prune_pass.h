@@ -1,7 +1,6 @@
 /* prune_pass.h - the pass itself, between its files: prune.c (which tensors, the plan), prune_options.c (checks and
  * words), prune_decide.c (thresholds), prune_report.c (figures). What the steps see is in prune_steps.h. */
-#ifndef VC_PRUNE_PRUNE_PASS_H
-#define VC_PRUNE_PRUNE_PASS_H
+#pragma once
 
 #include "prune/prune_steps.h"
 
@@ -50,5 +49,3 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
 /* prune_report.c: a vc_pass_ops.report. */
 enum vc_status vc_prune_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, bool measured,
                                struct vc_report *report);
-
-#endif

@@ -36,14 +36,13 @@ static bool fits_2_4(const struct vc_item *item)
     const struct vc_tensor *tensor = &item->set->model->tensors[item->source];
     unsigned output = tensor->channel_axis;
     const struct vc_step *step = pattern_of(item);
-    uint64_t n_out;
 
     /* the pattern and the type */
     if (step == NULL || step->keep != 2 || step->group != 4 || desc->n_dims < 2 || output >= desc->n_dims ||
         (desc->dtype != VC_DTYPE_F16 && desc->dtype != VC_DTYPE_BF16 && desc->dtype != VC_DTYPE_I8)) {
         return false;
     }
-    n_out = desc->shape[output];
+    uint64_t n_out = desc->shape[output];
     return n_out % 8 == 0 && vc_input_axis(tensor) < desc->n_dims && vc_input_axis(tensor) != output &&
            desc->shape[vc_input_axis(tensor)] % 16 == 0;
 }

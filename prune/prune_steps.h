@@ -1,7 +1,6 @@
 /* prune_steps.h - the steps of pruning, of which there is one kind per file: what prune.c hands to them, and what
  * these share. */
-#ifndef VC_PRUNE_PRUNE_STEPS_H
-#define VC_PRUNE_PRUNE_STEPS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -165,5 +164,3 @@ enum vc_status vc_prune_refuse(struct vc_ctx *ctx);
 
 /* Copies n bits from bit 0 of src to bit `at` of dst. */
 void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n);
-
-#endif

@@ -82,13 +82,12 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     size_t r = tile->n_rows;
     size_t c = tile->row_len;
     struct vc_prune_state *s = step->state;
-    const void *values;
 
     /* the mask first: it needs scratch of its own */
     if (s->part.made) {
         VC_CALL(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
     }
-    values = data;
+    const void *values = data;
     if (step->in.dtype == VC_DTYPE_F64) {
         VC_KERNEL_CALL(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
     } else if (step->in.dtype == VC_DTYPE_F32) {
@@ -142,8 +141,7 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
                                  struct vc_prune_state **state, struct vc_step **step)
 {
     struct vc_prune_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     if (s == NULL || scheme == NULL) {
         vc_free(ctx, s);

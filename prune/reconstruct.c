@@ -16,8 +16,7 @@ enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *ite
 {
     struct vc_prune_state *s = step->state;
     const char *why = NULL;
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     if (!s->options->reconstruct) {
         return VC_OK;

@@ -121,8 +121,7 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     struct vc_calibration c;
     struct vc_prune_state *s;
     struct vc_step *step;
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     vc_desc_grid(item->desc, &n_rows, &row_len);
     VC_CALL(vc_calibration_find(ctx, options->calibration, item, true, &c));

@@ -78,14 +78,13 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
                                     const struct vc_plan *plan)
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
-    enum vc_status status;
 
     for (size_t i = 0; row->codes && group && i < plan->n_targets; i++) {
         if (plan->targets[i].dialect != NULL && plan->targets[i].dialect->groups_depend) {
             return VC_OK;
         }
     }
-    status = row->codes ? vc_scheme_check(ctx, row, options, plan) : VC_OK;
+    enum vc_status status = row->codes ? vc_scheme_check(ctx, row, options, plan) : VC_OK;
     if (status == VC_E_ARGUMENT) {
         vc_clear_error(ctx);
         return VC_OK;

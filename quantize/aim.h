@@ -7,8 +7,7 @@
  *
  * A scheme takes part by being in the table: its own step is what a probe runs. Planning is done by one thread; a round
  * calls a probe from many. */
-#ifndef VC_QUANTIZE_AIM_H
-#define VC_QUANTIZE_AIM_H
+#pragma once
 
 #include "passes/candidate_runs.h"
 #include "quantize/schemes/schemes.h"
@@ -68,5 +67,3 @@ const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *pro
  * lives in the arena. */
 enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struct vc_plan *plan, struct vc_arena *arena,
                              const char **note);
-
-#endif

@@ -268,14 +268,13 @@ static const struct vc_aim_point *chosen(const struct choosing *c, const struct 
 static enum vc_status apply_to(struct choosing *c, const struct vc_aim_point *point, struct vc_item *item)
 {
     const struct vc_aim_candidate *candidate;
-    enum vc_dtype weights;
 
     vc_item_undo(c->ctx, item);
     if (point->candidate == KEEP) {
         return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
     }
     candidate = &c->aim->candidates[point->candidate];
-    weights = vc_desc_weight_dtype(item->desc);
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     if (vc_scheme_decode(c->ctx, candidate->row, item) != VC_OK ||
         vc_aim_candidate_add(c->ctx, item, candidate, weights) != VC_OK) {
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
@@ -394,13 +393,12 @@ static enum vc_status list_edges(struct choosing *c)
 static size_t take_steps(struct choosing *c, uint64_t room)
 {
     size_t last = c->n_edges;
-    uint64_t bytes;
     size_t i;
 
     for (i = 0; i < c->n; i++) {
         c->tensors[i].chosen = c->tensors[i].n - 1;
     }
-    bytes = total_bytes(c);
+    uint64_t bytes = total_bytes(c);
     for (i = 0; i < c->n_edges && bytes > room; i++) {
         struct tensor *t = &c->tensors[c->edges[i].tensor];
 
@@ -434,13 +432,11 @@ static void choose_by_size(struct choosing *c, uint64_t room)
         c->tensors[i].barred = 0;
     }
     do {
-        double error;
-
         if (last != c->n_edges) {
             c->tensors[c->edges[last].tensor].barred = c->edges[last].to + 1;
         }
         last = take_steps(c, room);
-        error = total_error(c);
+        double error = total_error(c);
         if (best < (double)INFINITY && (total_bytes(c) > room || !(error < best))) {
             break;
         }
@@ -508,12 +504,11 @@ static enum vc_status add_overheads(struct choosing *c)
 
         for (size_t p = 0; p + 1 < n; p++) {
             uint64_t file = 0;
-            uint64_t without;
 
             t->chosen = p;
             VC_CALL(apply_one(c, t));
             VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &file));
-            without = whole - (points[n - 1].bytes - points[p].bytes);
+            uint64_t without = whole - (points[n - 1].bytes - points[p].bytes);
             points[p].bytes += file > without ? file - without : 0;
         }
         t->chosen = n - 1;
@@ -545,16 +540,13 @@ static enum vc_status choose_for_file(struct choosing *c)
     VC_CALL(list_edges(c));
     for (size_t round = 0; round < ROUNDS; round++) {
         uint64_t file = 0;
-        uint64_t bytes;
-        uint64_t beside;
-        uint64_t next;
 
         choose_by_size(c, room);
         VC_CALL(improve(c, room));
         VC_CALL(apply(c));
         VC_CALL(vc_plan_file_bytes(c->ctx, c->plan, &file));
-        bytes = total_bytes(c);
-        beside = file > bytes ? file - bytes : 0;
+        uint64_t bytes = total_bytes(c);
+        uint64_t beside = file > bytes ? file - bytes : 0;
         if (round == 0) {
             remember(c);
         }
@@ -563,7 +555,7 @@ static enum vc_status choose_for_file(struct choosing *c)
             best_bound = c->bound;
             remember(c);
         }
-        next = limit > beside ? limit - beside : 0;
+        uint64_t next = limit > beside ? limit - beside : 0;
         if (file > limit && next >= room) { /* what the file has beside them grew: that much less */
             next = room > file - limit ? room - (file - limit) : 0;
         }
@@ -614,8 +606,6 @@ static enum vc_status choose_for_loss(struct choosing *c)
 {
     double limit = c->aim->loss * c->aim->loss;
     uint64_t low = 0;
-    uint64_t high;
-    double price;
 
     VC_CALL(add_overheads(c));
     VC_CALL(list_edges(c));
@@ -623,7 +613,7 @@ static enum vc_status choose_for_loss(struct choosing *c)
         c->tensors[i].chosen = c->tensors[i].n - 1;
         low += c->points[c->tensors[i].first].bytes;
     }
-    high = total_bytes(c);
+    uint64_t high = total_bytes(c);
     remember(c);
     while (low < high) {
         uint64_t room = low + (high - low) / 2;
@@ -644,7 +634,7 @@ static enum vc_status choose_for_loss(struct choosing *c)
         c->tensors[i].chosen = c->best[i];
         c->lists[i] = (struct vc_aim_points){c->tensors[i].n, c->points + c->tensors[i].first};
     }
-    price = price_of(c, high);
+    double price = price_of(c, high);
     c->bound = price > 0.0 ? (vc_aim_bound(c->lists, c->n, 0, price) - limit) / price : 0.0;
     return apply(c);
 }

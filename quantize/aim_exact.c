@@ -144,7 +144,6 @@ enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tens
     struct search s = {ctx, tensors, n, room, price, error * (1.0 - WORTH), NULL, NULL, NULL};
     bool too_many = false;
     enum vc_status status;
-    size_t at;
     size_t i;
 
     *better = false;
@@ -155,7 +154,7 @@ enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tens
     }
     if (!too_many && i == n && s.levels[n].n != 0) {
         *better = true;
-        at = s.levels[n].n - 1; /* the largest has the least error */
+        size_t at = s.levels[n].n - 1; /* the largest has the least error */
         for (i = n; i-- > 0;) {
             chosen[i] = s.levels[i + 1].states[at].point;
             at = s.levels[i + 1].states[at].before;

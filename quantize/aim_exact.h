@@ -1,7 +1,6 @@
 /* aim_exact.h - the best choice of one point per tensor within a number of bytes: a knapsack of several choices, solved
  * exactly where that is not too much work. Used by aim_choose.c. */
-#ifndef VC_QUANTIZE_AIM_EXACT_H
-#define VC_QUANTIZE_AIM_EXACT_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -28,5 +27,3 @@ double vc_aim_bound(const struct vc_aim_points *tensors, size_t n, uint64_t room
 #define VC_AIM_STATES ((size_t)1 << 18)
 enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tensors, size_t n, uint64_t room,
                             double price, double error, size_t *chosen, bool *better);
-
-#endif

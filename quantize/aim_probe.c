@@ -68,11 +68,10 @@ static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
 {
     struct probe *p = step->state;
     bool dirty = p->policy.nonfinite != VC_NONFINITE_ZERO && vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems);
-    bool out_of_it;
 
     (void)pthread_mutex_lock(&p->mutex);
     p->dirty |= dirty;
-    out_of_it = p->dirty;
+    bool out_of_it = p->dirty;
     (void)pthread_mutex_unlock(&p->mutex);
     if (dirty) {
         return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
@@ -102,8 +101,7 @@ static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
 /* Whether rows are whole blocks, of a matrix that loaders take as blocks. */
 static bool takes_blocks(const struct vc_item *item, const struct vc_dialect_tensor *tensor, enum vc_dtype type)
 {
-    size_t n_elems;
-    size_t n_bytes;
+    size_t n_elems, n_bytes;
 
     vc_dtype_block(type, &n_elems, &n_bytes);
     return tensor->n_dims >= 2 && tensor->shape[tensor->n_dims - 1] % n_elems == 0 &&

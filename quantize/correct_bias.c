@@ -99,22 +99,19 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
     for (size_t i = 0; options->calibration != NULL && i < plan->n_items; i++) {
         struct vc_item *weight = vc_plan_item(plan, i);
         size_t index = VC_NO_TENSOR;
-        struct vc_item *bias;
-        struct vc_step *step;
-        bool casts;
 
         if (weight != NULL) {
             VC_CALL(vc_group_codes_bias(ctx, weight, &index));
         }
-        bias = index != VC_NO_TENSOR ? vc_plan_item(plan, index) : NULL;
+        struct vc_item *bias = index != VC_NO_TENSOR ? vc_plan_item(plan, index) : NULL;
         if (bias == NULL || bias->desc->quant != NULL || !of_one_layer(plan, &program, i, index) ||
             vc_rules_choose(options->rules, options->n_rules, plan->model->tensors[index].name, &glob) ==
                 VC_CHOICE_EXCLUDE) {
             continue;
         }
-        casts = bias->chain->n_steps > bias->chain->pass_first;
+        bool casts = bias->chain->n_steps > bias->chain->pass_first;
         vc_item_undo(ctx, bias);
-        step = vc_item_add_step(ctx, bias, &correct_ops);
+        struct vc_step *step = vc_item_add_step(ctx, bias, &correct_ops);
         VC_CALL_ALLOC(step);
         step->action = VC_ACTION_REFITTED;
         step->scheme = "bias correction";

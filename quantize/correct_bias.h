@@ -3,8 +3,7 @@
  *     fc1.weight [128, 1568] --int4--> codes, of which W' is what they stand for
  *     fc1.bias   [128]       --------> b' = b + (W - W') mu       mu: the means of the layer's inputs, from statistics
  */
-#ifndef VC_QUANTIZE_CORRECT_BIAS_H
-#define VC_QUANTIZE_CORRECT_BIAS_H
+#pragma once
 
 #include "quantize/schemes/schemes.h"
 
@@ -12,5 +11,3 @@
  * where the statistics have means. A cast to `rest`, if that is no NULL, follows. */
 enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_quantize_options *options,
                                  const struct vc_scheme_row *rest);
-
-#endif

@@ -80,14 +80,13 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
 static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct dequantize *d = pass->self;
-    enum vc_dtype target;
     bool kept = false;
 
     VC_CALL(choose(ctx, d, item, &kept));
     if (kept) {
         return VC_OK;
     }
-    target = target_of(d, item);
+    enum vc_dtype target = target_of(d, item);
     if (vc_decode_is_f8(item->desc)) {
         VC_CALL(vc_decode_add_f8(ctx, item));
     } else if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {

@@ -8,8 +8,7 @@
  *               blk.0.attn_norm.weight kept      (one dimension)
  *
  * Source: src/llama-quant.cpp of llama.cpp, October 2026 (llama_tensor_get_type_impl, tensor_type_fallback). */
-#ifndef VC_QUANTIZE_MIXTURE_H
-#define VC_QUANTIZE_MIXTURE_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/mixture_rules.h"
@@ -50,5 +49,3 @@ bool vc_mixture_scales(const struct vc_mixture_plan *plan, const struct vc_item 
  * divide the last axis, so that a type of smaller blocks took its place (f16 where none divides the axis); else
  * VC_DTYPE_NONE. */
 enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct vc_item *item, enum vc_dtype *fallback);
-
-#endif

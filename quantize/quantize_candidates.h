@@ -1,6 +1,5 @@
 /* quantize_candidates.h - the schemes as candidates. */
-#ifndef VC_QUANTIZE_CANDIDATES_H
-#define VC_QUANTIZE_CANDIDATES_H
+#pragma once
 
 #include "core/chain/candidate.h"
 
@@ -13,5 +12,3 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
 
 /* See vc_candidates_decide in facade/all_candidates.h. */
 enum vc_status vc_quantize_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan);
-
-#endif

@@ -51,12 +51,11 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
                            const struct vc_quantize_options *options)
 {
     const char *why = vc_arena_printf(ctx, item->set->arena, "the rest: %s", item->reason);
-    struct vc_step *step;
 
     if (why == NULL || row->add(ctx, item, options, item->desc->dtype) != VC_OK) {
         return ctx->status;
     }
-    step = item->chain->steps[item->chain->n_steps - 1];
+    struct vc_step *step = item->chain->steps[item->chain->n_steps - 1];
     step->why = why;
     if (options->overflow == VC_OVERFLOW_ERROR && !item->in_other_shard) {
         ((struct vc_policy *)step->state)->keeps_large = true; /* rows of casts have that state */
@@ -94,8 +93,7 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
                             const struct vc_rest_left *left, const struct vc_scheme_row *scheme, const char **note)
 {
     const char *word = scheme->codes ? "bf16 or fp16" : scheme->flag + strlen("--");
-    uint64_t before;
-    uint64_t after;
+    uint64_t before, after;
     char saved[32];
 
     *note = NULL;
@@ -117,8 +115,7 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
 enum vc_status vc_rest_note_half(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
                                  const struct vc_rest_left *left, const char *word, const char **note)
 {
-    uint64_t before;
-    uint64_t after;
+    uint64_t before, after;
 
     *note = NULL;
     sum_bytes(plan, &before, &after);

@@ -1,7 +1,6 @@
 /* rest.h - the rest of a model: f32 and f64 tensors that the pass leaves as they are (embeddings, heads, norms, biases,
  * small ones), which --rest casts, too. */
-#ifndef VC_QUANTIZE_REST_H
-#define VC_QUANTIZE_REST_H
+#pragma once
 
 #include "quantize/schemes/schemes.h"
 
@@ -32,5 +31,3 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
  * tenth. */
 enum vc_status vc_rest_note_half(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
                                  const struct vc_rest_left *left, const char *word, const char **note);
-
-#endif

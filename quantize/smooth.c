@@ -199,12 +199,11 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct lists *l, siz
 {
     double alpha = l->options->smooth;
     float *inputs = vc_calloc_array(ctx, VC_TAG_SCALES, 2 * k, sizeof *inputs);
-    float *weights;
     bool finite = true;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(inputs);
-    weights = inputs + k;
+    float *weights = inputs + k;
     for (const struct vc_smooth_fold *f = l->folds[0]; f != NULL; f = f->next) {
         VC_TRY(vc_act_largest(ctx, l->options->calibration, l->plan->model->tensors[f->tensor].name, k, inputs));
         VC_TRY(find_largest(ctx, l->plan, f, weights));

@@ -6,8 +6,7 @@
  *     q_proj.weight [128, 128]       * s, by column   all that read the norm are such weights
  *
  * s is a power of two, so that no bit of a float is lost. */
-#ifndef VC_QUANTIZE_SMOOTH_H
-#define VC_QUANTIZE_SMOOTH_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -27,5 +26,3 @@ enum vc_status vc_smooth_add(struct vc_ctx *ctx, struct vc_smooth_fold *fold, st
 
 /* s of the inputs of a weight; NULL: they stay as they are. */
 const float *vc_smooth_inputs(const struct vc_smooth_fold *fold);
-
-#endif

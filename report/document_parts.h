@@ -1,6 +1,5 @@
 /* document_parts.h - functions and words that rows of several documents need: of training.inc (distill_json.c), and the roles of tensors. */
-#ifndef VC_REPORT_DOCUMENT_PARTS_H
-#define VC_REPORT_DOCUMENT_PARTS_H
+#pragma once
 
 #include <vcompress/distill.h>
 #include <vcompress/report.h>
@@ -12,5 +11,3 @@ double vc_student_width(const struct vc_distill_options *o);
 const char *vc_teacher_path(const struct vc_distill_options *o);
 
 #define ROLES "weight|optimizer|other" /* of enum vc_role */
-
-#endif

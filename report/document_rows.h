@@ -52,8 +52,7 @@
  *   for the writer alone
  *     LINE                                            in a flat object the next member begins a line
  *     LET(declaration)                                of a variable */
-#ifndef VC_REPORT_DOCUMENT_ROWS_H
-#define VC_REPORT_DOCUMENT_ROWS_H
+#pragma once
 
 #include <vcompress/dtype.h>
 
@@ -115,5 +114,3 @@ static inline void vc_json_dtype(struct vc_json *json, const char *key, enum vc_
     }
 #include "report/kinds.inc"
 #undef KIND
-
-#endif

@@ -64,14 +64,12 @@ static const char *skip_object(const char *p)
 static bool is_kept(const struct cutter *c, const struct level *list, const char *item, size_t n)
 {
     bool full = list->kept >= c->cut->most;
-    json_t *tree;
-    bool kept;
 
     if (!full && !c->cut->beyond_only) {
         return true;
     }
-    tree = json_loadb(item, n, JSON_DECODE_INT_AS_REAL, NULL);
-    kept = tree == NULL || (!full && !json_is_true(json_object_get(tree, "within")));
+    json_t *tree = json_loadb(item, n, JSON_DECODE_INT_AS_REAL, NULL);
+    bool kept = tree == NULL || (!full && !json_is_true(json_object_get(tree, "within")));
     json_decref(tree);
     return kept;
 }
@@ -181,10 +179,9 @@ enum vc_status vc_document_tree(struct vc_ctx *ctx, const char *document, const 
 {
     struct vc_text out;
     json_error_t error;
-    enum vc_status status;
 
     *tree = (struct vc_document_tree){.root = NULL};
-    status = cut_to_fit(ctx, document, cut, &out, &tree->counted);
+    enum vc_status status = cut_to_fit(ctx, document, cut, &out, &tree->counted);
     if (status == VC_OK) {
         tree->root = load(out.data, &error);
         if (tree->root == NULL) {
@@ -231,12 +228,9 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct vc_
 
 enum vc_status vc_document_read(struct vc_ctx *ctx, const char *path, struct vc_document_tree *tree)
 {
-    const char *schema;
-    enum vc_status status;
-
     *tree = (struct vc_document_tree){.root = NULL};
-    status = read_file(ctx, path, tree);
-    schema = json_string_value(json_object_get(tree->root, "schema"));
+    enum vc_status status = read_file(ctx, path, tree);
+    const char *schema = json_string_value(json_object_get(tree->root, "schema"));
     if (status == VC_OK && (schema == NULL || strncmp(schema, "vcompress.", 10) != 0)) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: is no document of vcompress", path);
     } else if (status == VC_OK && json_object_get(tree->root, "error") != NULL) {

@@ -1,7 +1,6 @@
 /* document_tree.h - documents as trees of jansson: of texts, without what nobody looks at, and of files. The pool counts
  * what a tree takes; a tree that does not fit is refused with VC_E_NOMEM before it is made. */
-#ifndef VC_REPORT_DOCUMENT_TREE_H
-#define VC_REPORT_DOCUMENT_TREE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void vc_document_tree_free(struct vc_ctx *ctx, struct vc_document_tree *tree); /
 
 /* How many items of that list of a cut document are left out. */
 size_t vc_document_left_out(const json_t *list);
-
-#endif

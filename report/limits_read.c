@@ -96,13 +96,12 @@ static enum vc_status words_of(struct vc_ctx *ctx, const char *path, json_t *roo
 {
     json_t *own = json_object_get(root, command);
     struct vc_text words;
-    enum vc_status status;
 
     VC_REFUSE_IF(!json_is_object(root) || (own != NULL && !json_is_object(own)), ctx, VC_E_FORMAT,
                  "%s: is no object of limits, such as {\"min_sqnr\": 40, \"evaluate\": {\"min_accuracy\": 0.98}}",
                  path);
     vc_text_init(&words, ctx);
-    status = add_words(ctx, &words, path, root, command);
+    enum vc_status status = add_words(ctx, &words, path, root, command);
     if (status == VC_OK && own != NULL) {
         status = add_words(ctx, &words, path, own, "");
     }
@@ -119,13 +118,12 @@ static enum vc_status words_of(struct vc_ctx *ctx, const char *path, json_t *roo
 
 enum vc_status vc_gates_read(struct vc_ctx *ctx, const char *path, const char *command, char **words)
 {
-    enum vc_status status;
     uint64_t counted;
     json_t *root;
 
     *words = NULL;
     VC_CALL(load(ctx, path, &root, &counted));
-    status = words_of(ctx, path, root, command, words);
+    enum vc_status status = words_of(ctx, path, root, command, words);
     json_decref(root);
     vc_uncharge(ctx, counted);
     return status;
@@ -159,14 +157,13 @@ static enum vc_status figures_of(struct vc_ctx *ctx, const char *path, const jso
 
 enum vc_status vc_report_read_baseline(struct vc_ctx *ctx, const char *path, uint64_t *file_bytes, double *sqnr_db)
 {
-    enum vc_status status;
     uint64_t counted;
     json_t *root;
 
     *file_bytes = 0;
     *sqnr_db = (double)NAN;
     VC_CALL(load(ctx, path, &root, &counted));
-    status = figures_of(ctx, path, root, file_bytes, sqnr_db);
+    enum vc_status status = figures_of(ctx, path, root, file_bytes, sqnr_db);
     json_decref(root);
     vc_uncharge(ctx, counted);
     return status;

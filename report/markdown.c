@@ -349,7 +349,6 @@ static void add_changes(struct vc_text *text, const json_t *d)
     vc_text_add(text, "|  | first | second | change |\n|---|---:|---:|---:|\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *change = json_array_get(changes, i);
-        double growth;
 
         vc_text_add(text, "| ");
         if (string(change, "name") != NULL) {
@@ -361,7 +360,7 @@ static void add_changes(struct vc_text *text, const json_t *d)
         add_value(text, at(change, "a"));
         vc_text_add(text, " | ");
         add_value(text, at(change, "b"));
-        growth = 100 * (number(change, "b") / number(change, "a") - 1);
+        double growth = 100 * (number(change, "b") / number(change, "a") - 1);
         vc_text_add(text, " | %s%s |\n", growth > 0 ? "+" : "", isfinite(growth) ? plain(growth, 1, " %").s : "");
     }
     if (left_out != 0) {
@@ -381,14 +380,13 @@ enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, si
                  {"vcompress.changes/1", add_changes}};
     const struct vc_document_cut cut = {.most = most, .least = most, .beyond_only = true};
     struct vc_document_tree tree;
-    const char *schema;
     struct vc_text text;
     size_t k = 0;
 
     *out = NULL;
     vc_clear_error(ctx);
     VC_CALL(vc_document_tree(ctx, document, &cut, &tree));
-    schema = string(tree.root, "schema");
+    const char *schema = string(tree.root, "schema");
     while (k < 4 && (schema == NULL || strcmp(schema, kinds[k].schema) != 0)) {
         k++;
     }

@@ -98,13 +98,12 @@ enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, s
 {
     struct costs *c = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *c);
     enum vc_status status = VC_OK;
-    const json_t *tensors;
 
     *out = NULL;
     VC_TRY_ALLOC(c);
     c->ctx = ctx;
     VC_TRY(vc_document_read(ctx, path, &c->tree));
-    tensors = json_object_get(c->tree.root, "tensors");
+    const json_t *tensors = json_object_get(c->tree.root, "tensors");
     for (unsigned pass = 0; pass < 2; pass++) {
         size_t n = c->result.n;
 

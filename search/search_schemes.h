@@ -1,8 +1,7 @@
 /* search_schemes.h - the types of weights that searches for "small enough" try: a row each, and the only list of them. plan
  * (memory/recipes) and shrink take their candidates and the order of harm from here; who loads a type, and what it keeps on
  * the device, stands in the row. */
-#ifndef VC_SEARCH_SCHEMES_H
-#define VC_SEARCH_SCHEMES_H
+#pragma once
 
 #include <vcompress/memory.h>
 #include <vcompress/quantize.h>
@@ -39,5 +38,3 @@ const struct vc_search_scheme *vc_search_bf16(void);
 /* What orders recipes: the error of the weights; removed units never come before weights of four bits, whatever share of
  * the weights goes with them. */
 double vc_search_harm(double error, bool removes);
-
-#endif

@@ -71,14 +71,13 @@ static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe 
     struct vc_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
     enum vc_status status = VC_OK;
     size_t n;
-    size_t k;
 
     VC_CALL_ALLOC(chain.share);
     chain.harm = vc_search_harm(recipe->error, true);
     if (recipe->n_passes == 2) {
         chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
     }
-    k = vc_shrink_add(s, &chain, &status);
+    size_t k = vc_shrink_add(s, &chain, &status);
     VC_CALL(status);
     if (k == VC_NO_CANDIDATE) {
         return VC_OK;

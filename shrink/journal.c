@@ -53,15 +53,13 @@ out:
  * files. */
 static enum vc_status add_rows(struct vc_shrinking *s, struct vc_text *text, const struct vc_data_options *rows)
 {
-    struct vc_data_options how;
-
     if (rows == NULL) {
         vc_text_add(text, " -");
         return VC_OK;
     }
     VC_CALL(add_file(s, text, rows->path, rows));
     VC_CALL(add_file(s, text, rows->labels, NULL));
-    how = *rows;
+    struct vc_data_options how = *rows;
     how.path = how.labels = NULL; /* what is in them counts */
     vc_chain_add_rows(text, &how);
     return VC_OK;

@@ -34,11 +34,9 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
 {
     const char *name = vc_base_name(path);
     const char *parent = name == path ? "." : vc_arena_copy(s->ctx, &s->arena, path, (size_t)(name - path));
-    char source[PATH_MAX];
-    char target[PATH_MAX];
+    char source[PATH_MAX], target[PATH_MAX];
     struct stat info;
     bool there;
-    size_t n;
 
     VC_CALL_ALLOC(parent);
     if (stat(vc_model_path(s->given), &info) != 0) {
@@ -55,7 +53,7 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
     if (!there) {
         return VC_OK;
     }
-    n = strlen(source);
+    size_t n = strlen(source);
     return strncmp(target, source, n) == 0 && (target[n] == '\0' || target[n] == '/')
                ? vc_fail(s->ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", path)
                : VC_OK;
@@ -95,14 +93,13 @@ enum vc_status vc_shrink_names(struct vc_shrinking *s)
 {
     size_t n = strlen(s->write.path);
     char *path;
-    const char *slash;
 
     while (n > 1 && s->write.path[n - 1] == '/') {
         n--;
     }
     path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
     VC_CALL_ALLOC(path);
-    slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
     s->name = slash != NULL ? slash + 1 : path;
     s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
     s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);

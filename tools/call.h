@@ -4,8 +4,7 @@
  *
  * The library vcompress_call.so exports these functions. Their names and the structure may change with any version:
  * programs in C use <vcompress/vcompress.h>. */
-#ifndef VC_TOOLS_CALL_H
-#define VC_TOOLS_CALL_H
+#pragma once
 
 #include <vcompress/vcompress.h>
 
@@ -62,5 +61,3 @@ VC_API bool vcompress_file_open(struct vcompress_file *file);
 VC_API bool vcompress_file_read(struct vcompress_file *file, size_t tensor, uint64_t first, uint64_t n, void *dst,
                                 size_t n_bytes);
 VC_API void vcompress_file_close(struct vcompress_file *file);
-
-#endif

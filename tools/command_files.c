@@ -116,8 +116,7 @@ static const char *option_text(const struct named_file *file, char text[40])
 /* Refuses the pair. Where the file is that of --json, no document of the failure is written into it. */
 static int refuse(struct app *app, const struct named_file *written, const struct named_file *other)
 {
-    char name[40];
-    char other_name[40];
+    char name[40], other_name[40];
 
     if (app->json.path != NULL && is_same(written->path, app->json.path)) {
         app->json.on = false; /* nowhere to put an error document */

@@ -1,8 +1,7 @@
 /* command_files.h - all files that a command reads and writes, and the one place that keeps them apart: none that is
  * written is one of the others, whatever names and links they are called by. Which options name files, and whether
  * these are read or written, say the tables of options (struct opt, `file`). */
-#ifndef VC_TOOLS_COMMAND_FILES_H
-#define VC_TOOLS_COMMAND_FILES_H
+#pragma once
 
 #include "tools/options/options.h"
 
@@ -33,5 +32,3 @@ int files_check(struct app *app);
 int files_check_made(struct app *app, const char *path);
 
 void files_free(struct command_files *files);
-
-#endif

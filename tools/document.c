@@ -109,7 +109,6 @@ static FILE *open_destination(const struct destination *where)
 {
     const char *path = where->path;
     FILE *to = NULL;
-    int fd;
 
     if (path == NULL) {
         return stdout;
@@ -121,7 +120,7 @@ static FILE *open_destination(const struct destination *where)
     if (open_as == NULL) {
         return NULL;
     }
-    fd = open(open_as, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(open_as, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
         signals_remove(open_as);
         to = fdopen(fd, "w");
@@ -330,14 +329,13 @@ int header_write(struct app *app, const char *path, const char *text)
 static int write_text(struct app *app, const char *text)
 {
     const struct destination where = json_destination(app);
-    int error;
 
     if (app->call != NULL && where.path == NULL) {
         free(app->call->document);
         app->call->document = strdup(text);
         return app->call->document != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "no memory for a document");
     }
-    error = write_whole(&where, text);
+    int error = write_whole(&where, text);
     /* A lost standard output is noticed once, at the end of main. */
     return error == 0 || where.path == NULL ? GO_ON : json_refuse(app, strerror(error));
 }

@@ -151,12 +151,11 @@ static int check_inputs(struct app *app, char *const *outputs, struct place *pla
 int inputs_check_names(struct app *app, char *const *outputs)
 {
     struct place *places = calloc((size_t)app->parsed.n_args + 1, sizeof(*places));
-    int rc;
 
     if (places == NULL) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory for %d inputs", app->parsed.n_args);
     }
-    rc = check_twice(app, outputs, places);
+    int rc = check_twice(app, outputs, places);
     if (rc == GO_ON) {
         rc = check_inputs(app, outputs, places);
     }

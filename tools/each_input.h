@@ -1,7 +1,6 @@
 /* each_input.h - what has to be known of several INPUTs before the work on the first begins. inputs_each is in app.h.
  */
-#ifndef VC_TOOLS_EACH_INPUT_H
-#define VC_TOOLS_EACH_INPUT_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -11,5 +10,3 @@ int inputs_check_names(struct app *app, char *const *outputs);
 
 /* Makes the folder unless it is there; *made: it was made. GO_ON or a status. */
 int inputs_make_folder(struct app *app, const char *folder, bool *made);
-
-#endif

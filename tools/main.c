@@ -178,13 +178,12 @@ static int run_with_stack(struct app *app, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct app app = {.ctx = NULL};
-    int status;
 
     app.stdout_closed = fill_descriptors();
     raise_descriptor_limit();
     (void)signal(SIGPIPE, SIG_IGN); /* EPIPE and EFBIG are reported like any other failure to write */
     (void)signal(SIGXFSZ, SIG_IGN);
-    status = run_with_stack(&app, argc, argv);
+    int status = run_with_stack(&app, argc, argv);
     out_end(&app.out);
     remote_inputs_close(&app); /* before the context that they are of */
     watch_signals(NULL);

@@ -31,8 +31,7 @@ static bool dry_run(const struct app *app, char **given, int n_given, uint64_t m
 {
     const struct command *command = command_find(given[0]);
     char *words[MAX_WORDS + MORE_WORDS];
-    char most[32];
-    char memory[32];
+    char most[32], memory[32];
     struct vcompress_call call = {.words = words};
     static char quiet[] = "--quiet";
     static char dry[] = "--dry-run";

@@ -1,7 +1,6 @@
 /* possible.h - whether a command line that is about to be printed would succeed, as far as headers tell: the command is
  * planned in a dry run. Every command that proposes another one asks this function. */
-#ifndef VC_TOOLS_POSSIBLE_H
-#define VC_TOOLS_POSSIBLE_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -12,5 +11,3 @@
  * most_bytes: a limit for the file that it writes; 0: none. --max-memory is that of the app. Standard input is never
  * read: a line about "-" is not possible. Call signals_end_printing before. */
 bool line_is_possible(const struct app *app, const char *line, uint64_t most_bytes);
-
-#endif

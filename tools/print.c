@@ -443,12 +443,11 @@ static void cut_middle(char *s, size_t width, const char *ellipsis)
     size_t head = head_bytes(s, (width - mark) / 3);
     size_t kept = width - mark - (width - mark) / 3;
     size_t n = strlen(ellipsis);
-    size_t tail;
 
     if (total <= width) {
         return;
     }
-    tail = head_bytes(s, total - kept);
+    size_t tail = head_bytes(s, total - kept);
     while (text_width(s + tail) > kept) { /* a wide character on the border */
         do {
             tail++;
@@ -506,7 +505,6 @@ static size_t keep_cell(struct table *table, enum ink ink, const char *text)
     size_t n = strlen(text) + 2;
     size_t *cells = with_room(table->cells, table->n_cells, 1, sizeof *cells, &table->capacity);
     char *bytes = with_room(table->bytes, table->n_bytes, n, 1, &table->bytes_capacity);
-    size_t width;
 
     table->cells = cells != NULL ? cells : table->cells;
     table->bytes = bytes != NULL ? bytes : table->bytes;
@@ -517,7 +515,7 @@ static size_t keep_cell(struct table *table, enum ink ink, const char *text)
     cells[table->n_cells] = table->n_bytes;
     bytes[table->n_bytes] = (char)ink;
     memcpy(bytes + table->n_bytes + 1, text, n - 1);
-    width = clean_in_place(bytes + table->n_bytes + 1);
+    size_t width = clean_in_place(bytes + table->n_bytes + 1);
     table->n_bytes += n;
     return width;
 }
@@ -729,7 +727,6 @@ static void print_any_row(struct table *table, const struct out *out, size_t fir
 void table_add(struct table *table, enum ink ink, const char *text)
 {
     size_t column = table->n_cells;
-    size_t width;
 
     if (table->failed) {
         return;
@@ -739,7 +736,7 @@ void table_add(struct table *table, enum ink ink, const char *text)
         table->n_cells += !table->failed;
         return;
     }
-    width = table->way == TABLE_MEASURES ? plain_start(text) : 0;
+    size_t width = table->way == TABLE_MEASURES ? plain_start(text) : 0;
     if (table->way == TABLE_PRINTS || text[width] != '\0') { /* else no more is wanted of it */
         width = keep_cell(table, ink, text);
     }

@@ -2,8 +2,7 @@
  *
  * Names come from untrusted files: everything printed through here has control characters (and those that reorder
  * text) replaced by '?'. UTF-8 only where the locale says so (LC_ALL, LC_CTYPE, LANG), else plain ASCII. */
-#ifndef VC_TOOLS_PRINT_H
-#define VC_TOOLS_PRINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ bool table_print(struct table *table, const struct out *out, bool shorten);
  * come; table_print ends that. */
 void table_measure(struct table *table);
 void table_again(struct table *table, const struct out *out);
-
-#endif

@@ -108,15 +108,9 @@ static void show(void *user, const struct vc_progress *progress)
     double part = part_of(progress->done, progress->total);
     uint64_t since = progress->done;
     double seconds = phase(progress->what != NULL ? progress->what : "", t, 0, &since);
-    char done[CELL_BYTES];
-    char total[CELL_BYTES];
-    char rate[CELL_BYTES];
-    char left[CELL_BYTES];
+    char done[CELL_BYTES], total[CELL_BYTES], rate[CELL_BYTES], left[CELL_BYTES];
     char line[CELL_BYTES * 5];
     const char *what = progress->what != NULL ? progress->what : "";
-    char *name;
-    bool bar;
-    int room;
 
     print_line(what, progress->done, progress->total, "bytes", progress->tensor);
     if (!state.on || t - state.last < INTERVAL || t - state.begin < QUIET) {
@@ -129,15 +123,15 @@ static void show(void *user, const struct vc_progress *progress)
     fmt_left(left, seconds, part_of(since, progress->total - state.phase_done));
     snprintf(line, sizeof(line), " %3.0f %%  %s of %s  %s/s%s%s", 100 * part, done, total, rate,
              left[0] != '\0' ? "  " : "", left);
-    room = out->width - 1 - (int)strlen(what) - 1 - (int)strlen(line);
-    bar = room >= BAR_CELLS;
+    int room = out->width - 1 - (int)strlen(what) - 1 - (int)strlen(line);
+    bool bar = room >= BAR_CELLS;
     room -= bar ? BAR_CELLS + 2 : 2;
     fprintf(stderr, "\r\033[K%s ", what);
     if (bar) {
         print_bar(stderr, out, part < 1 ? part : 1);
     }
     fputs(line, stderr);
-    name = progress->tensor != NULL && room > 8 ? text_clean(progress->tensor) : NULL;
+    char *name = progress->tensor != NULL && room > 8 ? text_clean(progress->tensor) : NULL;
     if (name != NULL && text_width(name) <= (size_t)room) {
         fprintf(stderr, "  %s", name);
     }
@@ -152,14 +146,13 @@ void progress_steps(const char *what, uint64_t done, uint64_t total)
     double t = now();
     double part = part_of(done, total);
     uint64_t since = done;
-    double seconds;
     char left[CELL_BYTES];
 
     print_line(what, done, total, "steps", NULL);
     if (!state.on) {
         return;
     }
-    seconds = phase(what, t, done != 0 ? done - 1 : 0, &since); /* a resumed run begins behind its steps */
+    double seconds = phase(what, t, done != 0 ? done - 1 : 0, &since); /* a resumed run begins behind its steps */
     if (t - state.last < INTERVAL || t - state.begin < QUIET) {
         return;
     }

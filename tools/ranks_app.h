@@ -5,8 +5,7 @@
  *     ranks_join      they find each other, behind a failure, too: it may be that of one rank alone
  *     ranks_agree     behind the work of the library
  *     ranks_settle    at the end; a failure that was kept is told to the others, and rank 0 says it */
-#ifndef VC_TOOLS_RANKS_APP_H
-#define VC_TOOLS_RANKS_APP_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -20,5 +19,3 @@ enum vc_status ranks_agree(struct app *app, struct vc_ranks *ranks, enum vc_stat
 int ranks_settle(struct app *app, struct vc_ranks *ranks, int rc);
 /* Refuses work that the ranks cannot share, such as a recipe. GO_ON or a status. */
 int ranks_refuse(struct app *app, enum vc_ranks_kind kind, const char *what);
-
-#endif

@@ -6,8 +6,6 @@
 
 static int open_one(struct app *app, const char *name)
 {
-    enum vc_status status;
-
     if (!app->command->reads_headers && !options_seen(&app->parsed, "remote")) {
         return app_refuse(
             app, VC_E_ARGUMENT,
@@ -15,7 +13,7 @@ static int open_one(struct app *app, const char *name)
             "quantize, run, convert, prune, merge and dequantize read all of it, with --remote",
             name);
     }
-    status = vc_remote_open(app->ctx, name, &app->remotes[app->n_remotes]);
+    enum vc_status status = vc_remote_open(app->ctx, name, &app->remotes[app->n_remotes]);
     app->n_remotes += status == VC_OK;
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
@@ -40,8 +38,7 @@ int remote_inputs_open(struct app *app)
 void remote_inputs_close(struct app *app)
 {
     for (size_t i = 0; i < app->n_remotes; i++) {
-        uint64_t n_requests;
-        uint64_t n_bytes;
+        uint64_t n_requests, n_bytes;
 
         vc_remote_traffic(app->remotes[i], &n_requests, &n_bytes);
         if (app->common.verbose > 0 && !app->common.quiet) {

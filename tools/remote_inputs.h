@@ -1,7 +1,6 @@
 /* remote_inputs.h - INPUTs of other machines, "hf:OWNER/NAME" and "https://...", for commands that may read them: those that
  * look at headers alone, and others with --remote. */
-#ifndef VC_TOOLS_REMOTE_INPUTS_H
-#define VC_TOOLS_REMOTE_INPUTS_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -10,5 +9,3 @@ int remote_inputs_open(struct app *app);
 
 /* With --verbose a line says how much was read. The models are closed. */
 void remote_inputs_close(struct app *app);
-
-#endif

@@ -64,7 +64,6 @@ static void on_signal(int number)
 /* A call that looks for the wish rarely (a product or a factor of large matrices, a long text) is not waited for. */
 static void on_watchdog(int number)
 {
-    (void)number;
     if (caught != 0) {
         end_by(caught);
     }

@@ -1,9 +1,6 @@
 /* signals.h - what a command says to signals.c beyond app.h. */
-#ifndef VCOMPRESS_SIGNALS_H
-#define VCOMPRESS_SIGNALS_H
+#pragma once
 
 /* The command keeps what it has done when it is asked to stop (a checkpoint, a journal): a signal waits for that, however long it
  * takes. All other commands end within a second. */
 void signals_let_finish(void);
-
-#endif

@@ -32,11 +32,10 @@ enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, u
 {
     struct vc_pool *pool = ctx->shared->pool;
     uint64_t limit = vc_ctx_max_memory(ctx);
-    uint64_t used;
 
     *counted = 0;
     vc_pool_trim(pool);
-    used = vc_pool_in_use(pool);
+    uint64_t used = vc_pool_in_use(pool);
     VC_REFUSE_IF(bytes > limit - vc_min_u64(limit, used), ctx, VC_E_NOMEM,
                  "reading %s takes about %" PRIu64 " bytes of memory beside %" PRIu64 ", %s allows %" PRIu64, what,
                  bytes, used, vc_option(ctx, "max_memory"), limit);

@@ -28,7 +28,6 @@ void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena)
 static void *take(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
 {
     struct vc_arena_chunk *chunk;
-    void *p;
 
     if (arena->chunks == NULL || arena->used > arena->capacity || size > arena->capacity - arena->used) {
         size_t capacity = size > CHUNK_BYTES || vc_pool_fails(ctx->shared->pool) ? size : CHUNK_BYTES;
@@ -42,7 +41,7 @@ static void *take(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
         arena->used = 0;
         arena->capacity = capacity;
     }
-    p = arena->chunks->data + arena->used;
+    void *p = arena->chunks->data + arena->used;
     arena->used += size;
     return p;
 }
@@ -68,13 +67,11 @@ char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, s
 char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, va_list args)
 {
     va_list again;
-    int n;
-    char *s;
 
     va_copy(again, args);
-    n = vsnprintf(NULL, 0, format, again);
+    int n = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    s = take(ctx, arena, (size_t)(n < 0 ? 0 : n) + 1);
+    char *s = take(ctx, arena, (size_t)(n < 0 ? 0 : n) + 1);
     if (s != NULL) {
         (void)vsnprintf(s, (size_t)(n < 0 ? 0 : n) + 1, format, args);
     }
@@ -84,10 +81,9 @@ char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *f
 char *vc_arena_printf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, ...)
 {
     va_list args;
-    char *s;
 
     va_start(args, format);
-    s = vc_arena_vprintf(ctx, arena, format, args);
+    char *s = vc_arena_vprintf(ctx, arena, format, args);
     va_end(args);
     return s;
 }

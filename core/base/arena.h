@@ -1,6 +1,5 @@
 /* arena.h - many small things that live as long as a job and are freed at once: names, shapes, reasons. */
-#ifndef VC_CORE_ARENA_H
-#define VC_CORE_ARENA_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -14,5 +13,3 @@ void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size);  
 char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n); /* n bytes and a '\0' */
 char *vc_arena_printf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, ...) VC_PRINTF(3, 4);
 char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, va_list args) VC_PRINTF(3, 0);
-
-#endif

@@ -37,12 +37,10 @@ static size_t larger_capacity(size_t capacity, size_t need)
 enum vc_status vc_array_reserve(struct vc_ctx *ctx, enum vc_tag tag, void *array, size_t *capacity, size_t room,
                                 size_t item_bytes)
 {
-    void *larger;
-
     if (room <= *capacity) {
         return VC_OK;
     }
-    larger = vc_alloc_array(ctx, tag, room, item_bytes);
+    void *larger = vc_alloc_array(ctx, tag, room, item_bytes);
     VC_CALL_ALLOC(larger);
     vc_free(ctx, replace(array, larger, capacity, room, item_bytes));
     return VC_OK;
@@ -51,14 +49,12 @@ enum vc_status vc_array_reserve(struct vc_ctx *ctx, enum vc_tag tag, void *array
 enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void *array, size_t *capacity, size_t room,
                                 size_t item_bytes)
 {
-    void *larger;
-
     if (room <= *capacity) {
         return VC_OK;
     }
     VC_REFUSE_IF(room > SIZE_MAX / item_bytes, ctx, VC_E_NOMEM, "%zu items of %zu bytes do not fit an address space",
                  room, item_bytes);
-    larger = vc_arena_alloc(ctx, arena, room * item_bytes);
+    void *larger = vc_arena_alloc(ctx, arena, room * item_bytes);
     VC_CALL_ALLOC(larger);
     (void)replace(array, larger, capacity, room, item_bytes);
     return VC_OK;

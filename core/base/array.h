@@ -2,8 +2,7 @@
  *
  *     VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, list->names, list->capacity, list->n + 1));
  *     list->names[list->n++] = name; */
-#ifndef VC_CORE_ARRAY_H
-#define VC_CORE_ARRAY_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -50,5 +49,3 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
             }                                         \
         }                                             \
     } while (0)
-
-#endif

@@ -1,8 +1,7 @@
 /* checked.h - arithmetic on sizes that cannot wrap, and little-endian integers read byte by byte.
  *
  * Everything that comes from a file passes through these. Each returns false when the result does not fit. */
-#ifndef VC_CORE_CHECKED_H
-#define VC_CORE_CHECKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ static inline void vc_put_le64(unsigned char *p, uint64_t v)
     vc_put_le32(p, (uint32_t)v);
     vc_put_le32(p + 4, (uint32_t)(v >> 32));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* compiler.h - the only place for compiler extensions. */
-#ifndef VC_CORE_COMPILER_H
-#define VC_CORE_COMPILER_H
+#pragma once
 
 #define VC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define VC_NOINLINE          __attribute__((noinline))
@@ -12,5 +11,3 @@
     __asm__(".pushsection .rodata\n.globl " #name "\n.hidden " #name "\n" #name ":\n.incbin \"" path "\"\n.byte 0\n" \
             ".popsection");                                                                                          \
     extern const char name[]
-
-#endif

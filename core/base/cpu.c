@@ -21,10 +21,7 @@ static const char *const level_names[VC_CPU_COUNT] = {"ref", "base", "avx2", "av
 /* clang's __builtin_cpu_supports knows no "f16c" before version 15. */
 static bool has_f16c(void)
 {
-    unsigned a;
-    unsigned b;
-    unsigned c;
-    unsigned d;
+    unsigned a, b, c, d;
 
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
@@ -93,12 +90,11 @@ bool vc_cpu_level_parse(const char *name, enum vc_cpu_level *out)
 static bool read_line(const char *path, char *line, int n)
 {
     FILE *f = fopen(path, "re");
-    bool ok;
 
     if (f == NULL) {
         return false;
     }
-    ok = fgets(line, n, f) != NULL;
+    bool ok = fgets(line, n, f) != NULL;
     (void)fclose(f);
     return ok;
 }
@@ -184,8 +180,7 @@ uint64_t vc_peak_rss_bytes(void)
 uint64_t vc_default_max_memory(void)
 {
     uint64_t available = proc_bytes("/proc/meminfo", "MemAvailable");
-    char limit[64];
-    char used[64];
+    char limit[64], used[64];
 
     if (read_line("/sys/fs/cgroup/memory.max", limit, sizeof limit) && isdigit((unsigned char)limit[0]) &&
         read_line("/sys/fs/cgroup/memory.current", used, sizeof used)) {

@@ -1,6 +1,5 @@
 /* cpu.h - what the machine gives: the kernel levels of its processor, threads and memory for this process. */
-#ifndef VC_CORE_CPU_H
-#define VC_CORE_CPU_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -23,5 +22,3 @@ uint64_t vc_peak_rss_bytes(void);
 
 /* False when a library has switched on flush-to-zero in this thread: codes would differ then. */
 bool vc_cpu_denormals_ok(void);
-
-#endif

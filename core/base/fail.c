@@ -48,14 +48,12 @@ static void fit_message(struct vc_ctx *ctx, const char *text, size_t n)
 
 static void VC_PRINTF(2, 0) set_message(struct vc_ctx *ctx, const char *format, va_list args)
 {
-    char *whole;
     va_list again;
-    int n;
 
     va_copy(again, args);
-    n = vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    int n = vsnprintf(ctx->message, sizeof ctx->message, format, args);
     if (n >= (int)sizeof ctx->message) {
-        whole = vc_pool_alloc(ctx->shared->pool, VC_TAG_NAMES, (size_t)n + 1);
+        char *whole = vc_pool_alloc(ctx->shared->pool, VC_TAG_NAMES, (size_t)n + 1);
         if (whole != NULL) {
             (void)vsnprintf(whole, (size_t)n + 1, format, again);
             fit_message(ctx, whole, (size_t)n);
@@ -82,8 +80,7 @@ enum vc_status vc_fail(struct vc_ctx *ctx, enum vc_status status, const char *fo
 enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *format, ...)
 {
     va_list args;
-    char reason[128];
-    char text[VC_MESSAGE_BYTES + sizeof reason + 2];
+    char reason[128], text[VC_MESSAGE_BYTES + sizeof reason + 2];
 
     va_start(args, format);
     set_message(ctx, format, args);
@@ -99,14 +96,13 @@ enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *f
 enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...)
 {
     char text[2 * VC_MESSAGE_BYTES];
-    size_t n;
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(text, VC_MESSAGE_BYTES - 2, format, args);
     va_end(args);
     clean(text);
-    n = strlen(text);
+    size_t n = strlen(text);
     if (strncmp(ctx->message, text, n) == 0 && ctx->message[n] == ':') {
         return ctx->status; /* a room below has said it */
     }

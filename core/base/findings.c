@@ -69,14 +69,13 @@ static enum vc_status keep_name(struct vc_ctx *ctx, struct vc_findings *findings
 {
     const char *name = whole_name(ctx, findings, tensor);
     const struct key key = {findings, NULL, name};
-    size_t at;
 
     *out = "";
     VC_CALL_ALLOC(name);
     if (name[0] == '\0') {
         return VC_OK;
     }
-    at = vc_hash_find(&findings->by_name, hash_of_key(&key), is_same, &key);
+    size_t at = vc_hash_find(&findings->by_name, hash_of_key(&key), is_same, &key);
     if (at == SIZE_MAX) {
         at = findings->n_names;
         VC_CALL(VC_GROW(ctx, VC_TAG_REPORT, findings->names, findings->names_capacity, at + 1));
@@ -163,7 +162,6 @@ enum vc_status vc_collect_missing(struct vc_ctx *ctx, enum vc_status status, con
 enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char *id, const char *tensor,
                        const char *format, ...)
 {
-    const char *sentence;
     const char *name;
     bool room = false;
     va_list args;
@@ -176,7 +174,7 @@ enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char
         return VC_OK;
     }
     va_start(args, format);
-    sentence = vc_arena_vprintf(ctx, &ctx->findings->arena, format, args);
+    const char *sentence = vc_arena_vprintf(ctx, &ctx->findings->arena, format, args);
     va_end(args);
     return add(ctx, severity, id, name, sentence);
 }

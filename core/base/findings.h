@@ -3,8 +3,7 @@
  * The checks are the reader's own. While ctx->findings is set (by vc_verify), it hands each refusal that it can survive
  * to vc_collect: VC_OK means that it was noted, and the reader goes on without the tensor, member or entry. Otherwise
  * vc_collect passes the failure on unchanged. */
-#ifndef VC_CORE_FINDINGS_H
-#define VC_CORE_FINDINGS_H
+#pragma once
 
 #include <vcompress/verify.h>
 
@@ -51,5 +50,3 @@ void vc_findings_about(struct vc_ctx *ctx, const char *part);
 
 /* Something was found about the tensor already. Takes the same time however much was found. */
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor);
-
-#endif

@@ -7,8 +7,7 @@
  *         VC_TRY(vc_hash_grow(ctx, &table, list->n, hash_of, list));
  *         vc_hash_add(&table, hash, list->n++);
  *     } */
-#ifndef VC_CORE_HASH_TABLE_H
-#define VC_CORE_HASH_TABLE_H
+#pragma once
 
 #include <string.h>
 
@@ -73,5 +72,3 @@ size_t vc_hash_find(const struct vc_hash_table *table, uint64_t hash, vc_hash_sa
 
 /* Adds an item that is not there. There is room for it. */
 void vc_hash_add(struct vc_hash_table *table, uint64_t hash, size_t number);
-
-#endif

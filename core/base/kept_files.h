@@ -1,8 +1,7 @@
 /* kept_files.h - the files that no output of a context replaces: what it reads, known by device and inode, so that no
  * other name and no link hides one. Inputs are in the list while they are open; a program adds others by
  * vc_ctx_keep_file. Whatever gives a file its name asks vc_is_kept before. */
-#ifndef VC_CORE_KEPT_FILES_H
-#define VC_CORE_KEPT_FILES_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -28,5 +27,3 @@ void vc_kept_give_up(struct vc_ctx *ctx, const char *path);
 
 /* Of vc_ctx_free: the files of vc_ctx_keep_file. */
 void vc_kept_free(struct vc_ctx *ctx);
-
-#endif

@@ -10,8 +10,7 @@
  * The functions behind the public headers keep one `struct vc_options_kind` per structure. vc_<noun>_defaults calls
  * vc_options_fill; every public function that takes options calls vc_options_read first and sees only the copy. So code
  * behind that may pass options on as the library's own structures. */
-#ifndef VC_CORE_OPTION_STRUCT_H
-#define VC_CORE_OPTION_STRUCT_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -32,5 +31,3 @@ enum vc_status vc_options_read(struct vc_ctx *ctx, const struct vc_options_kind 
 
 /* The same without a sentence: false where it would be refused, and *own is as it was. */
 bool vc_options_take(const struct vc_options_kind *kind, const void *given, void *own);
-
-#endif

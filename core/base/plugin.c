@@ -35,9 +35,7 @@ void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *
 {
     const char *wanted = getenv(kind->variable);
     struct stat info;
-    char program[3900];
-    char file[128];
-    ssize_t length;
+    char program[3900], file[128];
 
     search->n_places = 0;
     if (wanted != NULL && wanted[0] != '\0') {
@@ -45,7 +43,7 @@ void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *
         return;
     }
     vc_plugin_add_place(search, VC_PLUGIN_LIBDIR "/vcompress", kind->file);
-    length = readlink("/proc/self/exe", program, sizeof program - 1);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0) {
         return;
     }
@@ -80,9 +78,6 @@ void vc_plugin_outcome(char outcome[VC_PLUGIN_OUTCOME], const char *path, const 
 void *vc_plugin_load(const struct vc_plugin_kind *kind, const char *path, void **symbol,
                      char outcome[VC_PLUGIN_OUTCOME])
 {
-    const char *reason;
-    void *library;
-
     if (path[0] != '/') { /* nothing is ever loaded from the current folder */
         (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "%s must be an absolute path", kind->variable);
         return NULL;
@@ -91,9 +86,9 @@ void *vc_plugin_load(const struct vc_plugin_kind *kind, const char *path, void *
         vc_plugin_outcome(outcome, path, errno == ENOENT ? "no such file" : strerror(errno));
         return NULL;
     }
-    library = dlopen(path, RTLD_NOW | (kind->global ? RTLD_GLOBAL : RTLD_LOCAL));
+    void *library = dlopen(path, RTLD_NOW | (kind->global ? RTLD_GLOBAL : RTLD_LOCAL));
     if (library == NULL) {
-        reason = dlerror();
+        const char *reason = dlerror();
         vc_plugin_outcome(outcome, path, reason != NULL ? reason : "it cannot be loaded");
         return NULL;
     }

@@ -5,8 +5,7 @@
  *   1. the file or folder that a variable of the environment names (an absolute path); if that is set, only there
  *   2. <libdir>/vcompress/ of the installation this was built for
  *   3. lib/vcompress/ beside the folder of the running program (<prefix>/bin/vcompress: <prefix>/lib/vcompress/) */
-#ifndef VC_CORE_PLUGIN_H
-#define VC_CORE_PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void vc_plugin_unload(void *library);
 
 /* A reason without line breaks; without the path in front of it, which the reader of the sentence has already. */
 void vc_plugin_outcome(char outcome[VC_PLUGIN_OUTCOME], const char *path, const char *text);
-
-#endif

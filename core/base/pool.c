@@ -67,15 +67,13 @@ static void end_pool(struct vc_pool *pool)
 
 void vc_pool_destroy(struct vc_pool *pool)
 {
-    bool last;
-
     if (pool == NULL) {
         return;
     }
     (void)pthread_mutex_lock(&pool->mutex);
     release_free_blocks(pool);
     pool->destroyed = true;
-    last = pool->n_given == 0;
+    bool last = pool->n_given == 0;
     (void)pthread_mutex_unlock(&pool->mutex);
     if (last) {
         end_pool(pool);
@@ -94,7 +92,6 @@ static struct block *take_free_block(struct vc_pool *pool, size_t size)
 {
     struct block **best = NULL;
     struct block **at;
-    struct block *block;
 
     for (at = &pool->free_blocks; *at != NULL; at = &(*at)->next) {
         if ((*at)->size >= size && (*at)->size / 2 <= size && (best == NULL || (*at)->size < (*best)->size)) {
@@ -104,7 +101,7 @@ static struct block *take_free_block(struct vc_pool *pool, size_t size)
     if (best == NULL) {
         return NULL;
     }
-    block = *best;
+    struct block *block = *best;
     *best = block->next;
     return block;
 }
@@ -130,7 +127,6 @@ static void count_block(struct vc_pool *pool, struct block *block, enum vc_tag t
 
 static struct block *new_block(struct vc_pool *pool, size_t size)
 {
-    struct block *block;
     size_t total;
     void *p;
 
@@ -146,7 +142,7 @@ static struct block *new_block(struct vc_pool *pool, size_t size)
     if (posix_memalign(&p, VC_POOL_ALIGN, total) != 0) {
         return NULL;
     }
-    block = p;
+    struct block *block = p;
     block->size = size;
     pool->reserved += size;
     return block;
@@ -192,12 +188,10 @@ static struct block *block_of(void *p)
 
 void vc_pool_free(struct vc_pool *pool, void *p)
 {
-    struct block *block;
-
     if (p == NULL) {
         return;
     }
-    block = block_of(p);
+    struct block *block = block_of(p);
     (void)pthread_mutex_lock(&pool->mutex);
     pool->in_use[block->tag] -= block->size;
     pool->total_in_use -= block->size;
@@ -230,7 +224,6 @@ void *vc_pool_new_given(size_t size)
 void vc_pool_free_given(void *p)
 {
     struct vc_pool *pool = p == NULL ? NULL : block_of(p)->pool;
-    bool last;
 
     if (pool == NULL) {
         free(p == NULL ? NULL : block_of(p));
@@ -238,7 +231,7 @@ void vc_pool_free_given(void *p)
     }
     vc_pool_free(pool, p);
     (void)pthread_mutex_lock(&pool->mutex);
-    last = --pool->n_given == 0 && pool->destroyed;
+    bool last = --pool->n_given == 0 && pool->destroyed;
     (void)pthread_mutex_unlock(&pool->mutex);
     if (last) {
         end_pool(pool);

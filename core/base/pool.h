@@ -3,8 +3,7 @@
  * Blocks of at least VC_POOL_REUSE_MIN bytes go to a free list when they are freed and are handed out again, because
  * the first touch of fresh pages costs ten times a touch of reused ones; but not tables, which are as large as the
  * model has tensors, and whose sizes rarely come twice. Thread-safe. */
-#ifndef VC_CORE_POOL_H
-#define VC_CORE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ void vc_uncharge(struct vc_ctx *ctx, uint64_t counted);
  *     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n)); */
 #define VC_ARRAY(ctx, tag, p, n) (((p) = vc_alloc_array((ctx), (tag), (n), sizeof *(p))) != NULL ? VC_OK : VC_E_NOMEM)
 #define VC_ZEROS(ctx, tag, p, n) (((p) = vc_calloc_array((ctx), (tag), (n), sizeof *(p))) != NULL ? VC_OK : VC_E_NOMEM)
-
-#endif

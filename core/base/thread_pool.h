@@ -1,7 +1,6 @@
 /* thread_pool.h - one function on several threads. The calling thread is worker 0. A thread that waits looks a short
  * while and then sleeps. */
-#ifndef VC_CORE_THREAD_POOL_H
-#define VC_CORE_THREAD_POOL_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -21,5 +20,3 @@ void vc_thread_pool_barrier(struct vc_thread_pool *pool);
 /* One long run on a pool of its own of n workers, which ends with it; on fewer where the system refuses threads, so fn
  * shares the work by taking it, not by its number. Returns how many ran, at least 1. */
 unsigned vc_thread_pool_once(unsigned n, void (*fn)(void *user, unsigned worker), void *user);
-
-#endif

@@ -2,8 +2,7 @@
  * options that it has from the defaults of its pass. measure/ tries candidates without a job of the pass.
  *
  * quantize/ and prune/ make candidates; facade/all_candidates.h lists them, so that measure/ includes neither. */
-#ifndef VC_CORE_CANDIDATE_H
-#define VC_CORE_CANDIDATE_H
+#pragma once
 
 #include "core/chain/pass.h"
 
@@ -29,5 +28,3 @@ struct vc_candidate_list {
     size_t n;
     struct vc_candidate candidates[VC_MAX_CANDIDATES];
 };
-
-#endif

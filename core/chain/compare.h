@@ -6,8 +6,7 @@
  * floats and compared, as `diff` does with two files. Core knows no scheme and cannot decode: a job gets a comparer
  * when it is made (passes/comparer.h has it). The plan creates a comparison per item (job_plan.c); the executor calls
  * the rest. */
-#ifndef VC_CORE_COMPARE_H
-#define VC_CORE_COMPARE_H
+#pragma once
 
 #include "core/chain/steps.h"
 
@@ -40,5 +39,3 @@ struct vc_comparer {
 struct vc_compare {
     const struct vc_comparer *ops;
 };
-
-#endif

@@ -227,10 +227,9 @@ enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char
     char text[256];
     va_list args;
     const char *reason = text;
-    int n;
 
     va_start(args, format);
-    n = vsnprintf(text, sizeof text, format, args);
+    int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof text) {
         va_start(args, format);
@@ -266,8 +265,7 @@ void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_le
 
 void vc_desc_first_tile(const struct vc_desc *desc, struct vc_tile *tile)
 {
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     *tile = (struct vc_tile){.n_elems = 0};
     vc_desc_grid(desc, &n_rows, &row_len);

@@ -19,8 +19,7 @@
  *
  * Errors: a function sets the error of the ctx that it is given (vc_fail) and returns its status; the tensor's name is
  * put in front by the caller. */
-#ifndef VC_CORE_PASS_H
-#define VC_CORE_PASS_H
+#pragma once
 
 #include <vcompress/report.h>
 
@@ -373,5 +372,3 @@ enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uin
 enum vc_status vc_step_copy(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                             const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                             struct vc_tile_out *out);
-
-#endif

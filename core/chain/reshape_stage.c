@@ -205,12 +205,11 @@ enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uin
                  (unsigned long long)desc->n_elems);
     while (n != 0) {
         uint64_t index = tile_of(l, first);
-        size_t part;
 
         if (l->next != index + 1) {
             VC_CALL(load_tile(ctx, stage, input->level, index));
         }
-        part = (size_t)vc_min_u64(n, l->tile.first + l->tile.n_elems - first);
+        size_t part = (size_t)vc_min_u64(n, l->tile.first + l->tile.n_elems - first);
         memcpy(to, (const char *)l->data + (size_t)(first - l->tile.first) * elem_bytes, part * elem_bytes);
         to += part * elem_bytes;
         first += part;
@@ -232,12 +231,10 @@ const struct vc_part_view *vc_reshape_views(const struct vc_reshape_stage *stage
 
 enum vc_status vc_reshape_finish(struct vc_ctx *ctx, struct vc_reshape_stage *stage)
 {
-    struct vc_reshape_level *l;
-
     if (stage->n_steps == 0) {
         return VC_OK;
     }
-    l = &stage->levels[0];
+    struct vc_reshape_level *l = &stage->levels[0];
     if (l->n_tiles != 0 && stage->next_source != l->n_tiles) {
         VC_CALL(load_tile(ctx, stage, 0, l->n_tiles - 1)); /* the tiles that no step asked for */
     }

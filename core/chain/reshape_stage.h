@@ -9,8 +9,7 @@
  * A stage has a level for each step that regroups. A level holds one tile, the one of its step's input that was asked
  * for last; level 0 reads the source, level 1 is made of what the step of level 0 makes, and so on. Callers are the
  * executor (one stage per item, its workers in turns) and vc_tile_reader. */
-#ifndef VC_CORE_RESHAPE_STAGE_H
-#define VC_CORE_RESHAPE_STAGE_H
+#pragma once
 
 #include "core/chain/source_reader.h"
 #include "core/chain/steps.h"
@@ -74,5 +73,3 @@ const struct vc_part_view *vc_reshape_views(const struct vc_reshape_stage *stage
 enum vc_status vc_reshape_finish(struct vc_ctx *ctx, struct vc_reshape_stage *stage);
 /* Frees everything. Also for a stage that is zeros or closed. */
 void vc_reshape_close(struct vc_ctx *ctx, struct vc_reshape_stage *stage);
-
-#endif

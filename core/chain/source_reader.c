@@ -15,11 +15,10 @@ enum vc_status vc_source_reader_start(struct vc_ctx *ctx, const struct vc_model 
 enum vc_status vc_source_reader_read(struct vc_ctx *ctx, struct vc_source_reader *reader, void *dst, size_t n_bytes)
 {
     const struct vc_model *model = reader->model;
-    enum vc_status status;
+    enum vc_status status = reader->stream != NULL ? model->ops->stream_read(ctx, reader->stream, dst, n_bytes)
+                                                   : model->ops->read(ctx, model, reader->tensor, VC_FORM_VALUES,
+                                                                      reader->offset, dst, n_bytes, &reader->check);
 
-    status = reader->stream != NULL ? model->ops->stream_read(ctx, reader->stream, dst, n_bytes)
-                                    : model->ops->read(ctx, model, reader->tensor, VC_FORM_VALUES, reader->offset, dst,
-                                                       n_bytes, &reader->check);
     reader->offset += n_bytes;
     return status;
 }

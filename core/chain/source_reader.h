@@ -2,8 +2,7 @@
  * compressed or not, as often as the caller wants: vc_source_reader_start begins again. vc_tile_reader and
  * vc_reshape_stage read through it; the executor, in which several threads read one tensor, does not. One thread at a
  * time. */
-#ifndef VC_CORE_SOURCE_READER_H
-#define VC_CORE_SOURCE_READER_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -24,5 +23,3 @@ enum vc_status vc_source_reader_read(struct vc_ctx *ctx, struct vc_source_reader
 enum vc_status vc_source_reader_finish(struct vc_ctx *ctx, struct vc_source_reader *reader);
 /* Closes what is open, without verifying. May be called at any time, and again. */
 void vc_source_reader_stop(struct vc_ctx *ctx, struct vc_source_reader *reader);
-
-#endif

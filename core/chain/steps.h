@@ -5,8 +5,7 @@
  *     in (type of the first step's input) -> out[0] -> out[1] -> out[0] -> ... result
  *
  * It reads no file and writes none. Steps that change the shape (step->regroups) are run by reshape_stage.h. */
-#ifndef VC_CORE_STEPS_H
-#define VC_CORE_STEPS_H
+#pragma once
 
 #include "core/chain/pass.h"
 
@@ -79,5 +78,3 @@ uint64_t vc_desc_bytes(const struct vc_item *item, const struct vc_desc *desc, u
  * the tensor's name. vc_steps_end calls end of those that have begun, and may be called again. One thread. */
 enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_steps);
 void vc_steps_end(struct vc_ctx *ctx, struct vc_item *item);
-
-#endif

@@ -128,7 +128,6 @@ static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader,
 
     for (;;) {
         struct vc_tile_result result;
-        struct vc_part_view view;
         struct vc_tile tile;
         bool more = false;
 
@@ -141,7 +140,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader,
                    (size_t)vc_dtype_bytes(desc->dtype, tile.n_elems));
             continue;
         }
-        view = part_view(reader, part);
+        struct vc_part_view view = part_view(reader, part);
         if (view.write && view.n != 0) {
             memcpy(dst + vc_dtype_bytes(desc->parts[part].dtype, view.first), view.data,
                    (size_t)vc_dtype_bytes(desc->parts[part].dtype, view.n));
@@ -158,12 +157,11 @@ enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
-    uint64_t needed;
 
     VC_REFUSE_IF(role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL), ctx,
                  VC_E_ARGUMENT, "the passes make no such part of it");
-    needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
-                              : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
+    uint64_t needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
+                                       : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
     VC_REFUSE_IF(needed != n_bytes, ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed,
                  n_bytes);
     vc_buffer_sizes_add(&sizes, item);

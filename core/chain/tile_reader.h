@@ -1,8 +1,7 @@
 /* tile_reader.h - reads one item tile by tile, in order, through all of its steps, on the calling thread. For callers
  * that want the tiles themselves: vc_tensor_read_f32, statistics, and `diff`, which goes two models side by side. Jobs
  * use the executor, which does many tiles at once and hands them to a sink. */
-#ifndef VC_CORE_TILE_READER_H
-#define VC_CORE_TILE_READER_H
+#pragma once
 
 #include "core/chain/reshape_stage.h"
 
@@ -38,5 +37,3 @@ void vc_tile_reader_close(struct vc_ctx *ctx, struct vc_tile_reader *reader);
  * make. n_bytes has to be its size; VC_E_ARGUMENT otherwise, and where there is no such part. */
 enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst,
                                   size_t n_bytes);
-
-#endif

@@ -154,7 +154,6 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
 {
     unsigned n_workers = 1;
     uint64_t file_bytes = 0;
-    struct vc_exec exec;
 
     VC_CALL(check_refused(ctx, job));
     VC_CALL(vc_job_plan_items(ctx, job));
@@ -170,7 +169,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     VC_CALL(vc_job_list_beside(ctx, job));
     VC_CALL(vc_job_list_gates(ctx, job));
     VC_CALL(vc_job_report_plan(ctx, job));
-    exec = job_exec(job);
+    struct vc_exec exec = job_exec(job);
     VC_CALL(vc_exec_workers(ctx, &exec, &n_workers));
     job->report.threads = n_workers;
     VC_CALL(vc_job_check_passes(ctx, job));
@@ -216,12 +215,10 @@ static void name_source(struct vc_ctx *ctx, const struct vc_job *job)
 static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                 bool size_only)
 {
-    enum vc_status status;
-
     reset(ctx, job);
     job->options = *options;
     /* Refuses a bad name of an output; those sentences are not about the input. */
-    status = vc_job_create_sink(ctx, job);
+    enum vc_status status = vc_job_create_sink(ctx, job);
     if (status == VC_OK) {
         status = plan(ctx, job, size_only);
         if (status != VC_OK && status != VC_E_GATE && !names_file(job)) {
@@ -304,10 +301,8 @@ enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct 
 enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                  uint64_t *file_bytes)
 {
-    enum vc_status status;
-
     vc_call_begin(ctx);
-    status = plan_job(ctx, job, options, true);
+    enum vc_status status = plan_job(ctx, job, options, true);
     *file_bytes = status == VC_OK ? job->report.totals.file_after : 0;
     reset(ctx, job);
     return vc_call_end(ctx, status);
@@ -317,12 +312,11 @@ enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const s
 
 static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
 {
-    struct vc_exec exec;
     enum vc_status status = VC_OK;
     uint64_t file_bytes = 0;
 
     VC_CALL(make_results(ctx, job));
-    exec = job_exec(job);
+    struct vc_exec exec = job_exec(job);
     VC_CALL(job->sink->ops->begin(ctx, job->sink));
     status = vc_exec_run(ctx, &exec);
     job->report.threads = exec.threads_used != 0 ? exec.threads_used : job->report.threads;
@@ -346,11 +340,10 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
 static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
 {
     double start = vc_seconds();
-    enum vc_status status;
 
     VC_REFUSE_IF(job->sink == NULL || job->options.dry_run || job->report.gate_missed[0] != '\0', ctx, VC_E_ARGUMENT,
                  "the job is not planned, a dry run, missed a gate, or was run already");
-    status = run(ctx, job);
+    enum vc_status status = run(ctx, job);
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;
     job->report.seconds += vc_seconds() - start;

@@ -1,6 +1,5 @@
 /* job_bytes.h - how large the file of a job would be, for callers that want to know nothing else. */
-#ifndef VC_CORE_JOB_BYTES_H
-#define VC_CORE_JOB_BYTES_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -8,5 +7,3 @@
  * where it is not known before compression, and after a failure. */
 enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                  uint64_t *file_bytes);
-
-#endif

@@ -104,12 +104,11 @@ static enum vc_status check_ratio(struct vc_ctx *ctx, struct vc_job *job)
     double before = (double)job->report.totals.file_before;
     bool known;
     const struct vc_report_output *largest = largest_output(job, &known);
-    double ratio;
 
     if (!(limit > 0.0) || largest == NULL || !known) {
         return VC_OK;
     }
-    ratio = before / (double)largest->file_bytes;
+    double ratio = before / (double)largest->file_bytes;
     judge(job, "min_ratio", ratio, ratio >= limit);
     if (ratio >= limit) {
         return VC_OK;
@@ -127,14 +126,12 @@ static enum vc_status check_growth(struct vc_ctx *ctx, struct vc_job *job)
     double limit = job->options.max_growth;
     bool known;
     const struct vc_report_output *largest = largest_output(job, &known);
-    double growth;
-    bool passed;
 
     if (before == 0 || largest == NULL || !known) {
         return VC_OK;
     }
-    growth = ((double)largest->file_bytes - (double)before) / (double)before;
-    passed = (double)largest->file_bytes <= (double)before * (1.0 + limit);
+    double growth = ((double)largest->file_bytes - (double)before) / (double)before;
+    bool passed = (double)largest->file_bytes <= (double)before * (1.0 + limit);
     judge(job, "max_growth", growth, passed);
     if (passed) {
         return VC_OK;
@@ -250,13 +247,11 @@ static struct zeros count_zeros(const struct vc_job *job, double share)
 enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job)
 {
     double limit = job->options.expect_sparsity;
-    struct zeros zeros;
-    double sparsity;
 
     if (!(limit > 0.0)) {
         return VC_OK;
     }
-    zeros = count_zeros(job, limit);
+    struct zeros zeros = count_zeros(job, limit);
     if (zeros.n_tensors == 0) {
         judge(job, "expect_sparsity", 0.0, false);
         return miss(ctx, job,
@@ -266,7 +261,7 @@ enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job)
     if (!zeros.measured) {
         return VC_OK; /* it is judged after the run */
     }
-    sparsity = zeros.n_weights == 0 ? 0.0 : (double)zeros.found / (double)zeros.n_weights;
+    double sparsity = zeros.n_weights == 0 ? 0.0 : (double)zeros.found / (double)zeros.n_weights;
     judge(job, "expect_sparsity", sparsity, zeros.found >= zeros.wanted);
     if (zeros.found >= zeros.wanted) {
         return VC_OK;

@@ -83,12 +83,11 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
 const char *vc_report_name_after(const struct vc_report *report, size_t index)
 {
     const struct vc_job *job = report->job;
-    const struct vc_item *item;
 
     if (job == NULL || index >= report->n_rows || job->plan.names == NULL) {
         return NULL;
     }
-    item = vc_job_row_item(job, index);
+    const struct vc_item *item = vc_job_row_item(job, index);
     return item->dropped ? NULL : job->plan.names[item->source];
 }
 

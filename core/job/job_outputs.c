@@ -53,12 +53,11 @@ static enum vc_status refuse_same_file(struct vc_ctx *ctx, struct vc_job *job, c
     const char *name_b = trimmed(ctx, job, b);
     const char *folder_a = folder_of(ctx, job, name_a);
     const char *folder_b = folder_of(ctx, job, name_b);
-    bool same;
 
     if (name_a == NULL || name_b == NULL || folder_a == NULL || folder_b == NULL) {
         return VC_E_NOMEM;
     }
-    same = strcmp(name_a, name_b) == 0;
+    bool same = strcmp(name_a, name_b) == 0;
     if (!same && strcmp(a, "-") != 0 && strcmp(b, "-") != 0) {
         same = same_inode(a, b) || (strcmp(base_of(name_a), base_of(name_b)) == 0 && same_inode(folder_a, folder_b));
     }

@@ -29,11 +29,10 @@ static enum vc_status name_part(struct vc_ctx *ctx, struct vc_job *job, const st
         item->set->dialect != NULL && item->set->dialect->parts_of_module ? strrchr(tensor->name, '.') : NULL;
     int n = (int)(tail != NULL ? (size_t)(tail - tensor->name) : strlen(tensor->name));
     const char *name = vc_arena_printf(ctx, &job->arena, "%.*s%s", n, tensor->name, suffix);
-    size_t clash;
 
     *out = name;
     VC_CALL_ALLOC(name);
-    clash = vc_model_find(job->plan.model, name);
+    size_t clash = vc_model_find(job->plan.model, name);
     VC_REFUSE_IF(
         !part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped, ctx,
         VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already", tensor->name, suffix + 1, name);
@@ -205,7 +204,6 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
     for (size_t i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_quant *quant = NULL;
-        size_t k;
 
         if (!item->in_other_shard || item->dropped || job->model->tensors[i].part_of != VC_NO_TENSOR) {
             continue;
@@ -215,7 +213,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
             VC_CALL_ALLOC(quant);
         }
         *to = main_out(job, item, item, quant);
-        k = vc_item_calibrate_step(item); /* one scale for several tensors changes values only */
+        size_t k = vc_item_calibrate_step(item); /* one scale for several tensors changes values only */
         job->outs.other_shards_unsure |=
             k < item->chain->n_steps && !(item->absent && item->chain->steps[k]->calibrate_all);
         job->outs.n_other_shards++;

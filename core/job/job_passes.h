@@ -1,6 +1,5 @@
 /* job_passes.h - what a pass asks of the job that it belongs to. */
-#ifndef VC_CORE_JOB_PASSES_H
-#define VC_CORE_JOB_PASSES_H
+#pragma once
 
 #include "core/chain/pass.h"
 
@@ -13,5 +12,3 @@ enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint
 
 /* For vc_pass_ops.report: the item that row number `row` is of. */
 const struct vc_item *vc_plan_row_item(const struct vc_plan *plan, size_t row);
-
-#endif

@@ -337,8 +337,6 @@ static bool takes(const struct vc_sink *sink, const char *codes)
 static enum vc_status sink_between(struct vc_ctx *ctx, struct vc_job *job, struct vc_write_options *options,
                                    struct vc_sink **sink)
 {
-    struct vc_write_options dry;
-
     *sink = NULL;
     if (vc_sink_is_null(job->sink) ||
         (options->layout != NULL && strcmp(options->layout, "auto") != 0 && takes(job->sink, options->codes))) {
@@ -346,7 +344,7 @@ static enum vc_status sink_between(struct vc_ctx *ctx, struct vc_job *job, struc
     }
     options->layout = NULL;
     for (;;) {
-        dry = *options;
+        struct vc_write_options dry = *options;
         dry.dry_run = true;
         VC_CALL(job->writers->create(ctx, job->model, &dry, sink));
         if (takes(*sink, options->codes) || options->path == NULL || job->model->format == NULL) {

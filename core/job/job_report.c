@@ -39,8 +39,7 @@ static void add_block_scales(enum vc_dtype dtype, uint64_t n_elems, struct vc_re
         [VC_DTYPE_Q2_K] = {16, 20}, [VC_DTYPE_Q3_K] = {16, 14}, [VC_DTYPE_IQ4_NL] = {1, 2}, [VC_DTYPE_IQ4_XS] = {8, 8},
         [VC_DTYPE_MXFP4] = {1, 1},  [VC_DTYPE_NVFP4] = {4, 4},  [VC_DTYPE_Q1_0] = {1, 2},   [VC_DTYPE_Q2_0] = {1, 2},
         [VC_DTYPE_TQ1_0] = {1, 2},  [VC_DTYPE_TQ2_0] = {1, 2}};
-    size_t block_elems;
-    size_t block_bytes;
+    size_t block_elems, block_bytes;
 
     vc_dtype_block(dtype, &block_elems, &block_bytes);
     row->n_scales += n_elems / block_elems * scales[dtype].n;
@@ -268,12 +267,11 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
 static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *text)
 {
     struct vc_report *report = &job->report;
-    const char *copy;
 
     if (text == NULL) {
         return VC_OK;
     }
-    copy = vc_arena_printf(ctx, &job->arena, "%s", text);
+    const char *copy = vc_arena_printf(ctx, &job->arena, "%s", text);
     VC_CALL_ALLOC(copy);
     report->note = report->note[0] == '\0' ? copy : vc_arena_printf(ctx, &job->arena, "%s; %s", report->note, copy);
     VC_CALL_ALLOC(report->note);
@@ -285,7 +283,6 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const cha
 static enum vc_status note_unchanged(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_item *largest = NULL;
-    const char *text;
     bool same = job->n_passes != 0 && job->report.totals.n_changed == 0 && job->options.n_shards == 0 &&
                 job->plan.names == NULL;
 
@@ -298,11 +295,12 @@ static enum vc_status note_unchanged(struct vc_ctx *ctx, struct vc_job *job)
     if (!same) {
         return VC_OK;
     }
-    text = largest == NULL
-               ? "no weight was changed"
-               : vc_arena_printf(ctx, &job->arena,
-                                 "no weight was changed; the reasons are with the tensors, of the largest one: %s",
-                                 largest->reason);
+    const char *text =
+        largest == NULL
+            ? "no weight was changed"
+            : vc_arena_printf(ctx, &job->arena,
+                              "no weight was changed; the reasons are with the tensors, of the largest one: %s",
+                              largest->reason);
     VC_CALL_ALLOC(text);
     return add_note(ctx, job, "unchanged", text);
 }

@@ -3,8 +3,7 @@
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and the job frees it, also after a failure halfway. */
-#ifndef VC_CORE_JOB_STATE_H
-#define VC_CORE_JOB_STATE_H
+#pragma once
 
 #include "core/run/executor.h"
 
@@ -128,5 +127,3 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job);
 /* The outputs have their names: notes what they say of that. Cannot fail any more. */
 void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job);
-
-#endif

@@ -79,14 +79,13 @@ void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals,
 {
     uint64_t file_before = totals->file_before;
     uint64_t file_after = totals->file_after;
-    uint64_t weights;
 
     *totals = sum->totals;
     totals->file_before = file_before;
     totals->file_after = file_after;
     totals->n_changed = totals->n_tensors - totals->n_kept - totals->n_dropped - totals->n_tied;
     totals->device_native = totals->host_after;
-    weights = totals->host_after - totals->optimizer_after - totals->other_after;
+    uint64_t weights = totals->host_after - totals->optimizer_after - totals->other_after;
     totals->bits_per_weight = sum->n_elems_after == 0 ? 0.0 : 8.0 * (double)weights / (double)sum->n_elems_after;
     *n_params_after = sum->n_params_after;
     totals->sqnr_db = totals->measured ? vc_sqnr_db(vc_exact_value(&sum->x2), vc_exact_value(&sum->e2)) : 0.0;

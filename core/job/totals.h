@@ -1,6 +1,5 @@
 /* totals.h - the sums of a report. */
-#ifndef VC_CORE_TOTALS_H
-#define VC_CORE_TOTALS_H
+#pragma once
 
 #include <vcompress/report.h>
 
@@ -21,5 +20,3 @@ void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals,
 
 /* 10 log10(x2 / e2); INFINITY when e2 is 0. */
 double vc_sqnr_db(double x2, double e2);
-
-#endif

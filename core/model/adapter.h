@@ -4,8 +4,7 @@
  *
  * merge/ asks (vc_model.adapter_beside). diffusers has the same in the metadata of its single files, each key behind the
  * model of the pipeline that it is of ("unet.lora_alpha"); files of other trainers say it in their tensors. */
-#ifndef VC_CORE_ADAPTER_H
-#define VC_CORE_ADAPTER_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -26,5 +25,3 @@ struct vc_adapter {
     const char *base;    /* the model that it was made for, as the file calls it; NULL: not said */
     const char *refusal; /* why the weights cannot be merged, as a sentence goes on; NULL: they can */
 };
-
-#endif

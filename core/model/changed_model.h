@@ -7,8 +7,7 @@
  *     fc2.weight [128,10]   int8 codes, scale     fc2.weight, codes, and one tensor more behind all of the base: its scale
  *
  * So a pass that computes with the whole model (training) sees what a file that was written in between would hold. */
-#ifndef VC_CORE_CHANGED_MODEL_H
-#define VC_CORE_CHANGED_MODEL_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -40,5 +39,3 @@ struct vc_change {
 enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *base, const struct vc_change *changes,
                                      struct vc_model **out);
 void vc_changed_model_free(struct vc_ctx *ctx, struct vc_model *model); /* accepts NULL */
-
-#endif

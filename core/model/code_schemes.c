@@ -107,8 +107,7 @@ uint64_t vc_code_whole_group(uint64_t group, uint64_t row)
 
 unsigned vc_code_bits(const struct vc_code_scheme *row)
 {
-    size_t n_elems;
-    size_t n_bytes;
+    size_t n_elems, n_bytes;
 
     vc_dtype_block(row->codes, &n_elems, &n_bytes);
     return (unsigned)(8 * n_bytes / n_elems);

@@ -5,8 +5,7 @@
  *     value = grid[code] * scale           the grid of int2 to int8 is the code itself (minus a zero point)
  *
  * The arithmetic of the grids is in kernels/grid_codes.h; docs/numerics.md has the formulas. */
-#ifndef VC_CORE_CODE_SCHEMES_H
-#define VC_CORE_CODE_SCHEMES_H
+#pragma once
 
 #include <vcompress/model.h>
 
@@ -63,5 +62,3 @@ bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype 
 
 /* "tensor", "channel", "group" or "block". */
 const char *vc_granularity_name(enum vc_granularity granularity);
-
-#endif

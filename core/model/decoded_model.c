@@ -72,10 +72,9 @@ static enum vc_status read_decoded(struct vc_ctx *ctx, struct decoded *self, siz
 {
     struct vc_range_decoder *decoder = NULL;
     struct slot *slot = NULL;
-    enum vc_status status;
 
     (void)pthread_mutex_lock(&self->mutex);
-    status = take(ctx, self, tensor, &slot, &decoder);
+    enum vc_status status = take(ctx, self, tensor, &slot, &decoder);
     (void)pthread_mutex_unlock(&self->mutex);
     VC_CALL(status);
     status = self->how->read(ctx, decoder, first, n, dst);
@@ -97,7 +96,6 @@ static enum vc_status decoded_read(struct vc_ctx *ctx, const struct vc_model *mo
     size_t of = self->of[tensor];
 
     (void)form; /* both are the values */
-    (void)check;
     if (!is_code(&self->base->tensors[of])) {
         return vc_source_read_any(ctx, self->base, of, VC_FORM_VALUES, offset, dst, n_bytes);
     }
@@ -128,8 +126,6 @@ static const struct vc_source_ops decoded_ops = {.read = decoded_read, .close = 
 /* The folder is the base's. */
 static void keep_folder(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    (void)ctx;
-    (void)folder;
 }
 
 static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *base, struct vc_model *model)

@@ -7,8 +7,7 @@
  *     norm.weight    bf16                 norm.weight    bf16, read from the base
  *
  * Codes are decoded by range with functions that the caller gives, since core knows no decoder. */
-#ifndef VC_CORE_DECODED_MODEL_H
-#define VC_CORE_DECODED_MODEL_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -27,5 +26,3 @@ struct vc_range_decoding {
 /* Makes *model the decoded one of what it is, which belongs to it from now on, also after a failure; vc_model_close
  * closes both. Nothing is done for a model without codes. VC_E_UNSUPPORTED: codes that cannot be decoded. */
 enum vc_status vc_decoded_model_make(struct vc_ctx *ctx, const struct vc_range_decoding *how, struct vc_model **model);
-
-#endif

@@ -6,8 +6,7 @@
  * cannot be translated is refused, since a loader would believe the old number.
  *
  * Edits reach writers in struct vc_out_list, before the first weight is read. */
-#ifndef VC_CORE_EDIT_H
-#define VC_CORE_EDIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ struct vc_graph_edit {
 
 /* The operator set that such codes need: the writer makes a graph of an older one one of this set, or refuses it. */
 #define VC_GRAPH_CODES_OPSET 13
-
-#endif

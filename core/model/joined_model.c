@@ -237,7 +237,6 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
 {
     struct joined *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
     struct vc_quant *quants;
-    struct counts c;
     enum vc_status status = VC_OK;
 
     if (self == NULL) {
@@ -253,7 +252,7 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     model->self = self;
     model->ops = &joined_ops; /* from here on vc_model_close frees everything */
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, self->first, n));
-    c = count(self);
+    struct counts c = count(self);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, c.tensors));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, c.tensors));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->quants, c.quants));

@@ -9,8 +9,7 @@
  *
  * The parts keep what they are; the joined model has their tensors, with indices that count on, and reads through them.
  * Called by formats/bin_folder.c and formats/pipeline.c. */
-#ifndef VC_CORE_JOINED_MODEL_H
-#define VC_CORE_JOINED_MODEL_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -21,5 +20,3 @@
  * each then, and they are copied. NULL: tensors keep their names. */
 enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts, size_t n, const char *const *names,
                                     struct vc_model *model);
-
-#endif

@@ -5,8 +5,7 @@
  *     c.weight       f32 [64, 32]    with that mask beside it (part_of)              the model, joined
  *
  * The values of the joined tensor are still those of c.weight_orig: prune applies the mask (vc_open_options.pairs). */
-#ifndef VC_CORE_MASKED_PAIRS_H
-#define VC_CORE_MASKED_PAIRS_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -22,5 +21,3 @@ size_t vc_pairs_mask(const struct vc_model *model, size_t tensor);
 
 /* The joined tensor that the file calls so, "c.weight_orig"; VC_NO_TENSOR: none is. */
 size_t vc_pairs_find(const struct vc_model *model, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* memory_model.h - a model whose tensors lie in memory: for chains that are applied to weights of a program (fake
  * quantization, masks) and for tests of passes. No format knows it; it is read like any other model. */
-#ifndef VC_CORE_MEMORY_MODEL_H
-#define VC_CORE_MEMORY_MODEL_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -21,5 +20,3 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
 
 /* The block of the pool that has the tensors' names, shapes or data is the model's from now on. */
 void vc_memory_model_give(struct vc_model *model, void *block);
-
-#endif

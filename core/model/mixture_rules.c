@@ -72,8 +72,7 @@ static bool is(const struct vc_mixture_rules *p, const char *name)
 
 static enum vc_dtype type_of_output(const struct vc_mixture_rules *p, uint64_t row)
 {
-    size_t elems;
-    size_t bytes;
+    size_t elems, bytes;
 
     vc_dtype_block(p->mixture->base, &elems, &bytes);
     if (is(p, "MXFP4_MOE") || p->falcon || row % elems != 0) {
@@ -215,8 +214,7 @@ static enum vc_dtype smaller_blocks(enum vc_dtype type)
 
 enum vc_dtype vc_mixture_whole_blocks(enum vc_dtype type, uint64_t row)
 {
-    size_t elems;
-    size_t bytes;
+    size_t elems, bytes;
 
     vc_dtype_block(type, &elems, &bytes);
     if (row % elems != 0) {

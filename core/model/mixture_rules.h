@@ -1,8 +1,7 @@
 /* mixture_rules.h - the mixtures of llama-quantize, such as Q4_K_M: their names, and the block type that a tensor gets by
  * its kind and its place. quantize/mixture.h finds kinds and places in a model that is quantized, memory/scheme.c in one
  * that is estimated. Source: see quantize/mixture.h. */
-#ifndef VC_CORE_MIXTURE_RULES_H
-#define VC_CORE_MIXTURE_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ enum vc_dtype vc_mixture_rule(const struct vc_mixture_rules *rules, const struct
 
 /* The type itself, or that of smaller blocks where its blocks do not divide a row (f16 where none divides it). */
 enum vc_dtype vc_mixture_whole_blocks(enum vc_dtype type, uint64_t row);
-
-#endif

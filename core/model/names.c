@@ -62,12 +62,10 @@ static bool ends_word(char c)
 /* The last word before `end`; n is 0 where there is none. */
 static struct word word_before(const char *name, const char *end)
 {
-    const char *at;
-
     while (end > name && ends_word(end[-1])) {
         end--;
     }
-    at = end;
+    const char *at = end;
     while (at > name && !ends_word(at[-1])) {
         at--;
     }
@@ -338,10 +336,7 @@ const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base)
 
 bool vc_name_is_joined(const char *weight, const char *other)
 {
-    size_t n;
-    size_t n_other;
-    size_t n_base;
-    size_t n_other_base;
+    size_t n, n_other, n_base, n_other_base;
     const char *const *set;
 
     if (!vc_name_is_module_weight(weight, &n) || !vc_name_is_module_weight(other, &n_other)) {

@@ -1,7 +1,6 @@
 /* names.h - what the name of a tensor says in the common model families. Loaders of int8 models go by names, so passes
  * and formats have to, too. Only names that mean one thing almost everywhere are listed. */
-#ifndef VC_CORE_NAMES_H
-#define VC_CORE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ bool vc_name_is_conv1d(const char *name);
 
 /* Packed codes, scales and the like of weights that another program quantized. */
 bool vc_name_is_quantized_part(const char *name);
-
-#endif

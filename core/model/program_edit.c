@@ -88,14 +88,13 @@ static enum vc_status edit_input(struct editing *e, struct vc_program_node *node
     struct vc_program_tensor *tensor = vc_arena_alloc(e->ctx, e->arena, sizeof *tensor);
     uint64_t *shape = vc_arena_alloc(e->ctx, e->arena, sizeof *shape);
     const char **inputs;
-    const char *name;
 
     VC_CALL_ALLOC(tensor);
     VC_CALL_ALLOC(shape);
     VC_REFUSE_IF(edit->input >= node->n_inputs, e->ctx, VC_E_INTERNAL,
                  "the node that makes '%s' has no input number %u", edit->value, edit->input);
     VC_CALL(copy(e->ctx, e->arena, node->inputs, node->n_inputs, 0, sizeof *inputs, &inputs));
-    name = vc_arena_printf(e->ctx, e->arena, "%s, input %u", edit->value, edit->input);
+    const char *name = vc_arena_printf(e->ctx, e->arena, "%s, input %u", edit->value, edit->input);
     VC_CALL_ALLOC(name);
     *shape = edit->n;
     *tensor = (struct vc_program_tensor){.dtype = VC_DTYPE_I64,

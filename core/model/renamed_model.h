@@ -9,8 +9,7 @@
  * Tensors keep their numbers, and everything but names and aliases is the source's: values are read by the same
  * functions from the same files. So whoever goes by names (rules, masks, dialects) sees those of the output, as if the
  * earlier passes had written a file. The source stays as it is, and has to outlive this. */
-#ifndef VC_CORE_RENAMED_MODEL_H
-#define VC_CORE_RENAMED_MODEL_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -30,5 +29,3 @@ void vc_renamed_model_free(struct vc_ctx *ctx, struct vc_model *model); /* accep
  * NULL: no memory. The result is `name` itself, or lies in the arena. */
 const char *vc_name_follow(struct vc_ctx *ctx, struct vc_arena *arena, const char *name, const char *before,
                            const char *after);
-
-#endif

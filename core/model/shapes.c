@@ -8,12 +8,11 @@ const uint64_t *vc_shapes_keep(struct vc_ctx *ctx, struct vc_arena *arena, struc
 {
     uint64_t hash = n;
     uint64_t *copy;
-    size_t at;
 
     for (size_t i = 0; i < n; i++) {
         hash = (hash ^ dims[i]) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    at = (size_t)(hash >> 58);
+    size_t at = (size_t)(hash >> 58);
     if (shapes->seen[at].dims == NULL || shapes->seen[at].n != n ||
         memcmp(shapes->seen[at].dims, dims, n * sizeof *dims) != 0) {
         copy = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *dims); /* there for a scalar, too */

@@ -1,6 +1,5 @@
 /* shapes.h - shapes of many tensors, most of which are a few: one that was seen lately is used again. */
-#ifndef VC_CORE_SHAPES_H
-#define VC_CORE_SHAPES_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -15,5 +14,3 @@ struct vc_shapes {
 /* The n dimensions, in the arena. NULL: no memory. */
 const uint64_t *vc_shapes_keep(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_shapes *shapes,
                                const uint64_t *dims, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* stated.h - what a configuration states about the sizes of one part of a model, asked by passes that change one.
  * Beside vc_program_says, which asks about the whole. */
-#ifndef VC_CORE_STATED_H
-#define VC_CORE_STATED_H
+#pragma once
 
 #include "core/model/program.h"
 
@@ -14,5 +13,3 @@ enum vc_status vc_program_states(struct vc_ctx *ctx, const struct vc_program *pr
 
 /* How many experts each token goes through beside those that are chosen for it; 0: nothing is said. */
 enum vc_status vc_program_shared_experts(struct vc_ctx *ctx, const struct vc_program *program, uint64_t *n);
-
-#endif

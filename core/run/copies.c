@@ -46,8 +46,7 @@ size_t vc_copy_most(const struct vc_item *item, bool ordered)
 
 uint64_t vc_copy_count(const struct vc_item *item, enum vc_form form, bool ordered)
 {
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     if (!is_by_tiles(item, ordered)) {
         return vc_ceil_div_u64(form_bytes(item, form), VC_COPY_BYTES);
@@ -60,9 +59,7 @@ uint64_t vc_copy_range(const struct vc_item *item, enum vc_form form, bool order
 {
     uint64_t header = header_bytes(item, form);
     struct vc_tile at;
-    uint64_t n_rows;
-    uint64_t row_len;
-    uint64_t begin;
+    uint64_t n_rows, row_len;
 
     if (!is_by_tiles(item, ordered)) {
         *n = (size_t)vc_min_u64(VC_COPY_BYTES, form_bytes(item, form) - piece * VC_COPY_BYTES);
@@ -70,7 +67,7 @@ uint64_t vc_copy_range(const struct vc_item *item, enum vc_form form, bool order
     }
     vc_desc_grid(item->first, &n_rows, &row_len);
     vc_tile_get(n_rows, row_len, piece, &at);
-    begin = piece == 0 ? 0 : header + vc_tensor_bytes(tensor_of(item), at.first);
+    uint64_t begin = piece == 0 ? 0 : header + vc_tensor_bytes(tensor_of(item), at.first);
     *n = (size_t)(header + vc_tensor_bytes(tensor_of(item), at.first + at.n_elems) - begin);
     return begin;
 }

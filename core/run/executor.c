@@ -129,7 +129,6 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
     uint64_t limit = vc_ctx_max_memory(ctx);
     uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + table_bytes(exec) +
                      (exec->sink != NULL ? vc_pool_block_bytes(exec->sink->memory_bytes) : 0);
-    uint64_t fit;
 
     /* A block for what is not counted one by one (a worker's item has a record), and one for each of the three blocks
      * of a stream, which are rounded up. */
@@ -137,7 +136,7 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
     fixed += rs.state_bytes; /* one item more than workers may be in work: the next begins while one ends */
     VC_REFUSE_IF(fixed + each > limit, ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
                  (unsigned long long)(fixed + each), vc_option(ctx, "max_memory"), (unsigned long long)limit);
-    fit = (limit - fixed) / each;
+    uint64_t fit = (limit - fixed) / each;
     *n_workers = (unsigned)vc_min_u64(fit, vc_ctx_threads(ctx));
     return VC_OK;
 }
@@ -222,12 +221,11 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
 static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t item)
 {
     struct vc_progress progress = {.what = rs->exec->what, .total = rs->total_bytes};
-    double now;
 
     if (ctx->shared->progress == NULL) {
         return;
     }
-    now = vc_seconds();
+    double now = vc_seconds();
     if (now - rs->last_progress < 0.1) {
         return;
     }
@@ -254,10 +252,9 @@ static void worker_main(void *user, unsigned number)
     struct vc_run_state *rs = user;
     struct vc_worker worker = {.rs = rs};
     struct vc_ticket ticket = {.item = VC_NO_TENSOR};
-    enum vc_status status;
 
     vc_ctx_fork(rs->ctx, &worker.ctx);
-    status = vc_worker_init(&worker);
+    enum vc_status status = vc_worker_init(&worker);
     if (status != VC_OK) {
         /* With fewer buffers than planned the others do the work, unless nobody has any. */
         (void)pthread_mutex_lock(&rs->mutex);
@@ -270,10 +267,8 @@ static void worker_main(void *user, unsigned number)
         return;
     }
     for (;;) {
-        bool more;
-
         (void)pthread_mutex_lock(&rs->mutex);
-        more = next_ticket(rs, &worker.ctx, &ticket);
+        bool more = next_ticket(rs, &worker.ctx, &ticket);
         (void)pthread_mutex_unlock(&rs->mutex);
         if (!more) {
             break;
@@ -379,10 +374,8 @@ struct each {
 
 static bool each_next(struct each *each, size_t *position)
 {
-    bool more;
-
     (void)pthread_mutex_lock(&each->mutex);
-    more = each->failed == SIZE_MAX && each->next < each->n;
+    bool more = each->failed == SIZE_MAX && each->next < each->n;
     *position = more ? each->next++ : 0;
     (void)pthread_mutex_unlock(&each->mutex);
     return more;
@@ -404,11 +397,10 @@ static void each_main(void *user, unsigned number)
     struct each *each = user;
     struct vc_ctx ctx;
     struct vc_buffers buffers[2] = {{0}, {0}};
-    enum vc_status status;
     size_t position;
 
     vc_ctx_fork(each->ctx, &ctx);
-    status = vc_buffers_alloc(&ctx, each->sizes, &buffers[0]);
+    enum vc_status status = vc_buffers_alloc(&ctx, each->sizes, &buffers[0]);
     if (status == VC_OK && each->n_buffers > 1) {
         status = vc_buffers_alloc(&ctx, each->sizes, &buffers[1]);
     }

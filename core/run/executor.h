@@ -5,8 +5,7 @@
  * phase of its item, or its turn at a sequential source or an ordered sink, waits for it. Waiting cannot deadlock:
  * everything that a ticket waits for was handed out before it. Of several failures the one with the lowest ticket is
  * reported, so that the sentence does not depend on timing. */
-#ifndef VC_CORE_EXECUTOR_H
-#define VC_CORE_EXECUTOR_H
+#pragma once
 
 #include "core/chain/steps.h"
 #include "core/run/sink.h"
@@ -58,5 +57,3 @@ typedef enum vc_status vc_each_fn(struct vc_ctx *ctx, void *user, size_t index, 
  * `sizes`. */
 enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_buffer_sizes *sizes,
                             unsigned n_buffers, vc_each_fn *fn, void *user);
-
-#endif

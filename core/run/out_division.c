@@ -47,12 +47,10 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
         out->lists[i].tensors = out->tensors[i];
     }
     for (size_t i = 0; i < outs->n; i++) {
-        struct vc_out_tensor *to;
-
         if (list_of[i] == SIZE_MAX) {
             continue;
         }
-        to = &out->tensors[list_of[i]][out->place[i]];
+        struct vc_out_tensor *to = &out->tensors[list_of[i]][out->place[i]];
         *to = vc_out_at(outs, i);
         to->alias_of = to->alias ? out->place[to->alias_of] : 0;
         if (to->quant != NULL) {

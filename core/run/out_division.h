@@ -5,8 +5,7 @@
  *     list 1                     0 b
  *
  * A weight, its parts and its second names are in one list, in which the numbers of outputs are its own. */
-#ifndef VC_CORE_OUT_DIVISION_H
-#define VC_CORE_OUT_DIVISION_H
+#pragma once
 
 #include "core/run/sink.h"
 
@@ -22,5 +21,3 @@ struct vc_out_division {
  * its tensors is what outs says. */
 enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs, size_t n,
                              const size_t *list_of, struct vc_out_division *out);
-
-#endif

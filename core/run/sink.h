@@ -9,8 +9,7 @@
  * job's tiles; within an output tensor the pieces then come front to back, while pieces of the item's parts (scales)
  * come between them. Other sinks take emit calls from any thread in any order. Every byte of every output tensor is
  * given exactly once. All other calls come from one thread. */
-#ifndef VC_CORE_SINK_H
-#define VC_CORE_SINK_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -176,5 +175,3 @@ enum vc_status vc_sink_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out
 void vc_sink_interrupt(struct vc_sink *sink);
 
 const struct vc_sink *vc_sink_of_tensor(const struct vc_sink *sink, size_t tensor);
-
-#endif

@@ -26,7 +26,6 @@ size_t vc_tee_parts_out(const struct tee_parts *parts, size_t out, bool apart)
 enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, const struct vc_out_list *outs)
 {
     size_t *list_of = vc_arena_alloc(ctx, &parts->arena, (outs->n + 1) * sizeof *list_of);
-    struct vc_out_list *list;
 
     VC_CALL_ALLOC(list_of);
     for (size_t i = 0; i < outs->n; i++) {
@@ -35,7 +34,7 @@ enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, 
         list_of[i] = !t.apart ? MAIN : t.alias ? SIZE_MAX : PARTS; /* of second names no bytes come */
     }
     VC_CALL(vc_out_divide(ctx, &parts->arena, outs, LISTS, list_of, &parts->division));
-    list = &parts->division.lists[PARTS];
+    struct vc_out_list *list = &parts->division.lists[PARTS];
     *list = (struct vc_out_list){.n = list->n, .tensors = list->tensors, .drop = outs->drop};
     for (size_t i = 0; i < list->n; i++) {
         parts->division.tensors[PARTS][i].role = VC_PART_CODES;

@@ -4,8 +4,7 @@
  *     outs   0 a   1 a.mask   2 b   3 b.scale   4 b.mask        the tee's
  *     main   0 a              1 b   2 b.scale                   of each other file
  *     parts        0 a.mask                     1 b.mask */
-#ifndef VC_CORE_TEE_PARTS_H
-#define VC_CORE_TEE_PARTS_H
+#pragma once
 
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
@@ -24,5 +23,3 @@ enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, 
 const struct vc_out_list *vc_tee_parts_list(const struct tee_parts *parts, bool apart);
 /* The number of the tee's output tensor in that list; SIZE_MAX if the list does not have it. */
 size_t vc_tee_parts_out(const struct tee_parts *parts, size_t out, bool apart);
-
-#endif

@@ -1,7 +1,6 @@
 /* tee_sink.h - one sink for several outputs: every call goes to each of them, so that weights are read and worked on
  * once, whatever the number of files that come from it. */
-#ifndef VC_CORE_TEE_SINK_H
-#define VC_CORE_TEE_SINK_H
+#pragma once
 
 #include <vcompress/report.h>
 
@@ -22,5 +21,3 @@ const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype
 
 /* The sink of output number `index`: one of those behind it, or the given one. */
 const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index);
-
-#endif

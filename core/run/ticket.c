@@ -86,8 +86,7 @@ static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item
 
 uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
 {
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     if (is_copy(rs, item)) {
         return vc_copy_count(item, form_of(rs, item), rs->ordered);
@@ -173,13 +172,12 @@ static enum vc_status give_up(struct vc_worker *worker)
 static enum vc_status wait_for_phase(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
-    bool ok;
 
     (void)pthread_mutex_lock(&rs->mutex);
     while (ticket->live->ready_phases <= ticket->phase && !overtaken(rs, ticket)) {
         (void)pthread_cond_wait(&rs->changed, &rs->mutex);
     }
-    ok = ticket->live->ready_phases > ticket->phase;
+    bool ok = ticket->live->ready_phases > ticket->phase;
     (void)pthread_mutex_unlock(&rs->mutex);
     return ok ? VC_OK : give_up(worker);
 }
@@ -191,13 +189,12 @@ static enum vc_status wait_for_turn(struct vc_worker *worker, const struct vc_ti
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_live *live = ticket->live;
-    bool turn;
 
     (void)pthread_mutex_lock(&rs->mutex);
     while (live->next_read != ticket->tile && !overtaken(rs, ticket)) {
         (void)pthread_cond_wait(&rs->changed, &rs->mutex);
     }
-    turn = live->next_read == ticket->tile;
+    bool turn = live->next_read == ticket->tile;
     (void)pthread_mutex_unlock(&rs->mutex);
     return turn ? VC_OK : give_up(worker);
 }
@@ -267,7 +264,6 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
 static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
-    bool turn;
 
     if (!rs->ordered) {
         return VC_OK;
@@ -276,7 +272,7 @@ static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_tic
     while (rs->next_emit != ticket->emit_sequence && rs->gave_up_sequence > ticket->sequence) {
         (void)pthread_cond_wait(&rs->changed, &rs->mutex);
     }
-    turn = rs->next_emit == ticket->emit_sequence;
+    bool turn = rs->next_emit == ticket->emit_sequence;
     (void)pthread_mutex_unlock(&rs->mutex);
     return turn ? VC_OK : give_up(worker);
 }
@@ -483,13 +479,12 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     struct vc_buffers *buffers = &worker->buffers;
     struct vc_tile_in in = {.data = data, .parts = buffers->in_views};
     void *scratch = vc_steps_scratch(item, k, buffers);
-    enum vc_status status;
 
     for (size_t i = 0; i < step->in.n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, &step->in, i, source, buffers);
     }
-    status = calibrate ? step->ops->calibrate(&worker->ctx, step, item, tile, &in, scratch)
-                       : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
+    enum vc_status status = calibrate ? step->ops->calibrate(&worker->ctx, step, item, tile, &in, scratch)
+                                      : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
     return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
 }
 
@@ -517,7 +512,6 @@ static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket
     struct vc_buffers *buffers = &worker->buffers;
     struct seeing seeing = {worker, live};
     bool last = is_last(worker, ticket);
-    const struct vc_step *step;
 
     VC_CALL(wait_for_turn(worker, ticket));
     if (ticket->tile == 0) {
@@ -526,7 +520,7 @@ static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket
     live->stage.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_stage : NULL;
     live->stage.user = &seeing;
     VC_CALL(vc_reshape_tile(&worker->ctx, &live->stage, tile, buffers->in));
-    step = item->chain->steps[live->stage.n_steps - 1];
+    const struct vc_step *step = item->chain->steps[live->stage.n_steps - 1];
     memcpy(buffers->views + step->first_view, vc_reshape_views(&live->stage), step->n_made * sizeof *buffers->views);
     if (last) {
         VC_CALL(vc_reshape_finish(&worker->ctx, &live->stage));
@@ -543,10 +537,10 @@ static enum vc_status read_tile(struct vc_worker *worker, const struct vc_ticket
     struct vc_run_state *rs = worker->rs;
     const struct vc_tensor *t = tensor_of(&rs->exec->items[ticket->item]);
     size_t n_bytes = (size_t)vc_tensor_bytes(t, tile->n_elems);
-    enum vc_status status;
+    enum vc_status status =
+        n_head != 0 ? read_head(worker, ticket, k, tile)
+                    : read_bytes(worker, ticket, vc_tensor_bytes(t, tile->first), worker->buffers.in, n_bytes);
 
-    status = n_head != 0 ? read_head(worker, ticket, k, tile)
-                         : read_bytes(worker, ticket, vc_tensor_bytes(t, tile->first), worker->buffers.in, n_bytes);
     if (status == VC_OK) {
         atomic_fetch_add(&rs->done_bytes, n_bytes);
     }
@@ -567,14 +561,12 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     struct vc_tile_in source = {.data = worker->buffers.in};
     struct vc_tile_result result;
     struct vc_tile tile;
-    uint64_t n_rows;
-    uint64_t row_len;
-    enum vc_status status;
+    uint64_t n_rows, row_len;
 
     vc_desc_grid(vc_item_desc(item, k), &n_rows, &row_len);
     vc_tile_get(n_rows, row_len, ticket->tile, &tile);
     VC_CALL(read_tile(worker, ticket, k, n_head, &tile));
-    status = vc_steps_apply(&worker->ctx, item, n_head, k, &tile, &source, &worker->buffers, &result);
+    enum vc_status status = vc_steps_apply(&worker->ctx, item, n_head, k, &tile, &source, &worker->buffers, &result);
     if (status == VC_OK && !applies) {
         status = look_at_tile(worker, item, k, last_phase, &tile, &source, result.data);
     }
@@ -673,10 +665,9 @@ static enum vc_status tile_completed(struct vc_worker *worker, struct vc_live *l
 {
     struct vc_run_state *rs = worker->rs;
     uint64_t n_tiles = vc_ticket_tiles(rs, &rs->exec->items[live->item], phase);
-    bool completed;
 
     (void)pthread_mutex_lock(&rs->mutex);
-    completed = ++live->done == n_tiles;
+    bool completed = ++live->done == n_tiles;
     (void)pthread_mutex_unlock(&rs->mutex);
     return completed ? phase_completed(worker, live, phase) : VC_OK;
 }

@@ -9,8 +9,7 @@
  * Who may touch a struct vc_live: the holder of a ticket of its item, from next_ticket until tile_completed has counted
  * the tile. The worker that counts the last tile of a phase ends the phase alone, and after the last phase frees the
  * record; nobody else may look at it then. Functions of passes are called without the mutex, always. */
-#ifndef VC_CORE_TICKET_H
-#define VC_CORE_TICKET_H
+#pragma once
 
 #include <pthread.h>
 
@@ -119,5 +118,3 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
 /* Does the ticket's work, in which it may wait for earlier tickets. VC_E_CANCELLED where one of these failed. The
  * ticket's record must not be used afterwards. */
 enum vc_status vc_ticket_run(struct vc_worker *worker, struct vc_ticket *ticket);
-
-#endif

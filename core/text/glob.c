@@ -177,14 +177,13 @@ static void prepare(struct vc_glob_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
         const char *four = choose_four(set->globs[i]);
-        size_t place;
 
         if (four == NULL) {
             set->always |= UINT32_C(1) << i;
             continue;
         }
         set->fours[i] = read_four(four);
-        place = place_of(set->fours[i]);
+        size_t place = place_of(set->fours[i]);
         set->next[i] = set->first[place];
         set->first[place] = (uint8_t)(i + 1);
     }
@@ -194,7 +193,6 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     size_t n = strlen(name);
-    uint32_t maybe;
 
     if (!atomic_load_explicit(&set->ready, memory_order_acquire)) {
         (void)pthread_mutex_lock(&mutex);
@@ -204,7 +202,7 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
         }
         (void)pthread_mutex_unlock(&mutex);
     }
-    maybe = set->always;
+    uint32_t maybe = set->always;
     for (size_t i = 0; i + 4 <= n; i++) {
         uint32_t four = read_four(name + i);
 

@@ -1,7 +1,6 @@
 /* glob.h - patterns of tensor names, "model.layers.*.mlp.*". Selections of tensors and loaders' configurations have
  * them. */
-#ifndef VC_CORE_GLOB_H
-#define VC_CORE_GLOB_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ struct vc_glob_set {
 
 /* The number of the first glob that matches; SIZE_MAX: none. */
 size_t vc_glob_set_find(struct vc_glob_set *set, const char *name);
-
-#endif

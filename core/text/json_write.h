@@ -11,8 +11,7 @@
  *
  * The layout is part of the calls, so that a document has one tensor a line and two of them can be compared with diff.
  */
-#ifndef VC_CORE_JSON_WRITE_H
-#define VC_CORE_JSON_WRITE_H
+#pragma once
 
 #include "core/text/text.h"
 
@@ -56,5 +55,3 @@ void vc_json_real(struct vc_json *json, const char *key, double value);    /* nu
 void vc_json_bool(struct vc_json *json, const char *key, bool value);
 void vc_json_null(struct vc_json *json, const char *key);
 void vc_json_value(struct vc_json *json, const char *key, const char *value); /* JSON, as it is */
-
-#endif

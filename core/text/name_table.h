@@ -5,8 +5,7 @@
  *     vc_name_table_make(ctx, n, &table);
  *     vc_name_table_add(&table, list, 0); ...
  *     vc_name_table_find(&table, list, "w", 1) */
-#ifndef VC_CORE_NAME_TABLE_H
-#define VC_CORE_NAME_TABLE_H
+#pragma once
 
 #include "core/base/hash_table.h"
 
@@ -38,5 +37,3 @@ size_t vc_name_table_find(const struct vc_name_table *table, struct vc_name_list
 
 /* Of n names the first that occurred before, in *twice; SIZE_MAX: all are different. */
 enum vc_status vc_names_unique(struct vc_ctx *ctx, struct vc_name_list list, size_t n, size_t *twice);
-
-#endif

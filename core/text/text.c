@@ -106,10 +106,9 @@ void vc_text_add_uint(struct vc_text *text, uint64_t v)
 void vc_text_add(struct vc_text *text, const char *format, ...)
 {
     va_list args;
-    int n;
 
     va_start(args, format);
-    n = vsnprintf(NULL, 0, format, args);
+    int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (n < 0 || !reserve(text, (size_t)n)) {
         return;
@@ -162,7 +161,6 @@ bool vc_utf8_valid(const char *s, size_t n)
 
     while (i < n) {
         uint64_t eight = 0;
-        size_t len;
 
         if (n - i >= sizeof eight) {
             memcpy(&eight, s + i, sizeof eight);
@@ -171,7 +169,7 @@ bool vc_utf8_valid(const char *s, size_t n)
                 continue;
             }
         }
-        len = utf8_length((const unsigned char *)s + i, n - i);
+        size_t len = utf8_length((const unsigned char *)s + i, n - i);
         if (len == 0 || s[i] == '\0') {
             return false;
         }
@@ -240,7 +238,6 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
 void vc_text_add_json_number(struct vc_text *text, double x)
 {
     char digits[40];
-    char *comma;
 
     if (!isfinite(x)) {
         vc_text_add_bytes(text, "null", 4);
@@ -256,7 +253,7 @@ void vc_text_add_json_number(struct vc_text *text, double x)
             break;
         }
     }
-    comma = strchr(digits, ',');
+    char *comma = strchr(digits, ',');
     if (comma != NULL) {
         *comma = '.';
     }

@@ -1,6 +1,5 @@
 /* text.h - a string that grows, and how strings and numbers look in JSON. json_write.h makes documents of them. */
-#ifndef VC_CORE_TEXT_H
-#define VC_CORE_TEXT_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -61,5 +60,3 @@ void vc_text_add_shell_path(struct vc_text *text, const char *path);
 
 /* True when the n bytes are valid UTF-8 without NUL. */
 bool vc_utf8_valid(const char *s, size_t n);
-
-#endif

@@ -99,12 +99,10 @@ void vc_dtype_block(enum vc_dtype dtype, size_t *n_elems, size_t *n_bytes)
 
 uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems)
 {
-    size_t block_elems;
-    size_t block_bytes;
-    uint64_t n_blocks;
+    size_t block_elems, block_bytes;
 
     vc_dtype_block(dtype, &block_elems, &block_bytes);
-    n_blocks = n_elems / block_elems + (n_elems % block_elems != 0);
+    uint64_t n_blocks = n_elems / block_elems + (n_elems % block_elems != 0);
     return block_bytes != 0 && n_blocks > UINT64_MAX / block_bytes ? UINT64_MAX : n_blocks * block_bytes;
 }
 

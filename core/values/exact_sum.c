@@ -13,13 +13,7 @@ void vc_exact_clear(struct vc_exact_sum *sum)
 void vc_exact_add(struct vc_exact_sum *sum, double x)
 {
     uint64_t bits;
-    uint64_t mantissa;
-    unsigned exponent;
-    unsigned shift;
-    unsigned first;
-    int64_t d0;
-    int64_t d1;
-    int64_t d2;
+    unsigned exponent, shift, first;
 
     if (!isfinite(x)) {
         sum->special += x;
@@ -27,16 +21,16 @@ void vc_exact_add(struct vc_exact_sum *sum, double x)
     }
     memcpy(&bits, &x, sizeof bits);
     exponent = (unsigned)(bits >> 52 & 0x7ff);
-    mantissa = bits & 0xfffffffffffffULL;
+    uint64_t mantissa = bits & 0xfffffffffffffULL;
     if (exponent != 0) {
         mantissa |= 1ULL << 52;
         exponent--;
     }
     first = exponent / 32;
     shift = exponent % 32;
-    d0 = (int64_t)(mantissa << shift & 0xffffffffULL);
-    d1 = (int64_t)(mantissa >> (32 - shift) & 0xffffffffULL);
-    d2 = shift == 0 ? 0 : (int64_t)(mantissa >> (64 - shift));
+    int64_t d0 = (int64_t)(mantissa << shift & 0xffffffffULL);
+    int64_t d1 = (int64_t)(mantissa >> (32 - shift) & 0xffffffffULL);
+    int64_t d2 = shift == 0 ? 0 : (int64_t)(mantissa >> (64 - shift));
     if (bits >> 63 != 0) {
         d0 = -d0;
         d1 = -d1;

@@ -3,8 +3,7 @@
  * A fixed-point number wide enough for every finite double (2,098 bits and 32 bits of headroom for carries), so adding
  * is exact and only the final value is rounded, once, to nearest even. Tiles of a tensor finish in any order; this is
  * what keeps the reported errors the same for any number of threads. Up to 2^31 additions. */
-#ifndef VC_CORE_EXACT_SUM_H
-#define VC_CORE_EXACT_SUM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void vc_exact_clear(struct vc_exact_sum *sum);
 void vc_exact_add(struct vc_exact_sum *sum, double x); /* Inf and NaN give what IEEE addition gives */
 void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other);
 double vc_exact_value(const struct vc_exact_sum *sum);
-
-#endif

@@ -1,6 +1,5 @@
 /* fraction.h - a share given as a decimal, "0.35", and counts made of it without rounding errors. */
-#ifndef VC_CORE_FRACTION_H
-#define VC_CORE_FRACTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ enum vc_status vc_share_read(struct vc_ctx *ctx, const char *option, const char 
 /* floor(count * fraction) and ceil(count * fraction), exactly. */
 uint64_t vc_fraction_floor(struct vc_fraction fraction, uint64_t count);
 uint64_t vc_fraction_ceil(struct vc_fraction fraction, uint64_t count);
-
-#endif

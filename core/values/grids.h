@@ -1,7 +1,6 @@
 /* grids.h - the grids of floats that codes are numbers of, and the values of those that no formula gives. The kernels
  * (kernels/grid_codes.h) and the formats that store such values read it. */
-#ifndef VC_CORE_GRIDS_H
-#define VC_CORE_GRIDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ struct vc_float_scale {
     STEP(0.5f, 0.66666667f, 2)                                        \
     STEP(0.66666667f, 1.0f, 3)
 /* clang-format on */
-
-#endif

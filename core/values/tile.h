@@ -7,8 +7,7 @@
  *
  * Error sums are taken over chunks: up to VC_CHUNK_ELEMS consecutive elements of one row. Pieces start at multiples of
  * the chunk, so chunks never cross tiles. */
-#ifndef VC_CORE_TILE_H
-#define VC_CORE_TILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ struct vc_tile_stats {
     uint64_t zeros_after;
     uint64_t clipped;
 };
-
-#endif

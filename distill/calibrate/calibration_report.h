@@ -1,6 +1,5 @@
 /* calibration_report.h - what statistics say of each layer, for vc_calibrate and vc_statistics_read. */
-#ifndef VC_DISTILL_CALIBRATION_REPORT_H
-#define VC_DISTILL_CALIBRATION_REPORT_H
+#pragma once
 
 #include <vcompress/calibrate.h>
 
@@ -16,5 +15,3 @@ struct vc_calibration_owned {
 /* Fills rows and layers from the arrays of a file of statistics. VC_E_UNSUPPORTED: it has none. */
 enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_model *file,
                                           struct vc_calibration_owned *owned);
-
-#endif

@@ -46,8 +46,7 @@ static void add_columns(const struct tile *t, size_t first, size_t n)
     size_t k = (size_t)c->n_columns;
     double sum[BLOCK] = {0.0};
     double sum2[BLOCK] = {0.0};
-    float min[BLOCK];
-    float max[BLOCK];
+    float min[BLOCK], max[BLOCK];
 
     memcpy(min, t->x + first, n * sizeof *min);
     memcpy(max, t->x + first, n * sizeof *max);

@@ -1,6 +1,5 @@
 /* collect.h - sums over the vectors that products of a graph multiply with their weights: what vc_calibrate gathers. */
-#ifndef VC_DISTILL_COLLECT_H
-#define VC_DISTILL_COLLECT_H
+#pragma once
 
 #include "core/base/thread_pool.h"
 #include "graph/ops/window.h"
@@ -50,5 +49,3 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
                                  size_t n, float *to);
 /* After all rows: what is not added yet. */
 void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool);
-
-#endif

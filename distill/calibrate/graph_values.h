@@ -3,8 +3,7 @@
  *
  *     relu1.range            f32 [2]      smallest, largest
  *     fc1.weight.in_sample   f32 [n, K]   of 64 rows at equal distances, up to four vectors of each */
-#ifndef VC_DISTILL_GRAPH_VALUES_H
-#define VC_DISTILL_GRAPH_VALUES_H
+#pragma once
 
 #include "distill/calibrate/collect.h"
 
@@ -45,5 +44,3 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
 enum vc_status vc_graph_values_take(struct vc_ctx *ctx, struct vc_graph_values *v, const struct vc_graph *graph,
                                     uint32_t value, const struct vc_run_value *elements,
                                     const struct vc_collect_rows *rows);
-
-#endif

@@ -110,14 +110,13 @@ static enum vc_status add_bins(struct merge *g, size_t k, const struct vc_tensor
 {
     const char *name = vc_arena_printf(g->ctx, &g->arena, "%s_width", t->name);
     double own;
-    bool good;
 
     VC_CALL_ALLOC(name);
     if (*width == 0.0) {
         VC_CALL(read(g, 0, name, 1, false, width));
     }
     VC_CALL(read(g, k, name, 1, false, &own));
-    good = t->n_elems == VC_RANGE_BINS && widen(bins, *width, own) && widen(next, own, *width);
+    bool good = t->n_elems == VC_RANGE_BINS && widen(bins, *width, own) && widen(next, own, *width);
     for (size_t b = 0; good && b < VC_RANGE_BINS; b++) {
         good = next[b] >= 0.0;
         bins[b] += next[b];

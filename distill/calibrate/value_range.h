@@ -5,8 +5,7 @@
  *
  * A bin has its lower end and not its upper. A larger element doubles w: two neighbours become one bin. So the counts
  * depend on the elements alone, not on their order, and two ranges add exactly. */
-#ifndef VC_DISTILL_VALUE_RANGE_H
-#define VC_DISTILL_VALUE_RANGE_H
+#pragma once
 
 #include "distill/calibrate/collect.h"
 
@@ -25,5 +24,3 @@ void vc_value_range_begin(struct vc_value_range *range, uint32_t value);
  * or infinite; the sentence has the row. */
 enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *range, struct vc_thread_pool *pool,
                                   const struct vc_run_value *value, const struct vc_collect_rows *rows);
-
-#endif

@@ -1,6 +1,5 @@
 /* batch.h - what is known of the rows of one batch beside their inputs: labels, mask, a network teacher's logits. */
-#ifndef VC_DISTILL_BATCH_H
-#define VC_DISTILL_BATCH_H
+#pragma once
 
 #include "distill/data/rows.h"
 #include "distill/math/step_math.h"
@@ -24,5 +23,3 @@ static inline struct vc_label_rows vc_batch_labels(const struct vc_batch *batch,
 /* The first of n rows that has an input which is NaN or infinite, and the name of its array; n: all are finite. */
 size_t vc_batch_bad_row(struct vc_ctx *ctx, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
                         const char **array);
-
-#endif

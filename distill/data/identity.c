@@ -98,8 +98,6 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
 {
     const struct vc_rows_input *input = &view->inputs[k];
     const struct vc_rows *rows = view->rows;
-    const struct vc_tensor *t;
-    const struct vc_row_array *array;
     struct vc_sha256 sha;
 
     VC_CALL(vc_identity_check(rows->ctx));
@@ -109,8 +107,8 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
         vc_sha256_end(&sha, hex);
         return VC_OK;
     }
-    t = &rows->model->tensors[input->tensor];
-    array = &rows->arrays[input->tensor];
+    const struct vc_tensor *t = &rows->model->tensors[input->tensor];
+    const struct vc_row_array *array = &rows->arrays[input->tensor];
     add_text(&sha, vc_dtype_name(t->dtype));
     add_number(&sha, (double)rows->n);
     add_number(&sha, (double)input->n_elems);

@@ -1,7 +1,6 @@
 /* identity.h - digests by which a run knows files again: those of networks, of the rows that they read, and of what
  * runs leave in files of their own. */
-#ifndef VC_DISTILL_IDENTITY_H
-#define VC_DISTILL_IDENTITY_H
+#pragma once
 
 #include "distill/data/network.h"
 #include "passes/sha256.h"
@@ -21,5 +20,3 @@ enum vc_status vc_identity_input(const struct vc_rows_view *view, size_t k, char
 enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_SHA256_HEX_BYTES]);
 /* VC_E_FORMAT: it is not that of the file, or not there. */
 enum vc_status vc_identity_content_check(struct vc_ctx *ctx, const struct vc_model *model);
-
-#endif

@@ -1,7 +1,6 @@
 /* network.h - a network that is run on rows of data: its weights, and a program for every number of rows that it is run
  * with. Teacher and student are one each. */
-#ifndef VC_DISTILL_NETWORK_H
-#define VC_DISTILL_NETWORK_H
+#pragma once
 
 #include "distill/data/rows.h"
 #include "engine/engine.h"
@@ -105,5 +104,3 @@ uint64_t vc_net_own_bytes(const struct vc_net *net);  /* what programs take of t
 enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
                               const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
                               const struct vc_engine_value **logits);
-
-#endif

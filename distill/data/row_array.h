@@ -1,7 +1,6 @@
 /* row_array.h - an array of a file whose first dimension counts rows, read row by row in any order. Arrays that are
  * compressed, or small beside the memory limit, are held in memory as they are stored; others are read by range. */
-#ifndef VC_DISTILL_ROW_ARRAY_H
-#define VC_DISTILL_ROW_ARRAY_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/values/tile.h"
@@ -47,5 +46,3 @@ static inline double vc_number_at(enum vc_dtype dtype, const void *data, size_t 
         return (double)vc_integer_at(dtype, data, i);
     }
 }
-
-#endif

@@ -185,8 +185,7 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
                                  const struct vc_rows_view *view, const char *const *digests)
 {
     const struct vc_rows *rows = view->rows;
-    char hex[VC_SHA256_HEX_BYTES];
-    char name[256];
+    char hex[VC_SHA256_HEX_BYTES], name[256];
     size_t n = 0;
 
     for (size_t k = 0; k < view->n; k++) {
@@ -309,8 +308,7 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
 enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const struct vc_teacher_files *eval)
 {
     struct vc_ctx *ctx = eval->ctx;
-    char ours[VC_SHA256_HEX_BYTES];
-    char theirs[VC_SHA256_HEX_BYTES];
+    char ours[VC_SHA256_HEX_BYTES], theirs[VC_SHA256_HEX_BYTES];
 
     if (data->n == 0 || eval->n == 0) {
         return VC_OK;

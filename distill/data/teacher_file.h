@@ -12,8 +12,7 @@
  *
  * Of a network that answers for each position of a sequence the first three are [rows, positions, classes],
  * [rows, positions, k] and [rows, positions], with the answers to all positions, masked ones too. */
-#ifndef VC_DISTILL_TEACHER_FILE_H
-#define VC_DISTILL_TEACHER_FILE_H
+#pragma once
 
 #include "distill/data/rows.h"
 #include "distill/math/step_math.h"
@@ -77,5 +76,3 @@ enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, d
                                      const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
 /* The answers to n rows are read soon, as vc_rows_ahead has it. */
 void vc_teacher_files_ahead(const struct vc_teacher_files *files, const uint64_t *numbers, size_t n);
-
-#endif

@@ -123,7 +123,6 @@ static void init_all(const struct vc_graph *graph, uint64_t seed, struct initial
         uint64_t n = 1;
         double constant;
         double bound = bound_of(graph, param, &constant);
-        float *x;
 
         if (param->tied_to != VC_NO_PARAM) {
             continue;
@@ -131,7 +130,7 @@ static void init_all(const struct vc_graph *graph, uint64_t seed, struct initial
         for (unsigned i = 0; i < param->n_dims; i++) {
             n *= param->shape[i];
         }
-        x = (float *)(uintptr_t)t->tensors[k].data;
+        float *x = (float *)(uintptr_t)t->tensors[k].data;
         for (uint64_t i = 0; i < n; i++) { /* 53 bits: a number of [0, 1) */
             double u = (double)(vc_random_bits(seed, k, i) >> 11) * 0x1p-53;
 

@@ -145,8 +145,7 @@ static bool same_points(const struct vc_graph *a, const struct side *x, const st
 /* Shows both shapes, and why they cannot be compared. */
 static enum vc_status refuse_shapes(const struct vc_matches *m, const struct pair *pair, const char *why)
 {
-    char teacher[160];
-    char student[160];
+    char teacher[160], student[160];
 
     vc_match_shape_text(m->teacher->network.graph, pair->teacher.value, teacher, sizeof teacher);
     vc_match_shape_text(m->student->network.graph, pair->student.value, student, sizeof student);
@@ -253,14 +252,12 @@ enum vc_status vc_match_check_programs(const struct vc_matches *m)
 
         for (size_t e = 0; e < net->n_engines; e++) {
             const struct vc_net_engine *program = &net->engines[e];
-            const struct vc_engine_value *value;
-            const struct side *side;
 
             if (net == m->student && !program->train) {
                 continue;
             }
-            value = value_of(program->engine, i / 2);
-            side = i % 2 == 0 ? &pair->student : &pair->teacher;
+            const struct vc_engine_value *value = value_of(program->engine, i / 2);
+            const struct side *side = i % 2 == 0 ? &pair->student : &pair->teacher;
             if (value->shape[0] != (int64_t)program->rows || value->n != program->rows * side->n_points * side->width) {
                 return refuse_shapes(m, pair, "what can be matched has rows of data first");
             }
@@ -622,7 +619,6 @@ static double relate(const struct task *task)
                             .gradient = gradient,
                             .room = gradient + task->batch->n * width};
     double share;
-    double term;
 
     for (size_t row = 0; row < task->batch->n; row++) {
         if (row_counts(task, row)) {
@@ -634,7 +630,7 @@ static double relate(const struct task *task)
     share = task->share * (double)r.n;
     r.by = pair->match->weight * share * task->batch->scale;
     memset(gradient, 0, r.n * width * sizeof *gradient);
-    term = share * vc_relate(pair->match->kind, &r);
+    double term = share * vc_relate(pair->match->kind, &r);
     for (size_t row = 0, k = 0; row < task->batch->n; row++) {
         for (size_t i = 0; row_counts(task, row) && i < width; i++) {
             add(m->f64, task->value->grad, at(&pair->student, row, i / pair->student.width, i % pair->student.width),
@@ -788,7 +784,6 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
                                const double *sums)
 {
     const struct pair *pair = NULL;
-    const struct vc_match *p;
     const char *teacher = NULL; /* its copy */
     size_t k;
 
@@ -803,7 +798,7 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
     if (pair == NULL) {
         return VC_OK;
     }
-    p = pair->match;
+    const struct vc_match *p = pair->match;
     VC_REFUSE_IF(!is_finite_side(m, &pair->teacher, teacher, n), m->ctx, VC_E_FORMAT,
                  "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
                  m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "loss.matches"),

@@ -10,8 +10,7 @@
  * So they are updated, clipped, added up over batches and ranks, and kept in checkpoints like any other.
  *
  * Where a device computes, the values come to the host, which computes these terms, and their gradients go back. */
-#ifndef VC_DISTILL_MATCH_H
-#define VC_DISTILL_MATCH_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/text/text.h"
@@ -74,5 +73,3 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
 
 /* For run_options.c. */
 void vc_match_text(const struct vc_matches *m, struct vc_text *text);
-
-#endif

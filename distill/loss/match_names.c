@@ -23,13 +23,12 @@ static size_t find_nearest(const struct vc_graph *graph, const char *name, uint3
 
     for (uint32_t v = 0; v < vc_graph_value_count(graph); v++) {
         const struct vc_graph_value *value = vc_graph_value(graph, v);
-        size_t cost;
         size_t at;
 
         if (!can_match(value)) {
             continue;
         }
-        cost = vc_text_distance(name, value->name);
+        size_t cost = vc_text_distance(name, value->name);
         if (n == N_NEAREST && cost >= costs[n - 1]) {
             continue;
         }
@@ -50,7 +49,6 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
 {
     uint32_t nearest[N_NEAREST];
     char names[3 * (MOST_CHARS + 4)] = "";
-    size_t n;
 
     *value = vc_graph_find(graph, name);
     if (*value != VC_NO_VALUE && can_match(vc_graph_value(graph, *value))) {
@@ -59,7 +57,7 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
     VC_REFUSE_IF(*value != VC_NO_VALUE, ctx, VC_E_ARGUMENT,
                  "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
                  vc_option(ctx, "loss.matches"), name, role);
-    n = find_nearest(graph, name, nearest);
+    size_t n = find_nearest(graph, name, nearest);
     for (size_t k = 0; k < n; k++) {
         size_t at = strlen(names);
 

@@ -1,6 +1,5 @@
 /* match_names.h - finds the value of a graph by its name. */
-#ifndef VC_DISTILL_MATCH_NAMES_H
-#define VC_DISTILL_MATCH_NAMES_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -13,5 +12,3 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
 
 /* "[batch, 64, 8, 8]" */
 void vc_match_shape_text(const struct vc_graph *graph, uint32_t value, char *text, size_t n);
-
-#endif

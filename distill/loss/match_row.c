@@ -43,12 +43,11 @@ static double cosine_point(const struct vc_match_row *r, const double *s, const 
 {
     double squares = dot(s, s, r->width);
     double norms = sqrt(squares) * sqrt(dot(t, t, r->width));
-    double cosine;
 
     if (norms == 0) {
         return 1;
     }
-    cosine = dot(s, t, r->width) / norms;
+    double cosine = dot(s, t, r->width) / norms;
     for (size_t i = 0; i < r->width; i++) {
         gradient[i] = r->by * (cosine * s[i] / squares - t[i] / norms);
     }
@@ -58,12 +57,10 @@ static double cosine_point(const struct vc_match_row *r, const double *s, const 
 /* The map of one side, divided by its norm, which is returned. Points that do not count are 0. */
 static double make_map(const struct vc_match_row *r, const double *x, size_t width, double *map)
 {
-    double norm;
-
     for (size_t p = 0; p < r->n_points; p++) {
         map[p] = counts(r, p) ? dot(x + p * width, x + p * width, width) : 0;
     }
-    norm = sqrt(dot(map, map, r->n_points));
+    double norm = sqrt(dot(map, map, r->n_points));
     for (size_t p = 0; norm != 0 && p < r->n_points; p++) {
         map[p] /= norm;
     }
@@ -82,7 +79,6 @@ static double attention(const struct vc_match_row *r)
     double *g = q + r->n_points;
     double norm = make_map(r, r->student, r->width, q);
     double sum = 0;
-    double along;
 
     (void)make_map(r, r->teacher, r->teacher_width, g);
     for (size_t p = 0; p < r->n_points; p++) {
@@ -91,7 +87,7 @@ static double attention(const struct vc_match_row *r)
         sum += d * d;
         g[p] = 2 * d;
     }
-    along = dot(g, q, r->n_points);
+    double along = dot(g, q, r->n_points);
     for (size_t p = 0; norm != 0 && p < r->n_points; p++) {
         double by = counts(r, p) ? r->by * 2 * (g[p] - q[p] * along) / norm : 0;
 

@@ -9,8 +9,7 @@
  *     attention   F_p = sum over the width of s^2, Q = F / |F|:  |Q_s - Q_t|^2      (the widths may differ)
  *
  * Definitions: docs/distillation.md. */
-#ifndef VC_DISTILL_MATCH_ROW_H
-#define VC_DISTILL_MATCH_ROW_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -25,5 +24,3 @@ struct vc_match_row {
 };
 
 double vc_match_row(const struct vc_match_row *row);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A row is all numbers of a value for one row of data, as one point: the widths of both sides may differ, since only
  * relations are compared. With fewer than two rows a term is 0. */
-#ifndef VC_DISTILL_RELATE_H
-#define VC_DISTILL_RELATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline double vc_relate_dot(const double *x, const double *y, size_t n)
     }
     return sum;
 }
-
-#endif

@@ -20,12 +20,11 @@ static void directions(const double *x, size_t n, size_t width, size_t i, double
 {
     for (size_t j = 0; j < n; j++) {
         double *to = e + j * width;
-        double length;
 
         for (size_t c = 0; c < width; c++) {
             to[c] = x[j * width + c] - x[i * width + c];
         }
-        length = sqrt(vc_relate_dot(to, to, width));
+        double length = sqrt(vc_relate_dot(to, to, width));
         for (size_t c = 0; length > 0 && c < width; c++) {
             to[c] /= length;
         }

@@ -9,8 +9,6 @@
 
 uint64_t vc_relate_distances_room(uint64_t n, uint64_t width, uint64_t teacher_width)
 {
-    (void)width;
-    (void)teacher_width;
     return 2 * n * n;
 }
 
@@ -42,8 +40,7 @@ double vc_relate_distances(const struct vc_relation *r)
     size_t n = r->n;
     double *s = r->room;
     double *t = s + n * n;
-    double p;
-    double of_teacher;
+    double p, of_teacher;
     double teacher = distances(r->teacher, n, r->teacher_width, t, &of_teacher);
     double mean = distances(r->student, n, r->width, s, &p);
     double share = 1 / ((double)n * (double)n);

@@ -9,8 +9,6 @@
 
 uint64_t vc_relate_gram_room(uint64_t n, uint64_t width, uint64_t teacher_width)
 {
-    (void)width;
-    (void)teacher_width;
     return 2 * n * n + n;
 }
 
@@ -18,12 +16,10 @@ uint64_t vc_relate_gram_room(uint64_t n, uint64_t width, uint64_t teacher_width)
 static void products(const double *x, size_t n, size_t width, double *q, double *lengths)
 {
     for (size_t i = 0; i < n; i++) {
-        double length;
-
         for (size_t j = 0; j < n; j++) {
             q[i * n + j] = vc_relate_dot(x + i * width, x + j * width, width);
         }
-        length = sqrt(vc_relate_dot(q + i * n, q + i * n, n));
+        double length = sqrt(vc_relate_dot(q + i * n, q + i * n, n));
         for (size_t j = 0; length > 0 && j < n; j++) {
             q[i * n + j] /= length;
         }

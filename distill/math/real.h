@@ -1,6 +1,5 @@
 /* real.h - the functions of step_math.h for arrays whose type is known when the program runs. */
-#ifndef VC_DISTILL_REAL_H
-#define VC_DISTILL_REAL_H
+#pragma once
 
 #include "distill/math/step_math.h"
 
@@ -41,5 +40,3 @@ static inline size_t vc_first_nonfinite(bool f64, const void *x, size_t n)
 {
     return f64 ? vc_first_nonfinite_f64(x, n) : vc_first_nonfinite_f32(x, n);
 }
-
-#endif

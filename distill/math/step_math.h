@@ -3,8 +3,7 @@
  * (loops/). All sums are doubles in one fixed order, so the same arrays give the same bits.
  *
  * Definitions: docs/distillation.md. */
-#ifndef VC_DISTILL_STEP_MATH_H
-#define VC_DISTILL_STEP_MATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ void vc_update_coded_f32(const struct vc_update *update, size_t n, float *w, flo
                          const struct vc_coded_states *states, const uint8_t *keep);
 void vc_update_coded_f64(const struct vc_update *update, size_t n, double *w, double *g,
                          const struct vc_coded_states *states, const uint8_t *keep);
-
-#endif

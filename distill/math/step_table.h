@@ -1,7 +1,6 @@
 /* step_table.h - what a step spends its time in beside the network, for one type of numbers and one level of the
  * processor: the functions of step_math.h, whose bits do not depend on the level. */
-#ifndef VC_DISTILL_STEP_TABLE_H
-#define VC_DISTILL_STEP_TABLE_H
+#pragma once
 
 #include "distill/math/step_math.h"
 
@@ -25,5 +24,3 @@ const struct vc_step_table *vc_step_table_f64(void);
 /* They return NULL if the build, or the processor's architecture, has no such level. */
 const struct vc_step_table *vc_step_table_f32_avx2(void);
 const struct vc_step_table *vc_step_table_f32_avx512(void);
-
-#endif

@@ -236,8 +236,6 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
 enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const double *own,
                                    size_t n, double (*numbers)[VC_COLLECTIVE_NUMBERS])
 {
-    struct note *mine;
-
     if (r == NULL || r->over) {
         VC_REFUSE_IF(r != NULL && status == VC_OK, ctx, r->failure, "%s", r->text);
         if (status == VC_OK && n != 0) {
@@ -245,7 +243,7 @@ enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum 
         }
         return status;
     }
-    mine = &r->notes[r->rank];
+    struct note *mine = &r->notes[r->rank];
     memset(mine, 0, sizeof *mine);
     mine->number = ++r->n_collectives;
     mine->status = (int32_t)status;
@@ -284,14 +282,13 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
 {
     double own = (double)strlen(text);
     char *theirs = NULL;
-    size_t n;
     enum vc_status status;
 
     if (r == NULL) {
         return VC_OK;
     }
     VC_TRY(vc_ranks_all_gather(ctx, r, VC_OK, &own, 1, r->numbers));
-    n = (size_t)r->numbers[0][0];
+    size_t n = (size_t)r->numbers[0][0];
     theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
     VC_TRY(vc_ranks_all_gather(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
     theirs[n] = '\0';

@@ -10,8 +10,7 @@
  * has gone. After an all-gather with a failure there is no other collective: calls return the failure at once.
  *
  * In all functions ranks NULL is a process on its own. */
-#ifndef VC_DISTILL_COLLECTIVES_H
-#define VC_DISTILL_COLLECTIVES_H
+#pragma once
 
 #include <vcompress/ranks.h>
 
@@ -47,5 +46,3 @@ double (*vc_ranks_numbers(struct vc_ranks *ranks))[VC_COLLECTIVE_NUMBERS];
  * rank with another text. A collective of its own. */
 enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *ranks, const char *text,
                              enum vc_status (*differs)(struct vc_ctx *ctx, const char *theirs, const char *ours));
-
-#endif

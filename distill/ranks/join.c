@@ -85,7 +85,6 @@ bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher)
 /* Loads the plug-in from one place. Its version must be that of this library; else the outcome says so. */
 static const struct vc_transport *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
 {
-    const struct vc_transport *transport;
     vc_transport_entry_fn *entry;
     void *symbol;
     void *library = vc_plugin_load(&mpi_plugin, path, &symbol, outcome);
@@ -94,7 +93,7 @@ static const struct vc_transport *try_place(const char *path, char outcome[VC_PL
         return NULL;
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
-    transport = entry();
+    const struct vc_transport *transport = entry();
     if (transport == NULL || transport->abi != VC_TRANSPORT_ABI || transport->struct_size < sizeof *transport) {
         (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "it was made for another version (ABI %u, this program needs %u)",
                        transport != NULL ? (unsigned)transport->abi : 0, VC_TRANSPORT_ABI);
@@ -250,7 +249,6 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
     unsigned size = 1;
     const struct launcher *launcher = find_launcher(&rank, &size);
     const char *option = vc_option(ctx, "ranks");
-    enum vc_status status;
 
     *out = NULL;
     vc_clear_error(ctx);
@@ -261,7 +259,7 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
     if (launcher != NULL && !launcher->mpi) {
         return refuse_torchrun(ctx, size);
     }
-    status = join_mpi(ctx, launcher, size, out);
+    enum vc_status status = join_mpi(ctx, launcher, size, out);
     if (status == VC_E_DEVICE && kind == VC_RANKS_AUTO) {
         status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,
                             launcher->name, option);

@@ -1,7 +1,6 @@
 /* transport.h - how bytes get from one rank to the others: what a plug-in offers the library (VC_TRANSPORT_SYMBOL), and
  * what tests have threads do. Everything that ranks do together is made of one operation, the exchange. */
-#ifndef VC_DISTILL_TRANSPORT_H
-#define VC_DISTILL_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ struct vc_transport {
 };
 
 typedef const struct vc_transport *vc_transport_entry_fn(void);
-
-#endif

@@ -239,7 +239,6 @@ static enum vc_status compare(struct vc_trainer *t)
     size_t version_at;
     int64_t version = 0;
     char *text = NULL;
-    size_t n;
     enum vc_status status;
 
     VC_TRY(find(t, "version", VC_DTYPE_I64, 1, &version_at));
@@ -250,7 +249,7 @@ static enum vc_status compare(struct vc_trainer *t)
     VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
     VC_REFUSE_IF(model->tensors[options].n_elems > 1 << 20, t->ctx, VC_E_FORMAT,
                  "%s: is no checkpoint: options are no text", model->path);
-    n = (size_t)model->tensors[options].n_elems;
+    size_t n = (size_t)model->tensors[options].n_elems;
     text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_model_read(t->ctx, model, options, 0, n, text, n));
@@ -573,14 +572,13 @@ static void take_figures(struct vc_trainer *t)
 enum vc_status vc_checkpoint_step(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
-    enum vc_status status;
 
     if (o->checkpoint.path == NULL || o->checkpoint.every == 0 || t->progress.counts.step % o->checkpoint.every != 0 ||
         t->progress.counts.step == t->progress.counts.saved) {
         return VC_OK;
     }
     take_figures(t);
-    status = write_file(t);
+    enum vc_status status = write_file(t);
     if (status == VC_OK || status == VC_E_CANCELLED) {
         return status;
     }
@@ -597,14 +595,13 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
 {
     const char *path = t->options.checkpoint.path;
     char text[VC_MESSAGE_BYTES];
-    enum vc_status status;
 
     if (path == NULL) {
         return why;
     }
     memcpy(text, vc_ctx_message(t->ctx), sizeof text);
     vc_clear_error(t->ctx);
-    status = vc_device_to_host(&t->student);
+    enum vc_status status = vc_device_to_host(&t->student);
     if (status != VC_OK) {
         return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
                           (unsigned long long)t->progress.counts.step);

@@ -10,8 +10,7 @@
  *     answers   u8 [rows]        of a control run that is done: 1 where a row of eval was answered rightly
  *
  * Rows, their order and random numbers are functions of the seed and the number of the step. */
-#ifndef VC_DISTILL_CHECKPOINT_H
-#define VC_DISTILL_CHECKPOINT_H
+#pragma once
 
 #include "distill/run/trainer.h"
 
@@ -37,5 +36,3 @@ enum vc_status vc_checkpoint_mark(struct vc_trainer *t);
 enum vc_status vc_checkpoint_step(struct vc_trainer *t);
 /* The run was interrupted: writes the file and fails with a sentence about it. */
 enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why);
-
-#endif

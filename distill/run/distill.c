@@ -52,13 +52,12 @@ static enum vc_status try_heads(struct vc_ctx *ctx, const struct vc_distill_opti
                                 struct result *result)
 {
     struct vc_write_options dry;
-    enum vc_status status;
 
     if (o->derive.width == NULL) {
         return VC_OK;
     }
     make_dry(writes ? o->write : NULL, &dry);
-    status = vc_job_plan(ctx, result->job, &dry);
+    enum vc_status status = vc_job_plan(ctx, result->job, &dry);
     if (status != VC_E_UNSUPPORTED) {
         return status == VC_E_GATE ? VC_OK : status;
     }

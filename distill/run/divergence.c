@@ -59,9 +59,7 @@ enum vc_status vc_divergence_judge(struct vc_trainer *t)
     const struct vc_run_figures *f = &t->progress.figures;
     const double n = VC_LATE_LOSSES;
     unsigned n_late = (unsigned)vc_min_u64(VC_LATE_LOSSES, t->progress.counts.step - (t->progress.counts.step != 0));
-    double squares, noise;
-    double late, early;
-    bool grown;
+    double squares, noise, late, early;
 
     if (t->eval.open || t->student.gradual != NULL || n_late == 0) {
         return VC_OK;
@@ -69,7 +67,7 @@ enum vc_status vc_divergence_judge(struct vc_trainer *t)
     late = late_mean(t, n_late, &squares);
     early = f->early / n;
     noise = sqrt((squares + fmax(0, f->early_squares - n * early * early)) / (n - 1) / n);
-    grown = late > factor_of(t) * f->first;
+    bool grown = late > factor_of(t) * f->first;
     if (!grown && (t->progress.counts.step < MANY_STEPS || late <= 1.5 * early || late - early <= 4 * noise)) {
         return VC_OK;
     }

@@ -21,12 +21,11 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     struct vc_distillation report = {.n_rows = 0};
     struct vc_trainer t = {.ctx = ctx, .report = &report, .judge_only = true};
     struct vc_evaluate_options o;
-    const char *wrong;
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    wrong = vc_trainer_wrong_option(o.batch, o.temperature, o.precision, o.loss, o.net_task);
+    const char *wrong = vc_trainer_wrong_option(o.batch, o.temperature, o.precision, o.loss, o.net_task);
     if (wrong == NULL && !(o.huber_delta > 0 && isfinite(o.huber_delta))) {
         wrong = "huber_delta";
     }

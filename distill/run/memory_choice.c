@@ -75,9 +75,7 @@ static uint64_t arena_bytes(const struct vc_trainer *t)
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
 {
-    uint64_t batch;
-    uint64_t n_logits;
-    uint64_t row_bytes;
+    uint64_t batch, n_logits, row_bytes;
     size_t n = 0;
 
     if (!vc_mul_u64(t->options.training.batch, t->student.net.positions, &batch)) {
@@ -210,13 +208,11 @@ static void count(struct vc_trainer *t)
 /* Programs for batches of so many rows, and their figures. */
 static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
 {
-    enum vc_status status;
-
     vc_net_drop_engines(&t->student.net);
     vc_net_drop_engines(&t->teacher);
     t->options.training.batch = batch;
     t->options.training.accum = t->steps.rows / batch;
-    status = make_programs(t);
+    enum vc_status status = make_programs(t);
     if (status == VC_OK) {
         count(t);
     }

@@ -1,6 +1,5 @@
 /* progress.h - how far a run has come: what of it lies in checkpoints, beside weights and states. */
-#ifndef VC_DISTILL_PROGRESS_H
-#define VC_DISTILL_PROGRESS_H
+#pragma once
 
 #include <math.h>
 
@@ -68,5 +67,3 @@ static inline double vc_figure_of(const struct vc_quality *q)
     }
     return vc_is_measured(q) ? -q->kd : q->n_labels == 0 ? q->agreement : q->accuracy;
 }
-
-#endif

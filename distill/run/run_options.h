@@ -1,6 +1,5 @@
 /* run_options.h - what the result of a run depends on, as text: the same text, the same run. */
-#ifndef VC_DISTILL_RUN_OPTIONS_H
-#define VC_DISTILL_RUN_OPTIONS_H
+#pragma once
 
 #include "core/text/text.h"
 #include "distill/run/trainer.h"
@@ -15,5 +14,3 @@ enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, cons
 
 /* The same of two ranks: the sentence of one whose text is another one than that of rank 0. */
 enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours);
-
-#endif

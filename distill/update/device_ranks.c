@@ -174,7 +174,6 @@ static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
     double(*all)[VC_COLLECTIVE_NUMBERS] = vc_ranks_numbers(ranks);
     double since = vc_seconds();
     double own = 0;
-    bool all_done;
 
     for (;;) {
         status = vc_ranks_all_gather(l->ctx, ranks, status, &own, 1, all);
@@ -182,7 +181,7 @@ static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
             sums_of(l)->end(l->device->session, false); /* before anything waits for the device */
             return status;
         }
-        all_done = true;
+        bool all_done = true;
         for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
             all_done = all_done && all[k][0] != 0;
         }
@@ -198,7 +197,6 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l)
 {
     struct vc_ranks *ranks = l->options->parallel.ranks;
     unsigned char id[VC_TRAIN_SUMS_ID] = {0};
-    struct vc_piece *pieces;
     unsigned rank = vc_ranks_rank(ranks);
     unsigned size = vc_ranks_size(ranks);
     enum vc_status status;
@@ -208,7 +206,7 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l)
     }
     VC_CALL(vc_ranks_all_gather(
         l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK, NULL, 0, NULL));
-    pieces = vc_ranks_pieces(ranks);
+    struct vc_piece *pieces = vc_ranks_pieces(ranks);
     for (unsigned k = 0; k < size; k++) {
         pieces[k] = (struct vc_piece){id, rank == 0 ? sizeof id : 0};
         pieces[size + k] = (struct vc_piece){id, rank != 0 && k == 0 ? sizeof id : 0};

@@ -9,8 +9,7 @@
  * Each call that waits for the others inside NCCL comes back at once (before NCCL 2.14 only the sums do); ranks
  * gather their statuses after the call and several times a second until it is done, so that no rank waits for a rank
  * that has failed or gone. */
-#ifndef VC_DISTILL_DEVICE_RANKS_H
-#define VC_DISTILL_DEVICE_RANKS_H
+#pragma once
 
 #include "distill/update/learner.h"
 
@@ -21,5 +20,3 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l);
 /* n floats of device memory. The work that was asked for before is done behind it. */
 enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n);
 void vc_device_ranks_end(struct vc_learner *l);
-
-#endif

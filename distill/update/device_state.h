@@ -1,7 +1,6 @@
 /* device_state.h - what lies on the device beside the networks, and whether it or the host is newer; shared by the files
  * of a step on a device. */
-#ifndef VC_DISTILL_DEVICE_STATE_H
-#define VC_DISTILL_DEVICE_STATE_H
+#pragma once
 
 #include "distill/update/device_step.h"
 
@@ -23,5 +22,3 @@ struct vc_device_step {
     struct vc_dynamic_maps *maps;
     char *fake_quants; /* of the block of vc_fake_quant_room: masters and scales */
 };
-
-#endif

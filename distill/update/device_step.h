@@ -2,8 +2,7 @@
  * the copies that this takes: states of the optimizer, masks, the teacher's logits, labels.
  *
  * Every function that is called for a learner without a device does nothing, or says that it did not. */
-#ifndef VC_DISTILL_DEVICE_STEP_H
-#define VC_DISTILL_DEVICE_STEP_H
+#pragma once
 
 #include "distill/data/batch.h"
 #include "distill/update/learner.h"
@@ -42,5 +41,3 @@ bool vc_device_sums(const struct vc_learner *l);
 enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_batches);
 enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *norm);
 enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *update, double by);
-
-#endif

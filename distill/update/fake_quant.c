@@ -81,8 +81,7 @@ static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant 
 {
     const struct vc_weight *item = &l->net.weights->items[k];
     struct vc_fake_quant *f = next(l, k);
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     f->codes = quant != NULL ? VC_DTYPE_I8 : dtype;
     if (quant != NULL) {
@@ -469,7 +468,6 @@ static enum vc_status code_some(struct vc_learner *l, const struct vc_fake_quant
     struct vc_tile_stats stats = {.chunk_sums = sums};
     uint32_t bits[PER_CALL / 32];
     uint64_t at;
-    struct vc_axis_map map;
     const int8_t *zero;
     const float *x;
 
@@ -484,7 +482,7 @@ static enum vc_status code_some(struct vc_learner *l, const struct vc_fake_quant
         VC_KERNEL_CALL(k->q8_0_to_f32(codes, *n, y));
         return VC_OK;
     }
-    map = map_of(f, first, n, &at);
+    struct vc_axis_map map = map_of(f, first, n, &at);
     zero = f->asymmetric ? f->zero + at : NULL;
     VC_KERNEL_CALL(k->int8_axis_given(x, 1, *n, &map, f->scale + at, zero, (int8_t *)codes, &stats));
     VC_KERNEL_CALL(k->int8_decode_axis((const int8_t *)codes, *n, &map, f->scale + at, zero, y));
@@ -588,12 +586,11 @@ static enum vc_status largest_on_device(struct vc_learner *l, char *room)
 
     for (size_t i = 0; i < l->fake_quants->n; i++) {
         const struct vc_fake_quant *f = &l->fake_quants->items[i];
-        struct vc_train_fake_quant there;
 
         if (f->scheme == NULL || !f->scheme->global) {
             continue;
         }
-        there = on_device(l, f, room);
+        struct vc_train_fake_quant there = on_device(l, f, room);
         there.kind = VC_TRAIN_FAKE_QUANT_LARGEST;
         if (f->joined == i) { /* the first of its set */
             VC_CALL(vc_train_result(l->device, table->clear(session, there.pos, sizeof *there.pos)));

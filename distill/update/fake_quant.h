@@ -9,8 +9,7 @@
  * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass. They may be
  * learned, too (fake_quant_scales.h). Every scheme has a code for 0, so masks hold. What is written says exactly these
  * values: as floats, of which quantize changes none, or as codes (fake_quant_codes.h). */
-#ifndef VC_DISTILL_FAKE_QUANT_H
-#define VC_DISTILL_FAKE_QUANT_H
+#pragma once
 
 #include "core/text/text.h"
 #include "distill/update/learner.h"
@@ -47,5 +46,3 @@ void vc_fake_quant_close(struct vc_learner *l);
 
 /* What of it changes the result, for checkpoints. */
 void vc_fake_quant_text(const struct vc_learner *l, struct vc_text *text);
-
-#endif

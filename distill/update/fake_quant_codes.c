@@ -170,10 +170,9 @@ static void round_at(const struct rounding *r, uint64_t first, size_t n)
     vc_group_round(&f->how, (const float *)(const void *)x, n, x);
     for (size_t i = 0; r->l->f64 && i < n; i++) {
         float y;
-        double wide;
 
         memcpy(&y, x + i * sizeof y, sizeof y);
-        wide = (double)y;
+        double wide = (double)y;
         memcpy(room + i * sizeof wide, &wide, sizeof wide);
     }
 }

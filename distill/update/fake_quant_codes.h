@@ -5,8 +5,7 @@
  *
  * A search over the values w may find another scale than s. So codes are written, made of the masters, for students of
  * floats, too (vc_weight.becomes). */
-#ifndef VC_DISTILL_FAKE_QUANT_CODES_H
-#define VC_DISTILL_FAKE_QUANT_CODES_H
+#pragma once
 
 #include "core/chain/pass.h"
 #include "distill/update/fake_quant_scales.h"
@@ -30,5 +29,3 @@ void vc_fake_quant_join(const struct vc_learner *l);
  * or infinite. begin: only of tensors without codes in the student's file; the others are what their codes say. On the
  * threads of the engine; NULL: on this thread. */
 void vc_fake_quant_search(const struct vc_learner *l, bool begin, struct vc_engine *engine);
-
-#endif

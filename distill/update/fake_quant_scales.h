@@ -15,8 +15,7 @@
  *     d w / d s = (w - m) / s where |m| <= limit, else w / s          d L / d share = sum (d L / d w)(d w / d s) /
  *                                                                                     (s1 sqrt(127 n))
  *     d L / d m = d L / d w   where |m| <= limit, else 0 */
-#ifndef VC_DISTILL_FAKE_QUANT_SCALES_H
-#define VC_DISTILL_FAKE_QUANT_SCALES_H
+#pragma once
 
 #include "core/values/grids.h"
 #include "distill/update/learner.h"
@@ -62,5 +61,3 @@ void vc_fake_quant_clamp(const struct vc_fake_quant *f, uint64_t first, size_t n
 void vc_fake_quant_cut(struct vc_learner *l, const struct vc_fake_quant *f);
 /* The mean of all shares; NaN: no scales are learned. */
 double vc_fake_quant_mean_share(const struct vc_learner *l);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * s_i is what the student's file has, s_f is options.sparsity.prune->sparsity. Tensors are those that `prune` works on.
  */
-#ifndef VC_DISTILL_GRADUAL_H
-#define VC_DISTILL_GRADUAL_H
+#pragma once
 
 #include "core/text/text.h"
 #include "distill/update/learner.h"
@@ -39,5 +38,3 @@ void vc_gradual_close(struct vc_learner *l);
 
 /* What of it changes the result, for checkpoints. */
 void vc_gradual_text(const struct vc_learner *l, struct vc_text *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* learner.h - the student while it learns: its network, and everything that moves or holds its weights. The functions
  * of this folder work on it; teacher, data and the order of the work are distill/run/trainer.h. */
-#ifndef VC_DISTILL_LEARNER_H
-#define VC_DISTILL_LEARNER_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "distill/data/network.h"
@@ -67,5 +66,3 @@ static inline void *vc_learner_master(const struct vc_learner *l, size_t k)
 {
     return l->optimizer.states[k].master != NULL ? l->optimizer.states[k].master : l->net.weights->items[k].data;
 }
-
-#endif

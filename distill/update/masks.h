@@ -1,6 +1,5 @@
 /* masks.h - which weights of a student stay 0: those that are 0 in its file, or that a file of masks says. */
-#ifndef VC_DISTILL_MASKS_H
-#define VC_DISTILL_MASKS_H
+#pragma once
 
 #include "distill/update/learner.h"
 
@@ -19,5 +18,3 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry);
 enum vc_status vc_masks_report(struct vc_learner *l);
 /* options.gates.expect_sparsity, behind it: the sentence of a missed gate in the arena. */
 enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed);
-
-#endif

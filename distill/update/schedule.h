@@ -1,6 +1,5 @@
 /* schedule.h - the learning rate of each step. */
-#ifndef VC_DISTILL_SCHEDULE_H
-#define VC_DISTILL_SCHEDULE_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -15,5 +14,3 @@ struct vc_lr_plan {
 /* Of step k, from 0 on. The first `warmup` steps rise in equal parts to lr; the others, of which this is number i of n:
  * lr;  lr (1 + cos(pi i / n)) / 2;  lr (1 - i / n);  lr factor^floor(i / every). */
 double vc_lr_of(const struct vc_lr_plan *plan, uint64_t k);
-
-#endif

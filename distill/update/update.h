@@ -1,7 +1,6 @@
 /* update.h - the norm of the gradients and the optimizer's step (update.c), and what the optimizer keeps for each
  * weight (optimizer_states.c). */
-#ifndef VC_DISTILL_UPDATE_H
-#define VC_DISTILL_UPDATE_H
+#pragma once
 
 #include "distill/update/learner.h"
 
@@ -16,5 +15,3 @@ enum vc_status vc_learner_measure(struct vc_learner *l, struct vc_engine *engine
 /* Clips, then moves the weights: step number `step`, from 0, of those that were not left out. */
 enum vc_status vc_learner_update(struct vc_learner *l, struct vc_engine *engine, uint64_t step, double grad_norm,
                                  double lr);
-
-#endif

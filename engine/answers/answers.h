@@ -4,8 +4,7 @@
  *
  * The engine runs every graph whose values have a size of 1 or more and whose memory fits. Nodes that it has no loops
  * for run theirs of graph/ops/. Where it cannot, the plain loops compute: vc_answers_make says so. */
-#ifndef VC_ENGINE_ANSWERS_H
-#define VC_ENGINE_ANSWERS_H
+#pragma once
 
 #include "graph/forward.h"
 
@@ -47,5 +46,3 @@ enum vc_status vc_answers_series_make(struct vc_ctx *ctx, struct vc_graph *graph
                                       size_t n_wanted, bool keeps, struct vc_answers_series **out);
 enum vc_status vc_answers_series_run(struct vc_answers_series *series, const struct vc_run_calls *calls);
 void vc_answers_series_free(struct vc_answers_series *series); /* accepts NULL */
-
-#endif

@@ -158,14 +158,13 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     const struct vc_graph_value *value = vc_graph_value(s->graph, param->value);
     struct vc_run_value *to = &s->values[param->value];
     struct vc_run_value kept = {.n_dims = value->n_dims, .n = 1, .is_real = value->dtype == VC_DTYPE_F32};
-    uint64_t n_bytes;
 
     VC_CALL(s->calls->param(ctx, s->calls->user, param, elements));
     for (unsigned k = 0; k < kept.n_dims; k++) { /* numbers all; the elements are there, so nothing overflows */
         kept.shape[k] = value->shape[k].size;
         kept.n *= (size_t)kept.shape[k];
     }
-    n_bytes = (uint64_t)kept.n * (kept.is_real ? sizeof(float) : sizeof(int64_t));
+    uint64_t n_bytes = (uint64_t)kept.n * (kept.is_real ? sizeof(float) : sizeof(int64_t));
     if (s->keeps && to->data == NULL && n_bytes <= s->budget - s->kept_bytes) {
         kept.data = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
         VC_CALL_ALLOC(kept.data);

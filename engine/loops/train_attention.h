@@ -122,13 +122,12 @@ static REAL largest(const REAL *s, size_t n)
 static REAL probabilities(REAL *s, size_t n)
 {
     REAL most = largest(s, n);
-    REAL sum;
 
     if (most == -(REAL)INFINITY) {
         memset(s, 0, n * sizeof *s);
         return (REAL)INFINITY;
     }
-    sum = exponentials(s, n, most);
+    REAL sum = exponentials(s, n, most);
     for (size_t j = 0; j < n; j++) {
         s[j] /= sum;
     }

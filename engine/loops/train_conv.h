@@ -45,8 +45,7 @@ static int64_t conv_row_at(const struct vc_args_conv *args, size_t row, int64_t 
 static void unroll_row(const struct vc_args_conv *args, const REAL *x, int64_t d, int64_t h, int64_t w, size_t first,
                        size_t rows, REAL *to)
 {
-    int64_t begin;
-    int64_t end;
+    int64_t begin, end;
 
     conv_inside(args, w, &begin, &end);
     for (size_t r = 0; r < rows; r++, to += args->out[2]) {
@@ -73,8 +72,7 @@ static void unroll_row(const struct vc_args_conv *args, const REAL *x, int64_t d
 static void roll_row(const struct vc_args_conv *args, REAL *x, int64_t d, int64_t h, int64_t w, size_t first,
                      size_t rows, const REAL *from)
 {
-    int64_t begin;
-    int64_t end;
+    int64_t begin, end;
 
     conv_inside(args, w, &begin, &end);
     for (size_t r = 0; r < rows; r++, from += args->out[2]) {

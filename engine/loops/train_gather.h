@@ -137,13 +137,12 @@ LOOP_FN(where_backward)
     for (uint64_t i = first; i < end; i++) {
         uint64_t rest = i;
         int64_t at = 0;
-        REAL v;
 
         for (unsigned k = args->n_dims; k-- > 0;) {
             at += (int64_t)(rest % (uint64_t)args->shape[k]) * args->step[0][k];
             rest /= (uint64_t)args->shape[k];
         }
-        v = (((const int64_t *)call->p[0])[at] != 0) == args->which ? dy[i] : 0;
+        REAL v = (((const int64_t *)call->p[0])[at] != 0) == args->which ? dy[i] : 0;
         d[i] = call->add ? d[i] + v : v;
     }
 }

@@ -49,15 +49,13 @@ LOOP_FN(batch_norm)
 {
     const struct vc_args_norm *args = call->args;
     size_t inner = (size_t)args->inner;
-    REAL mean;
-    REAL variance;
-    REAL inverse;
+    REAL mean, variance;
     REAL scale = ((const REAL *)call->p[2])[block];
     REAL bias = ((const REAL *)call->p[3])[block];
 
     (void)worker;
     norm_statistics(call, pass, block, &mean, &variance);
-    inverse = 1 / (REAL)sqrt((double)(variance + (REAL)args->epsilon));
+    REAL inverse = 1 / (REAL)sqrt((double)(variance + (REAL)args->epsilon));
     if (call->p[6] != NULL) {
         ((REAL *)call->p[6])[2 * block] = mean;
         ((REAL *)call->p[6])[2 * block + 1] = inverse;
@@ -88,8 +86,6 @@ LOOP_FN(batch_norm_backward)
     REAL n = (REAL)(args->batch * args->inner);
     REAL dbias = 0;
     REAL dscale = 0;
-    REAL shift;
-    REAL slope;
 
     (void)worker;
     for (size_t i = 0; i < (size_t)args->batch; i++) {
@@ -102,8 +98,8 @@ LOOP_FN(batch_norm_backward)
     if (call->p[6] != NULL) {
         ((REAL *)call->p[6])[block] += dbias;
     }
-    shift = norm_by_batch(args, pass) ? dbias / n : 0;
-    slope = norm_by_batch(args, pass) ? dscale / n * inverse : 0;
+    REAL shift = norm_by_batch(args, pass) ? dbias / n : 0;
+    REAL slope = norm_by_batch(args, pass) ? dscale / n * inverse : 0;
     for (size_t i = 0; call->p[2] != NULL && i < (size_t)args->batch; i++) {
         REAL *dx = (REAL *)call->p[2] + block * inner + i * step;
 

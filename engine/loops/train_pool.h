@@ -85,8 +85,7 @@ static void pool_take_any(const REAL *x, int64_t step, int64_t n, uint32_t numbe
 static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, int64_t o1, int64_t first, int64_t n,
                      REAL *most, uint32_t *which)
 {
-    int64_t from[2];
-    int64_t end[2];
+    int64_t from[2], end[2];
     int64_t begin[2] = {pool_inside(w, 0, o0, &from[0], &end[0]), pool_inside(w, 1, o1, &from[1], &end[1])};
 
     for (int64_t i = 0; i < n; i++) {
@@ -99,8 +98,7 @@ static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, 
                 x + ((begin[0] + d * w->dilation[0]) * w->in[1] + begin[1] + h * w->dilation[1]) * w->in[2];
 
             for (int64_t v = 0; v < w->kernel[2]; v++) {
-                int64_t a;
-                int64_t b;
+                int64_t a, b;
 
                 pool_columns(w, v, &a, &b);
                 a = a < first ? first : a;
@@ -193,8 +191,7 @@ static void pool_plane(const struct vc_args_window *w, const REAL *x, REAL *y)
 {
     size_t columns = (size_t)w->out[2];
     size_t most = POOL_FOURS / columns; /* rows of windows at a time */
-    REAL pairs[2 * POOL_FOURS + POOL_VECTOR];
-    REAL made[POOL_FOURS + POOL_VECTOR];
+    REAL pairs[2 * POOL_FOURS + POOL_VECTOR], made[POOL_FOURS + POOL_VECTOR];
 
     for (size_t row = 0, rows; row < (size_t)w->out[1]; row += rows) {
         rows = VC_AT_MOST((size_t)w->out[1] - row, most);
@@ -227,8 +224,7 @@ static void pool_four(const struct vc_args_window *w, const REAL *x, REAL *y, ui
     size_t columns = (size_t)w->out[2];
     size_t windows = (size_t)(w->out[1] * w->out[2]);
     struct pool_fours f;
-    size_t rows;
-    size_t n;
+    size_t rows, n;
 
     for (size_t at = 0; at < windows; at += n) {
         n = pool_next(w, windows, at, &rows);
@@ -311,8 +307,7 @@ static void pool_give_four(const struct vc_args_window *w, const REAL *dy, const
     size_t columns = (size_t)w->out[2];
     size_t windows = (size_t)(w->out[1] * w->out[2]);
     struct pool_fours f;
-    size_t rows;
-    size_t n;
+    size_t rows, n;
 
     for (size_t at = 0; at < windows; at += n) {
         n = pool_next(w, windows, at, &rows);
@@ -369,8 +364,7 @@ static REAL pool_count(const struct vc_args_window *w, const int64_t *o)
     double padded = 1;
 
     for (unsigned k = 0; k < 3; k++) {
-        int64_t first;
-        int64_t end;
+        int64_t first, end;
         int64_t begin = pool_inside(w, k, o[k], &first, &end);
         int64_t room = w->in[k] + w->behind[k] - begin;
         int64_t with_padding = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
@@ -384,9 +378,7 @@ static REAL pool_count(const struct vc_args_window *w, const int64_t *o)
 /* For each element of window `o` that is in the input: returns their sum, or adds `spread` to each. */
 static REAL pool_walk(const struct vc_args_window *w, const REAL *x, REAL *dx, const int64_t *o, REAL spread)
 {
-    int64_t first[3];
-    int64_t end[3];
-    int64_t begin[3];
+    int64_t first[3], end[3], begin[3];
     REAL sum = 0;
 
     for (unsigned k = 0; k < 3; k++) {

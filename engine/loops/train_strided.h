@@ -162,14 +162,11 @@ static void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *c
     }
     for (uint64_t j = 0; j < terms; j++) {
         int64_t at[4] = {place[0], place[1], place[2], place[3]};
-        const REAL *a;
-        const REAL *b;
-        const REAL *c;
 
         strided_place(j, args->n_reduced, args->reduced, args->reduced_step, at);
-        a = (const REAL *)call->p[1] + at[1];
-        b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
-        c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
+        const REAL *a = (const REAL *)call->p[1] + at[1];
+        const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
+        const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
 #define RUN(of) columns_run(of, sums, a, b, c, step, n)
         WITH_KIND(kind, RUN)
 #undef RUN
@@ -210,17 +207,14 @@ static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
     for (uint64_t j = 0; j < rows; j++) {
         int64_t at[4] = {place[0], place[1], place[2], place[3]};
         int64_t step[4];
-        const REAL *a;
-        const REAL *b;
-        const REAL *c;
 
         strided_place(j, last, args->reduced, args->reduced_step, at);
         for (unsigned v = 0; v < 4; v++) {
             step[v] = args->reduced_step[v][last];
         }
-        a = (const REAL *)call->p[1] + at[1];
-        b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
-        c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
+        const REAL *a = (const REAL *)call->p[1] + at[1];
+        const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
+        const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
 #define RUN(of) row_run(of, lanes, a, b, c, step, n)
         WITH_KIND(kind, RUN)
 #undef RUN
@@ -438,13 +432,12 @@ LOOP_FN(mapped_backward)
     for (uint64_t i = first; i < end; i++) {
         int64_t at[VC_GRAPH_MAX_DIMS];
         uint64_t rest = i;
-        REAL sum;
 
         for (unsigned k = args->n_dims; k-- > 0;) {
             at[k] = (int64_t)(rest % (uint64_t)args->in[k]);
             rest /= (uint64_t)args->in[k];
         }
-        sum = mapped_sum(args, call->p[0], 0, at, 0);
+        REAL sum = mapped_sum(args, call->p[0], 0, at, 0);
         dx[i] = call->add ? dx[i] + sum : sum;
     }
 }

@@ -38,7 +38,6 @@ static enum vc_status quantize(struct vc_ctx *ctx, const struct vc_reader *from,
     struct vc_open_options open;
     struct vc_quantize_options quantize;
     struct vc_write_options write;
-    enum vc_status status;
 
     vc_open_defaults(&open);
     open.reader = from;
@@ -46,7 +45,7 @@ static enum vc_status quantize(struct vc_ctx *ctx, const struct vc_reader *from,
     vc_write_defaults(&write);
     write.writer = vc_memory_writer(to);
     write.format = format;
-    status = vc_model_open(ctx, "stdin", &open, &model); /* "<stdin>" in sentences */
+    enum vc_status status = vc_model_open(ctx, "stdin", &open, &model); /* "<stdin>" in sentences */
     if (status == VC_OK) {
         status = vc_job_create(ctx, model, &job);
     }

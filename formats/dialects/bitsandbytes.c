@@ -42,12 +42,10 @@ static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_requ
 
 static const char *bnb_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    const char *reason;
-
     if (tensor->n_dims == 2 && tensor->channel_axis == 1 && vc_name_is_conv1d(tensor->name)) {
         return is_int8(request) ? NULL : "Conv1D, whose blocks would lie across";
     }
-    reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
+    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
     if (reason == NULL && !is_int8(request) && tensor->shape[1] % request->group_size != 0) {
         return "rows are no multiple of the block";
     }
@@ -169,7 +167,6 @@ static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant 
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     bool conv1d = vc_name_is_conv1d(t->name);
-    struct vc_packed packed;
 
     if (conv1d) {
         VC_CALL(vc_search_hint(s));
@@ -177,7 +174,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant 
     if (!conv1d || !s->hint.conv1d) {
         return vc_search_attach(s, codes, quant, true);
     }
-    packed = turned(t->shape[1], t->shape[0]);
+    struct vc_packed packed = turned(t->shape[1], t->shape[0]);
     quant->axis = 1;
     return vc_search_attach_packed(s, codes, quant, &packed, 0);
 }
@@ -189,7 +186,6 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
                              .granularity = VC_GRANULARITY_CHANNEL,
                              .symmetric = true,
                              .source_dtype = VC_DTYPE_F32};
-    const struct vc_tensor *absmax;
     size_t at, format, n_stem;
     bool by_rows = true;
 
@@ -207,7 +203,7 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     if (!by_rows) {
         return VC_OK;
     }
-    absmax = &s->model->tensors[at];
+    const struct vc_tensor *absmax = &s->model->tensors[at];
     VC_REFUSE_IF(absmax->n_dims != 1 || absmax->n_elems != t->shape[0], s->ctx, VC_E_FORMAT,
                  "%s: has %" PRIu64 " rows, but '%s' has %" PRIu64 " numbers", t->name, t->shape[0], absmax->name,
                  absmax->n_elems);

@@ -273,12 +273,11 @@ static enum vc_status read_state(struct vc_search *s, size_t tensor, bool nested
 {
     const struct vc_tensor *t = &s->model->tensors[tensor];
     char text[MAX_STATE];
-    json_t *root;
 
     *out = (struct state){.wrong = "is no text of u8"};
     if (t->dtype == VC_DTYPE_U8 && t->n_elems != 0 && t->n_elems <= MAX_STATE) {
         VC_CALL(vc_source_read_any(s->ctx, s->model, tensor, VC_FORM_VALUES, 0, text, (size_t)t->n_elems));
-        root = json_loadb(text, (size_t)t->n_elems, JSON_REJECT_DUPLICATES, NULL);
+        json_t *root = json_loadb(text, (size_t)t->n_elems, JSON_REJECT_DUPLICATES, NULL);
         parse_state(root, nested, out);
         json_decref(root);
     }
@@ -307,13 +306,12 @@ static const char *contradiction(const struct vc_search *s, size_t codes, const 
     const struct vc_tensor *absmax = p->absmax != VC_NO_TENSOR ? &s->model->tensors[p->absmax] : NULL;
     bool nested = p->nested_absmax != VC_NO_TENSOR;
     uint64_t n_elems;
-    uint64_t n_blocks;
 
     *across = state->row % state->block != 0;
     if (!vc_mul_u64(state->n_rows, state->row, &n_elems) || n_elems % 2 != 0 || t->n_elems != n_elems / 2) {
         return "has another number of codes than the shape in its quant_state";
     }
-    n_blocks = vc_ceil_div_u64(n_elems, state->block);
+    uint64_t n_blocks = vc_ceil_div_u64(n_elems, state->block);
     if (absmax == NULL) {
         return "has no absmax beside it";
     }

@@ -57,20 +57,17 @@ static enum vc_status check_shape(const struct names *names, const struct vc_ten
 {
     unsigned char stated[16];
     unsigned bits = 1;
-    uint64_t n_rows;
-    uint64_t row;
-    enum vc_status status;
 
     if (t->dtype != VC_DTYPE_I32 || t->n_dims != 2 || shape->dtype != VC_DTYPE_I64 || shape->n_elems != 2) {
         return VC_OK;
     }
-    status = vc_source_read_any(names->ctx, names->model, (size_t)(shape - names->model->tensors), VC_FORM_VALUES, 0,
-                                stated, sizeof stated);
+    enum vc_status status = vc_source_read_any(names->ctx, names->model, (size_t)(shape - names->model->tensors),
+                                               VC_FORM_VALUES, 0, stated, sizeof stated);
     if (status != VC_OK) {
         return vc_collect(names->ctx, status, "data", shape->name);
     }
-    n_rows = vc_le64(stated);
-    row = vc_le64(stated + 8);
+    uint64_t n_rows = vc_le64(stated);
+    uint64_t row = vc_le64(stated + 8);
     while (bits <= 8 && row <= INT64_MAX && !vc_packing_words_fit(row, bits, t->shape[1])) {
         bits++;
     }
@@ -173,12 +170,11 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         size_t n_cut = strlen(parts[i].tail);
-        size_t owner;
 
         if (!vc_ends_in(name, parts[i].tail) || strlen(name) == n_cut) {
             continue;
         }
-        owner = find_beside(names, name, n_cut, parts[i].owners[0]);
+        size_t owner = find_beside(names, name, n_cut, parts[i].owners[0]);
         if (owner != VC_NO_TENSOR) {
             return check_owner(names, name, owner);
         }

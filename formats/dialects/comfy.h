@@ -1,6 +1,5 @@
 /* comfy.h - what formats ask of the dialect of ComfyUI beside its row (comfy.c). */
-#ifndef VC_FORMATS_COMFY_H
-#define VC_FORMATS_COMFY_H
+#pragma once
 
 #include "core/run/sink.h"
 #include "core/text/text.h"
@@ -16,5 +15,3 @@ enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const str
 
 /* The tensors are those of a network that makes pictures or films, which ComfyUI loads from single files. */
 bool vc_comfy_is_picture(const struct vc_model *model);
-
-#endif

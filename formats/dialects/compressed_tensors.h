@@ -1,6 +1,5 @@
 /* compressed_tensors.h - what writing and reading of compressed-tensors share. */
-#ifndef VC_FORMATS_COMPRESSED_TENSORS_H
-#define VC_FORMATS_COMPRESSED_TENSORS_H
+#pragma once
 
 #include "formats/dialects/search.h"
 
@@ -28,5 +27,3 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *search, size_t codes, 
 
 /* What loaders keep beside a weight for its inputs goes with it. */
 void vc_ct_claim_inputs(const struct vc_search *search, size_t codes, size_t n_stem);
-
-#endif

@@ -137,7 +137,6 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     const struct vc_tensor *t = &s->model->tensors[l->codes];
     enum vc_scheme scheme = VC_SCHEME_NONE;
     enum vc_status status = VC_OK;
-    const char *why;
 
     if (vc_search_has(s, t->name, n_name, "")) {
         status = vc_fail(s->ctx, VC_E_FORMAT, "%s: the same module has a '%s', too", t->name, s->buffer);
@@ -146,7 +145,7 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     l->scale = vc_search_find(s, t->name, n_name, "_scale");
     l->shape = vc_search_find(s, t->name, n_name, "_shape");
     l->zero = vc_search_find(s, t->name, n_name, "_zero_point");
-    why = wrong_parts(s, l, n_name);
+    const char *why = wrong_parts(s, l, n_name);
     if (why != NULL) { /* a part that is missing may lie in another shard: check_names.c tells */
         bool missing = l->scale == VC_NO_TENSOR || l->shape == VC_NO_TENSOR;
 
@@ -215,8 +214,6 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
                              .symmetric = true,
                              .source_dtype = MADE_BY_LOADERS,
                              .global_multiplies = !renamed && global != VC_NO_TENSOR};
-    const struct vc_tensor *scales;
-    struct vc_packed packed;
 
     if (scale == VC_NO_TENSOR) { /* it may lie in another shard */
         return VC_OK;
@@ -230,8 +227,8 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
     if (renamed && vc_search_has(s, t->name, n_name, "")) {
         return VC_OK;
     }
-    scales = &s->model->tensors[scale];
-    packed = (struct vc_packed){.bits = 8, .n_rows = t->shape[0], .row = t->shape[1]};
+    const struct vc_tensor *scales = &s->model->tensors[scale];
+    struct vc_packed packed = (struct vc_packed){.bits = 8, .n_rows = t->shape[0], .row = t->shape[1]};
     quant.group_size = vc_code_scheme(scheme)->group;
     VC_REFUSE_IF(scales->shape[0] != packed.n_rows ||
                      scales->shape[1] != vc_ceil_div_u64(2 * packed.row, quant.group_size),
@@ -258,19 +255,17 @@ static bool is_packed_name(const char *name)
 enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found)
 {
     struct looking l = {.codes = tensor};
-    struct vc_packed packed;
-    size_t n_name;
 
     if (!is_packed_name(s->model->tensors[tensor].name)) {
         return VC_OK;
     }
-    n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
+    size_t n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
     if (s->model->tensors[tensor].dtype == VC_DTYPE_U8) {
         return vc_ct_find_packed_floats(s, tensor, n_name, "_global_scale", found);
     }
     VC_CALL(look_at(s, &l, n_name, found));
     if (*found) {
-        packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
+        struct vc_packed packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
         VC_CALL(vc_search_attach_packed(s, tensor, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
         if (l.zero != VC_NO_TENSOR) {
@@ -324,7 +319,6 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     bool floats = t->dtype == VC_DTYPE_F8_E4M3;
     struct vc_quant quant = {.scheme = floats ? VC_SCHEME_FP8 : VC_SCHEME_INT8};
     size_t n, n_stem, scale, zero;
-    const char *why;
 
     if (!vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
@@ -338,7 +332,7 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale)) {
         return VC_OK;
     }
-    why = wrong_codes(s, codes, quant.scheme, scale, zero);
+    const char *why = wrong_codes(s, codes, quant.scheme, scale, zero);
     if (why != NULL) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: %s", why);
     }

@@ -101,12 +101,11 @@ static void add_head(const struct vc_config_weights *weights, const char *head, 
 {
     size_t skip = form == VC_NAMES_ENDS && n > 3 && memcmp(head, "re:", 3) == 0 ? 3 : 0; /* any name may be one there */
     struct vc_text name;
-    bool whole;
 
     if (has_layer(weights, head, n)) {
         return;
     }
-    whole = form == VC_NAMES_ENDS && codes_end_in(weights, head, n);
+    bool whole = form == VC_NAMES_ENDS && codes_end_in(weights, head, n);
     vc_text_init(&name, text->ctx);
     vc_text_add(&name, whole ? "^%.*s$" : "%.*s", (int)(n - skip), head + skip);
     if (name.status == VC_OK) {

@@ -1,6 +1,5 @@
 /* config_member.h - what the configurations of several dialects have in common: lists of modules, by name. */
-#ifndef VC_FORMATS_CONFIG_MEMBER_H
-#define VC_FORMATS_CONFIG_MEMBER_H
+#pragma once
 
 #include "core/run/sink.h"
 #include "core/text/text.h"
@@ -53,5 +52,3 @@ enum vc_status vc_config_check_names(struct vc_ctx *ctx, const struct vc_config_
 
 /* Of linear layers nothing but the model's output is kept, as loaders do it that are told nothing. */
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights);
-
-#endif

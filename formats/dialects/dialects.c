@@ -79,7 +79,6 @@ const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, co
 const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family)
 {
     const struct vc_dialect *usual = &vc_dialect_plain;
-    const struct vc_dialect *other;
 
     for (size_t i = 0; i < n_dialects; i++) {
         usual = dialects[i]->file != NULL && dialects[i]->file->usual_in_folders ? dialects[i] : usual;
@@ -87,6 +86,6 @@ const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *fam
     if (usual->file == NULL || vc_family_refused(family, usual->file->loads) == NULL) {
         return usual;
     }
-    other = vc_family_other_layout(family, usual);
+    const struct vc_dialect *other = vc_family_other_layout(family, usual);
     return other != NULL ? other : usual;
 }

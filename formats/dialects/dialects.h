@@ -2,8 +2,7 @@
  * and has the questions of core and the passes.
  *
  * A new dialect is a file in this folder that defines vc_dialect_<name>, and a line in VC_DIALECTS. */
-#ifndef VC_FORMATS_DIALECTS_H
-#define VC_FORMATS_DIALECTS_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -218,5 +217,3 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 /* Names of all outputs there; VC_E_UNSUPPORTED where two tensors would have one. */
 enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs,
                                   const char **names);
-
-#endif

@@ -3,8 +3,7 @@
  * The table of families is formats/huggingface/families.c, where config.json is read. A model whose reader found its
  * families points at a struct vc_family (core/model/source.h); dialects and configurations put the questions below to
  * it. NULL, and a family without rows, have no answers: then the rules that hold for most models stand alone. */
-#ifndef VC_FORMATS_FAMILY_H
-#define VC_FORMATS_FAMILY_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/source.h"
@@ -78,5 +77,3 @@ bool vc_family_changes_names(const struct vc_family *family);
  * memory. */
 const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_family *family,
                              const char *path);
-
-#endif

@@ -309,12 +309,11 @@ static enum vc_status mark_rest(struct marking *m)
     for (size_t i = 0; i < m->model->n_tensors; i++) {
         struct vc_tensor *t = &m->model->tensors[i];
         bool explained = false;
-        bool owned;
 
         if (!is_open(t) || !vc_name_is_quantized_part(t->name)) {
             continue;
         }
-        owned = has_owner(m, t, &explained);
+        bool owned = has_owner(m, t, &explained);
         if (!owned && !vc_ends_in(t->name, "qweight") && strstr(t->name, "weight_") == NULL &&
             strstr(t->name, "weight.") == NULL) {
             continue; /* "scales" and the like, of no weight */

@@ -3,8 +3,7 @@
  *
  *     model.layers.0.mlp.up_proj.codes      "is codes of AQLM, which are not decoded here"
  *     model.layers.0.mlp.up_proj.codebooks  "is a part of codes of AQLM, which are not decoded here" */
-#ifndef VC_FORMATS_FOREIGN_H
-#define VC_FORMATS_FOREIGN_H
+#pragma once
 
 #include "core/model/source.h"
 #include "formats/dialects/dialects.h"
@@ -27,5 +26,3 @@ const struct vc_foreign *vc_foreign_of_config(const struct json_t *config);
  * file). said: the row of the configuration beside the model; NULL: none. quantized: it speaks of codes. */
 enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said,
                                bool quantized, bool is_shard);
-
-#endif

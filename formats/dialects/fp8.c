@@ -202,14 +202,13 @@ static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, boo
     const struct vc_tensor *t = &s->model->tensors[codes];
     struct vc_quant quant = {.scheme = VC_SCHEME_FP8, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
     size_t n_stem, scale;
-    struct vc_tensor *scales;
     uint64_t *shape;
 
     if (t->dtype != VC_DTYPE_F8_E4M3 || !vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
     }
     scale = vc_search_find(s, t->name, strlen(t->name), "_scale");
-    scales = scale != VC_NO_TENSOR && vc_search_is_free(s, scale) ? &s->model->tensors[scale] : NULL;
+    struct vc_tensor *scales = scale != VC_NO_TENSOR && vc_search_is_free(s, scale) ? &s->model->tensors[scale] : NULL;
     if (scales == NULL || scales->dtype != VC_DTYPE_F32 ||
         !((scales->n_dims == 1 && scales->shape[0] == t->shape[0] && scales->shape[0] != 1) ||
           (scales->n_dims == 4 && scales->shape[1] == 1 && scales->shape[3] == 1))) {

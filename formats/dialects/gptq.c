@@ -317,7 +317,6 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, enum vc_word
 {
     struct words w;
     bool ordered, inside, is, symmetric;
-    const char *why;
 
     VC_CALL(is_words(s, codes, words, &w, &is));
     if (!is) {
@@ -334,7 +333,7 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, enum vc_word
     if (vc_search_has(s, w.name, w.n, "weight")) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "is there twice: the same module has a '%s'", s->buffer);
     }
-    why = find_parts(s, &w);
+    const char *why = find_parts(s, &w);
     if (why != NULL && s->hint.unread == NULL) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: it %s", why);
     }

@@ -1,6 +1,5 @@
 /* gptq.h - what reading and writing of GPTQ and AWQ share. */
-#ifndef VC_FORMATS_GPTQ_H
-#define VC_FORMATS_GPTQ_H
+#pragma once
 
 #include "formats/dialects/search.h"
 
@@ -9,5 +8,3 @@ bool vc_gptq_read_config(const struct json_t *config, struct vc_dialect_hint *ou
 bool vc_awq_read_config(const struct json_t *config, struct vc_dialect_hint *out);
 enum vc_status vc_gptq_find(struct vc_search *search, size_t tensor, bool *found);
 enum vc_status vc_awq_find(struct vc_search *search, size_t tensor, bool *found);
-
-#endif

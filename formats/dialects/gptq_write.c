@@ -75,7 +75,6 @@ static const char *reason(const struct vc_dialect_request *request, const struct
 static enum vc_dtype part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                enum vc_part_role role, enum vc_dtype usual)
 {
-    (void)request;
     if (role != VC_PART_SCALE) {
         return usual;
     }

@@ -91,7 +91,6 @@ const char *vc_linear_reason(const struct vc_dialect_request *request, const str
                              enum vc_loads loads)
 {
     const struct vc_model *model = request->model;
-    const char *kept;
     size_t n_path;
 
     /* The loader wants [out, in]; a matrix with its outputs on axis 1 is [in, out]. */
@@ -106,7 +105,7 @@ const char *vc_linear_reason(const struct vc_dialect_request *request, const str
         if (is_of_fused_attention(model, tensor->name, n_path)) {
             return "attention of PyTorch";
         }
-        kept = vc_family_keeps(model->family, loads, tensor->name);
+        const char *kept = vc_family_keeps(model->family, loads, tensor->name);
         if (kept != NULL) {
             return kept;
         }

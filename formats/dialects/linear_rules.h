@@ -1,7 +1,6 @@
 /* linear_rules.h - rules that the loaders of transformers share: they make quantized modules of linear layers, whose
  * weights are [out, in] with their scales along the rows. */
-#ifndef VC_FORMATS_LINEAR_RULES_H
-#define VC_FORMATS_LINEAR_RULES_H
+#pragma once
 
 #include "core/model/dialect.h"
 #include "formats/dialects/family.h"
@@ -17,5 +16,3 @@ bool vc_linear_is_expert(const char *name);
 /* Why that loader makes no quantized layer of the tensor; NULL: it does. */
 const char *vc_linear_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                              enum vc_loads loads);
-
-#endif

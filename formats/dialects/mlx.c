@@ -112,12 +112,11 @@ static const char *find_parts(struct vc_search *s, size_t n_stem, struct matrix 
 {
     const struct vc_tensor *t = &s->model->tensors[m->codes];
     const char *why = NULL;
-    uint64_t words;
 
     if (t->dtype != VC_DTYPE_U32 || t->n_dims < 2 || t->n_elems == 0) {
         return "it is no matrix of u32";
     }
-    words = t->shape[t->n_dims - 1];
+    uint64_t words = t->shape[t->n_dims - 1];
     m->scales = vc_search_find(s, t->name, n_stem, "scales");
     m->biases = vc_search_find(s, t->name, n_stem, "biases");
     why = find_mode(s, n_stem, m);
@@ -169,10 +168,8 @@ static enum vc_status mlx_find(struct vc_search *s, size_t codes, bool *found)
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t n_stem = strlen(t->name) - (vc_ends_in(t->name, ".weight") ? strlen("weight") : 0);
     struct matrix m = {.codes = codes};
-    const char *why;
-    bool scales;
+    bool scales = n_stem != strlen(t->name) && vc_search_has(s, t->name, n_stem, "scales");
 
-    scales = n_stem != strlen(t->name) && vc_search_has(s, t->name, n_stem, "scales");
     if (n_stem == strlen(t->name) || vc_dtype_is_float(t->dtype) || !vc_search_is_free(s, codes) ||
         (t->dtype != VC_DTYPE_U32 && !scales)) {
         return VC_OK;
@@ -182,7 +179,7 @@ static enum vc_status mlx_find(struct vc_search *s, size_t codes, bool *found)
         return VC_OK;
     }
     *found = true;
-    why = find_parts(s, n_stem, &m);
+    const char *why = find_parts(s, n_stem, &m);
     return why != NULL
                ? vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "is codes of MLX that cannot be decoded: %s", why)
                : attach(s, &m);
@@ -219,7 +216,6 @@ static enum vc_dtype mlx_part_type(const struct vc_dialect_request *request, con
     bool halves =
         role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
 
-    (void)request;
     return halves ? tensor->weights_dtype : usual;
 }
 

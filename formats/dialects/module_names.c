@@ -82,11 +82,10 @@ static enum vc_status list_others(struct naming *s)
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
-        const char *name;
 
         if (!m->listed) {
             path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
-            name = path != NULL ? vc_family_rename(s->ctx, &s->arena, list->family, path) : NULL;
+            const char *name = path != NULL ? vc_family_rename(s->ctx, &s->arena, list->family, path) : NULL;
             VC_CALL_ALLOC(name);
             s->others[s->n_others++] = reversed(s, path, m->n);
             VC_CALL_ALLOC(s->others[s->n_others - 1]);
@@ -168,7 +167,6 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
-        const char *name;
         const char *end;
 
         if (!m->listed) {
@@ -178,7 +176,7 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
         VC_CALL_ALLOC(path);
         VC_CALL(add_exact(s, path, text, first));
         if (s->changes) {
-            name = vc_family_rename(s->ctx, &s->arena, list->family, path);
+            const char *name = vc_family_rename(s->ctx, &s->arena, list->family, path);
             VC_CALL_ALLOC(name);
             VC_CALL(find_end(s, name, &end));
             if (end != NULL) {

@@ -3,8 +3,7 @@
  *
  *     "model.layers.0.mlp.gate"          as the file has it
  *     "re:(.*\\.)?layers\\.0\\.attention\\.q_proj$"   the end of its name in memory that no other module has */
-#ifndef VC_FORMATS_MODULE_NAMES_H
-#define VC_FORMATS_MODULE_NAMES_H
+#pragma once
 
 #include "core/text/text.h"
 #include "formats/dialects/family.h"
@@ -34,5 +33,3 @@ enum vc_status vc_module_names_add(struct vc_ctx *ctx, const struct vc_module_li
 
 /* Adds one name as it is. */
 void vc_module_name_add(struct vc_text *text, const char *name, bool *first);
-
-#endif

@@ -60,12 +60,11 @@ static unsigned code_at(const struct vc_packed *p, const struct span *s, const u
     unsigned layer = (unsigned)(c / p->n_words);
     uint64_t word = c % p->n_words;
     uint64_t place = word - s->first;
-    const unsigned char *at;
 
     if (s->split && word >= s->n) {
         place = s->n + word - (p->n_words - s->n);
     }
-    at = packed + place * p->unit;
+    const unsigned char *at = packed + place * p->unit;
     layer = p->low_first ? layer : n_layers - 1 - layer;
     return (p->unit == 4 ? vc_le32(at) : at[0]) >> layer * p->bits & ((1u << p->bits) - 1);
 }

@@ -93,12 +93,11 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[i];
         size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name, t->quant->scheme) : 0;
-        const char *weight;
 
         if (n == 0 || has_own_scale(model, t)) {
             continue;
         }
-        weight = vc_arena_copy(ctx, &model->arena, t->name, n);
+        const char *weight = vc_arena_copy(ctx, &model->arena, t->name, n);
         VC_CALL_ALLOC(weight);
         if (vc_model_find(model, weight) == VC_NO_TENSOR) { /* names are sorted as they were until the end */
             t->name = weight;

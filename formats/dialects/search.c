@@ -54,10 +54,8 @@ void vc_search_claim(const struct vc_search *search, size_t codes, const char *s
     size_t n_word;
 
     while ((word = vc_family_word(words, &at, &n_word)) != NULL) {
-        size_t part;
-
         (void)snprintf(tail, sizeof tail, "%.*s", (int)n_word, word);
-        part = vc_search_find(search, stem, n, tail);
+        size_t part = vc_search_find(search, stem, n, tail);
         if (part != VC_NO_TENSOR && vc_search_is_free(search, part)) {
             search->model->tensors[part].part_of = codes;
         }

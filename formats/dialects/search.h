@@ -4,8 +4,7 @@
  *
  * The format's reader calls the first half (finds.c); the rows of the table are called back and use the second
  * (search.c). */
-#ifndef VC_FORMATS_SEARCH_H
-#define VC_FORMATS_SEARCH_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/findings.h"
@@ -104,5 +103,3 @@ enum vc_status vc_search_refuse(struct vc_search *search, size_t tensor, enum vc
  * called once the codes are attached. */
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
                                    const struct vc_packed *packed);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * All numbers are little-endian. Dimensions come fastest first, so (2, 3) of NumPy is written 3, 2. There is no
  * checksum. */
-#ifndef VC_FORMATS_GGUF_H
-#define VC_FORMATS_GGUF_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/program.h"
@@ -203,5 +202,3 @@ bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64
 /* The keys as the edits will make them, in the arena. */
 enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                                  struct vc_program *program);
-
-#endif

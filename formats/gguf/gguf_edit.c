@@ -66,10 +66,9 @@ struct pair {
 static enum vc_status take_key(struct editing *e, struct pair *pair)
 {
     uint64_t n = 0;
-    size_t part;
 
     VC_CALL(vc_gguf_take_u64(&e->cursor, &n));
-    part = (size_t)vc_min_u64(n, sizeof pair->key - 1);
+    size_t part = (size_t)vc_min_u64(n, sizeof pair->key - 1);
     VC_CALL(vc_gguf_take(&e->cursor, pair->key, part));
     pair->key[part] = '\0';
     e->cursor.at += n - part;
@@ -239,7 +238,6 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
 {
     size_t size = vc_gguf_kind_bytes(pair->kind);
     unsigned char bytes[8];
-    bool changed;
 
     VC_CALL(vc_gguf_take(&e->cursor, bytes, size));
     if (vc_is_one_of(name, vc_arch_gguf_names(VC_EDIT_HIDDEN))) {
@@ -249,7 +247,7 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
         e->heads = number_of(bytes, size);
     }
     VC_CALL(check_experts(e, name, number_of(bytes, size)));
-    changed = edit_number(e, name, bytes, size);
+    bool changed = edit_number(e, name, bytes, size);
     VC_CALL(edit_layers(e, name, bytes, size, &changed));
     return changed ? add_patch(e, pair, bytes, size) : VC_OK;
 }
@@ -265,14 +263,13 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
     size_t size, i;
     size_t n_kept = 0;
     bool changed = false;
-    bool drops;
     enum vc_status status;
 
     VC_TRY(vc_gguf_take(&e->cursor, head, sizeof head));
     size = vc_gguf_kind_bytes(vc_le32(head));
     count = vc_le64(head + 4);
     n_bytes = count * size;
-    drops = layers != NULL && layers->n_dropped != 0 && count == layers->before && strncmp(name, "rope.", 5) != 0;
+    bool drops = layers != NULL && layers->n_dropped != 0 && count == layers->before && strncmp(name, "rope.", 5) != 0;
     e->says_kinds |= vc_is_one_of(name, periods);
     if (size == 0 || n_bytes > MOST_ARRAY_BYTES || (!drops && !is_integer(vc_le32(head)))) {
         e->cursor.at = pair->begin;
@@ -320,11 +317,10 @@ out:
 static enum vc_status edit_pair(struct editing *e)
 {
     size_t n = strlen(e->architecture);
-    const struct vc_metadata_entry *given;
     struct pair pair;
 
     VC_CALL(take_key(e, &pair));
-    given = vc_outs_metadata(e->outs, pair.key);
+    const struct vc_metadata_entry *given = vc_outs_metadata(e->outs, pair.key);
     if (given != NULL) {
         return give_value(e, &pair, given);
     }
@@ -379,8 +375,7 @@ static enum vc_status check_kind(const struct editing *e)
 /* Refuses an edit that no key states, unless it follows from others. */
 static enum vc_status check_made(const struct editing *e)
 {
-    uint64_t before;
-    uint64_t after;
+    uint64_t before, after;
 
     for (size_t i = 0; i < e->n; i++) {
         const struct vc_edit *edit = &e->edits[i];

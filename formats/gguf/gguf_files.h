@@ -1,8 +1,7 @@
 /* gguf_files.h - which tensor of a GGUF output lies in which file, and what stands before the data of each: one file,
  * or several that belong together ("<prefix>-00001-of-00003.gguf"), each whole for itself. Knows sizes; writes nothing.
  */
-#ifndef VC_FORMATS_GGUF_FILES_H
-#define VC_FORMATS_GGUF_FILES_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -89,5 +88,3 @@ enum vc_status vc_gguf_given_value(struct vc_ctx *ctx, const struct vc_metadata_
 /* gguf_edit.c: fills the file's patches with what the edits of outs change. VC_E_UNSUPPORTED where the metadata of the
  * first file does not state a number that an edit changes. */
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first);
-
-#endif

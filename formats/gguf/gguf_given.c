@@ -51,14 +51,13 @@ static bool read_whole(const char *text, uint32_t kind, uint64_t *bits)
     unsigned n_bits = 8 * (unsigned)vc_gguf_kind_bytes(kind);
     unsigned shift = 64 - n_bits;
     char *end = NULL;
-    int64_t whole;
 
     errno = 0;
     if (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
         return false;
     }
     if (has_sign) {
-        whole = strtoll(text, &end, 10);
+        int64_t whole = strtoll(text, &end, 10);
         *bits = (uint64_t)whole;
         return errno == 0 && *end == '\0' && whole >= INT64_MIN >> shift && whole <= INT64_MAX >> shift;
     }
@@ -98,7 +97,6 @@ enum vc_status vc_gguf_given_value(struct vc_ctx *ctx, const struct vc_metadata_
     const char *text;
     uint32_t kind = read_kind(entry->value, there != GGUF_KIND_COUNT ? there : GGUF_STRING, &text);
     uint64_t bits = 0;
-    bool right;
 
     VC_REFUSE_IF(there == GGUF_ARRAY || kind == GGUF_ARRAY, ctx, VC_E_ARGUMENT,
                  "%s: '%.100s' is a list, which is not replaced", vc_option(ctx, "metadata"), entry->key);
@@ -108,9 +106,9 @@ enum vc_status vc_gguf_given_value(struct vc_ctx *ctx, const struct vc_metadata_
         vc_text_add_bytes(to, text, strlen(text));
         return to->status;
     }
-    right = kind == GGUF_BOOL                      ? read_bool(text, &bits)
-            : kind == GGUF_F32 || kind == GGUF_F64 ? read_float(text, kind, &bits)
-                                                   : read_whole(text, kind, &bits);
+    bool right = kind == GGUF_BOOL                      ? read_bool(text, &bits)
+                 : kind == GGUF_F32 || kind == GGUF_F64 ? read_float(text, kind, &bits)
+                                                        : read_whole(text, kind, &bits);
     VC_REFUSE_IF(!right, ctx, VC_E_ARGUMENT, "%s: '%.100s' is no value of %s, which '%.100s' %s",
                  vc_option(ctx, "metadata"), text, word_of(kind), entry->key,
                  text == entry->value ? "has in the file" : "shall have");

@@ -140,11 +140,10 @@ struct keys {
 static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_t capacity)
 {
     uint64_t n = 0;
-    size_t part;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
     VC_CALL(need(cursor, n));
-    part = (size_t)vc_min_u64(n, capacity == 0 ? 0 : capacity - 1);
+    size_t part = (size_t)vc_min_u64(n, capacity == 0 ? 0 : capacity - 1);
     VC_CALL(vc_gguf_take(cursor, start, part));
     if (capacity != 0) {
         start[part] = '\0';

@@ -15,14 +15,13 @@
 static enum vc_status take_text(struct gguf_cursor *cursor, struct vc_arena *arena, const char **out)
 {
     uint64_t n = 0;
-    char *text;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
     *out = "";
     if (n > MAX_TEXT) {
         return vc_gguf_skip(cursor, n);
     }
-    text = vc_arena_alloc(cursor->ctx, arena, (size_t)n + 1);
+    char *text = vc_arena_alloc(cursor->ctx, arena, (size_t)n + 1);
     VC_CALL_ALLOC(text);
     VC_CALL(vc_gguf_take(cursor, text, (size_t)n));
     text[n] = '\0';
@@ -35,11 +34,10 @@ static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int
                                   bool *is_integer)
 {
     unsigned char bytes[8] = {0};
-    uint64_t u;
     float single;
 
     VC_CALL(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
-    u = vc_le64(bytes);
+    uint64_t u = vc_le64(bytes);
     *is_integer = kind != GGUF_F32 && kind != GGUF_F64 && (kind != GGUF_U64 || u <= INT64_MAX);
     *integer = vc_gguf_integer(kind, bytes);
     *number = kind == GGUF_U64 ? (double)u : (double)*integer;

@@ -40,7 +40,6 @@ struct entry {
 static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint64_t n = 0;
-    enum vc_status status;
 
     VC_CALL(vc_gguf_take_u64(cursor, &n));
     VC_REFUSE_IF(n > VC_GGUF_NAME_OF_PICTURES, cursor->ctx, VC_E_FORMAT,
@@ -51,7 +50,7 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     entry->name[n] = '\0';
     entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
     if (entry->broken) {
-        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", vc_gguf_where(cursor));
+        enum vc_status status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", vc_gguf_where(cursor));
         (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_NAME_OF_PICTURES, cursor->where);
         return vc_collect(cursor->ctx, status, "name", entry->name);
     }
@@ -81,8 +80,7 @@ static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry
 static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
 {
     uint64_t row = entry->n_dims == 0 ? 1 : entry->shape[entry->n_dims - 1];
-    size_t block_elems;
-    size_t block_bytes;
+    size_t block_elems, block_bytes;
 
     vc_dtype_block(entry->dtype, &block_elems, &block_bytes);
     VC_REFUSE_IF(row % block_elems != 0, ctx, VC_E_FORMAT,
@@ -106,7 +104,6 @@ static enum vc_status note(const struct gguf_cursor *cursor, struct entry *entry
 static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint32_t type = 0;
-    enum vc_status status;
 
     VC_CALL(take_name(cursor, entry));
     VC_CALL(take_shape(cursor, entry));
@@ -114,8 +111,8 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     entry->dtype = vc_gguf_dtype(type);
     VC_CALL(vc_gguf_take_u64(cursor, &entry->offset));
     if (entry->dtype == VC_DTYPE_NONE) {
-        status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
-                         entry->name, type);
+        enum vc_status status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED,
+                                        "%s: its type has number %" PRIu32 ", which is not known", entry->name, type);
         return note(cursor, entry, "dtype", status);
     }
     return entry->broken ? VC_OK : note(cursor, entry, "shape", check_size(cursor->ctx, entry));
@@ -137,8 +134,7 @@ struct sums {
  * before it ended. Behind a broken entry that is not known, so nothing is compared. */
 static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, uint32_t alignment, struct sums *sums)
 {
-    uint64_t last;
-    uint64_t end;
+    uint64_t last, end;
 
     if (entry->offset != sums->data_bytes && !sums->unsure) {
         bool overlap = entry->offset < sums->data_bytes;
@@ -246,12 +242,11 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, u
                                  const struct sums *sums)
 {
     uint64_t size = shard->file->size_bytes;
-    uint64_t n;
 
     if (!vc_round_up_u64(entries_end, shard->metadata.alignment, &shard->data_offset) || shard->data_offset > size) {
         shard->data_offset = size; /* without data its padding may be missing */
     }
-    n = size - shard->data_offset;
+    uint64_t n = size - shard->data_offset;
     VC_REFUSE_IF(n < sums->last_end, ctx, VC_E_FORMAT,
                  "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64, sums->last_end, n);
     VC_REFUSE_IF(n > sums->data_bytes && !sums->incomplete, ctx, VC_E_FORMAT,

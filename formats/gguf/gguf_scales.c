@@ -12,15 +12,13 @@ static size_t find_scale(const struct vc_model *model, const struct vc_tensor *t
 {
     const char *tail = strrchr(t->name, '.');
     char name[VC_GGUF_NAME_OF_PICTURES + 1];
-    const struct vc_tensor *scale;
-    size_t found;
 
     if (tail == NULL || strcmp(tail, ".weight") != 0 || strlen(t->name) >= sizeof name) {
         return VC_NO_TENSOR;
     }
     (void)snprintf(name, sizeof name, "%.*s.scale", (int)(tail - t->name), t->name);
-    found = vc_model_find(model, name);
-    scale = found != VC_NO_TENSOR ? &model->tensors[found] : NULL;
+    size_t found = vc_model_find(model, name);
+    const struct vc_tensor *scale = found != VC_NO_TENSOR ? &model->tensors[found] : NULL;
     return scale != NULL && scale->dtype == VC_DTYPE_F32 &&
                    (scale->n_elems == 1 || (t->n_dims == 3 && scale->n_elems == t->shape[0]))
                ? found

@@ -194,12 +194,11 @@ static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
 static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
-    enum vc_status status;
 
     if (self->folder == NULL) {
         return vc_outfile_commit(ctx, self->file);
     }
-    status = vc_outfolder_commit(ctx, self->folder);
+    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
     sink->late_note = vc_outfolder_note(self->folder);
     return status;
 }
@@ -295,7 +294,6 @@ static bool model_has(const void *user, const char *name)
 
 const char *vc_gguf_picture(const struct vc_model *model)
 {
-    const struct vc_arch_picture *row;
     const char *prefix;
 
     for (size_t i = 0; vc_format_writes(model, vc_gguf_sink_create) && i < model->n_facts; i++) {
@@ -303,7 +301,7 @@ const char *vc_gguf_picture(const struct vc_model *model)
             return vc_arch_gguf_is_picture(model->facts[i].value) ? model->facts[i].value : NULL;
         }
     }
-    row = vc_arch_picture_find(model_has, model, &prefix);
+    const struct vc_arch_picture *row = vc_arch_picture_find(model_has, model, &prefix);
     return row != NULL ? row->gguf : NULL;
 }
 

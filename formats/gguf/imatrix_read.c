@@ -126,7 +126,6 @@ static enum vc_status imatrix_read(struct vc_ctx *ctx, const struct vc_model *mo
     const struct imatrix *self = model->self;
     const struct vc_tensor *t = &model->tensors[tensor];
     unsigned char bytes[4];
-    float count;
     enum vc_status status;
 
     VC_REFUSE_IF(offset > t->size_bytes || n_bytes > t->size_bytes - offset, ctx, VC_E_INTERNAL,
@@ -135,7 +134,7 @@ static enum vc_status imatrix_read(struct vc_ctx *ctx, const struct vc_model *mo
         VC_TRY(vc_infile_read(ctx, self->file, self->offsets[tensor] + offset, dst, n_bytes));
     } else {
         VC_TRY(vc_infile_read(ctx, self->file, self->offsets[tensor], bytes, sizeof bytes));
-        count = (float)vc_le32(bytes);
+        float count = (float)vc_le32(bytes);
         memcpy(dst, (const char *)&count + offset, n_bytes);
     }
 out:

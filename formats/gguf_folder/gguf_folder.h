@@ -6,8 +6,7 @@
  *
  * The model that comes out is one of the format GGUF: passes and the writer treat it as a file of that kind. Values are
  * read from the source by range, and changed on the way. */
-#ifndef VC_FORMATS_GGUF_FOLDER_H
-#define VC_FORMATS_GGUF_FOLDER_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -28,5 +27,3 @@ bool vc_gguf_back_fits(const struct vc_model *source);
  * config.json and the tokenizer, whose weights the writer of the format makes. */
 enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_options *options,
                                  const struct vc_format *format, struct vc_model *source, struct vc_model *model);
-
-#endif

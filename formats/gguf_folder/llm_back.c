@@ -36,7 +36,6 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
                              uint64_t expert, const char *rest)
 {
     struct vc_text text;
-    const char *name;
 
     vc_text_init(&text, b->ctx);
     vc_text_add(&text, "%s", strncmp(from, "lm_head", 7) == 0 ? "" : "model.");
@@ -48,7 +47,7 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
         }
     }
     vc_text_add(&text, "%s", rest);
-    name = text.status == VC_OK ? vc_arena_copy(b->ctx, arena, text.data, text.n) : NULL;
+    const char *name = text.status == VC_OK ? vc_arena_copy(b->ctx, arena, text.data, text.n) : NULL;
     vc_text_release(&text);
     return name;
 }
@@ -180,8 +179,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                             .scale = 1.0F,
                             .function = logarithm ? LLM_LOG_OF_MINUS : LLM_LINEAR,
                             .n_pieces = 1};
-    size_t block;
-    size_t size;
+    size_t block, size;
     struct llm_piece *piece;
 
     /* Refusals. Rows of one element and values that change need floats. Columns that move need floats, too, unless they
@@ -354,7 +352,6 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
         size_t up;
         /* True for tensors of gpt_oss, which add_joined plans. */
         bool joined;
-        const struct vc_arch_name *rule;
 
         VC_CALL(find_joined(b, name, &layer, &up, &joined));
         if (joined && layer < (int64_t)sizes->layers) {
@@ -363,7 +360,7 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
             }
             continue;
         }
-        rule = find_rule(b->family->rules, name, &layer, &rest);
+        const struct vc_arch_name *rule = find_rule(b->family->rules, name, &layer, &rest);
         rule = rule != NULL ? rule : find_rule(vc_arch_names, name, &layer, &rest);
         /* Tensors without a place of their own in the folder. */
         if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
@@ -387,11 +384,10 @@ static enum vc_status check_values(const struct llm_back *b, size_t tensor, cons
 
     for (uint64_t i = 0; same && i < t->n_elems; i++) {
         unsigned char bytes[4];
-        uint32_t bits;
         float x;
 
         VC_CALL(vc_source_read_any(b->ctx, b->source, tensor, VC_FORM_VALUES, 4 * i, bytes, sizeof bytes));
-        bits = vc_le32(bytes);
+        uint32_t bits = vc_le32(bytes);
         memcpy(&x, &bits, sizeof x);
         same = fabsf(x - made->values[i]) <= 1e-4F * fabsf(made->values[i]);
     }
@@ -527,15 +523,13 @@ out:
 static enum vc_status read_rest(struct llm_back *b)
 {
     const char *text = vc_back_text(b, VC_LLM_REST);
-    const struct vc_arch_family *own;
-    const char *type;
 
     if (text == NULL || b->family == NULL) {
         return VC_OK;
     }
     b->rest = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    type = json_string_value(json_object_get(b->rest, "model_type"));
-    own = type != NULL ? vc_llm_family(type) : NULL;
+    const char *type = json_string_value(json_object_get(b->rest, "model_type"));
+    const struct vc_arch_family *own = type != NULL ? vc_llm_family(type) : NULL;
     if (own != NULL && !vc_arch_has(own, VC_ARCH_ONE_WAY) && strcmp(own->gguf, b->family->gguf) == 0 &&
         vc_arch_has(own, VC_ARCH_EXPERTS) == vc_arch_has(b->family, VC_ARCH_EXPERTS)) {
         b->family = own;

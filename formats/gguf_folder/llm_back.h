@@ -1,8 +1,7 @@
 /* llm_back.h - what the parts of the way back share: a GGUF model of llama.cpp's becomes a folder of transformers. The
  * rows of the way there are read backwards; then the way there is gone with what came out, and has to lead to the
  * names, shapes and numbers that the file has. */
-#ifndef VC_FORMATS_LLM_BACK_H
-#define VC_FORMATS_LLM_BACK_H
+#pragma once
 
 #include "formats/gguf_folder/llm_parts.h"
 
@@ -34,5 +33,3 @@ enum vc_status vc_back_config(struct llm_back *b);
 enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name);
 /* The files of the tokenizer (vocab_back.c). */
 enum vc_status vc_back_vocab(struct llm_back *b);
-
-#endif

@@ -162,12 +162,11 @@ static enum vc_status read_factors(struct llm_back *b, const char *name, json_t 
 
     for (uint64_t k = 0; k < t->n_elems && status == VC_OK; k++) {
         unsigned char bytes[4];
-        uint32_t bits;
         float x = 0;
 
         if (t->dtype == VC_DTYPE_F32 && t->n_elems <= INT16_MAX) {
             VC_TRY(vc_source_read_any(b->ctx, b->source, i, VC_FORM_VALUES, 4 * k, bytes, sizeof bytes));
-            bits = vc_le32(bytes);
+            uint32_t bits = vc_le32(bytes);
             memcpy(&x, &bits, sizeof x);
         }
         status =
@@ -310,7 +309,6 @@ static enum vc_status set_scaling(struct llm_back *b)
     bool longer = has_tensor(b, "rope_factors_long.weight") && has_tensor(b, "rope_factors_short.weight");
     bool keyed = type != NULL && strcmp(type, "none") != 0 && !longer;
     json_t *scaling = NULL;
-    json_t *other;
     enum vc_status status = VC_OK;
 
     original = original > 1 ? original : said(b, "max_position_embeddings");
@@ -329,7 +327,7 @@ static enum vc_status set_scaling(struct llm_back *b)
                               "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
         return VC_OK;
     }
-    other = attention_factor(b, 1.0, 1.0);
+    json_t *other = attention_factor(b, 1.0, 1.0);
     json_decref(other);
     if (!keyed && !longer && other != NULL) {
         return refuse(b, ".rope.scaling.attn_factor",
@@ -407,10 +405,9 @@ static json_t *make_family(const struct llm_back *b)
 bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
 {
     char name[64];
-    const json_t *key;
 
     (void)snprintf(name, sizeof name, "tokenizer.ggml.%s_token_id", word);
-    key = vc_back_find(b, name);
+    const json_t *key = vc_back_find(b, name);
     *id = (uint64_t)json_integer_value(key);
     return json_is_integer(key) && *id < (uint64_t)said(b, "vocab_size");
 }

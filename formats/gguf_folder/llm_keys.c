@@ -432,7 +432,6 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
     uint64_t window = vc_arch_loses_window(family) ? window_of(config) : 0;
     json_t *rest = json_object();
     bool failed = rest == NULL;
-    char *text;
 
     for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
         json_t *value = vc_llm_find(config, vc_llm_rest[i]);
@@ -446,7 +445,7 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
         failed = json_object_set_new(rest, "sliding_window", json_integer((json_int_t)window)) != 0 || failed;
     }
     if (json_object_size(rest) != 0) {
-        text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+        char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
         failed = failed || text == NULL;
         if (text != NULL) {
             vc_llm_put_text(pairs, VC_LLM_REST, text);

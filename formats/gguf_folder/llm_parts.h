@@ -1,7 +1,6 @@
 /* llm_parts.h - what the parts of this room share: the configuration, the row of a family, the plan of the tensors,
  * pairs of metadata. Families, names of tensors, keys and sizes: arch/arch_family.h. */
-#ifndef VC_FORMATS_LLM_PARTS_H
-#define VC_FORMATS_LLM_PARTS_H
+#pragma once
 
 #include "arch/arch_family.h"
 #include "core/base/arena.h"
@@ -221,5 +220,3 @@ uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */
 double vc_llm_attention_factor(const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes);
-
-#endif

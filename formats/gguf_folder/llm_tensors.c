@@ -189,8 +189,7 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
 /* "layers.61.eh_proj.weight" of a model with 61 layers: of a head that predicts more tokens. */
 static bool is_beyond(const struct planning *p, const char *name)
 {
-    int64_t layer;
-    int64_t expert;
+    int64_t layer, expert;
     const char *rest;
 
     return vc_arch_name_fits("layers.#", name, &layer, &expert, &rest) && layer >= (int64_t)p->sizes->layers;
@@ -274,8 +273,7 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
                                    unsigned n)
 {
     const struct vc_tensor *t = &p->source->tensors[match->source];
-    char found[96];
-    char text[96];
+    char found[96], text[96];
 
     return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its shape is %s, expected %s by config.json", t->name,
                    shape_text(t->shape, t->n_dims < 4 ? t->n_dims : 4, found, sizeof found),
@@ -621,13 +619,12 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     char word[64];
     size_t n = strlen(tail) - (vc_ends_in(tail, ".weight") ? strlen(".weight") : 0);
     const char *maybe = p->family->maybe != NULL ? p->family->maybe : "";
-    bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    asked = t->n_pieces == 0 ? true
-            : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, maybe) ||
-                                  vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
-                            : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
+    bool asked = t->n_pieces == 0 ? true
+                 : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, maybe) ||
+                                       vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
+                                 : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
                            p->source->tensors[t->pieces[0].source].name, t->name, p->family->gguf);

@@ -107,12 +107,10 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
  * is i = 3, j = 1, g = 1, so it is row 1 * 4 + 1 = 5 of the source. */
 static uint64_t source_row(const struct llm_order *order, uint64_t r)
 {
-    uint64_t i;
-
     if (order->groups == 0 || r < order->first) {
         return r;
     }
-    i = (r - order->first) / order->unit % (order->groups * order->each);
+    uint64_t i = (r - order->first) / order->unit % (order->groups * order->each);
     return r - i * order->unit + (i % order->groups * order->each + i / order->groups) * order->unit;
 }
 
@@ -216,7 +214,6 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
     const struct vc_quant *q = t->quant;
     const struct vc_tensor *scale = q != NULL ? &source->tensors[vc_quant_scale(q)] : NULL;
     const struct block_kind *kind = q != NULL ? find_kind(VC_DTYPE_NONE, q->scheme) : NULL;
-    uint64_t in_row;
 
     if (kind == NULL || vc_quant_is_special(q) || t->n_dims != 2 || t->n_elems == 0 || t->shape[1] % kind->elems != 0) {
         return VC_DTYPE_NONE;
@@ -224,7 +221,7 @@ enum vc_dtype vc_llm_blocks_of(const struct vc_model *source, const struct vc_te
     if (kind->n_scales != 2) {
         return kind->dtype;
     }
-    in_row = scale->n_elems / t->shape[0]; /* scales */
+    uint64_t in_row = scale->n_elems / t->shape[0]; /* scales */
     if (!q->symmetric || q->axis != 0 ||
         (q->granularity != VC_GRANULARITY_GROUP && q->granularity != VC_GRANULARITY_CHANNEL) ||
         (scale->dtype != VC_DTYPE_F16 && scale->dtype != VC_DTYPE_BF16) || in_row == 0 ||
@@ -464,8 +461,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
-    size_t block;
-    size_t size;
+    size_t block, size;
     unsigned char *to = dst;
 
     if (tensor->part != LLM_ALL_PARTS) {
@@ -510,10 +506,9 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
         const struct vc_tensor *codes = &source->tensors[t->pieces[i].source];
         size_t global = vc_quant_find(codes->quant, VC_PART_GLOBAL_SCALE);
         unsigned char bytes[4];
-        uint32_t bits;
 
         VC_CALL(vc_source_read_any(ctx, source, global, VC_FORM_VALUES, 0, bytes, sizeof bytes));
-        bits = vc_le32(bytes);
+        uint32_t bits = vc_le32(bytes);
         memcpy(&values[i], &bits, sizeof bits);
         values[i] = codes->quant->global_multiplies ? values[i] : 1.0F / values[i];
         VC_REFUSE_IF(!(values[i] > 0.0F && values[i] < INFINITY), ctx, VC_E_UNSUPPORTED,

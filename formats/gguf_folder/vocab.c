@@ -93,7 +93,6 @@ static enum vc_status read_tokens(struct vocab *v)
     const char *type = json_string_value(json_object_get(model, "type"));
     bool merges = json_object_get(model, "merges") != NULL && (type == NULL || strcmp(type, "BPE") == 0);
     bool byte_level = false;
-    const char *path;
     struct vc_text form;
     enum vc_status status = VC_OK;
 
@@ -112,7 +111,7 @@ static enum vc_status read_tokens(struct vocab *v)
     if (strcmp(v->family->gguf, "gemma4") == 0 && merges) {
         return vc_vocab_read_merged(v);
     }
-    path = vc_vocab_path(v, "tokenizer.model", &status);
+    const char *path = vc_vocab_path(v, "tokenizer.model", &status);
     if (path == NULL && status == VC_OK) {
         path = vc_vocab_path(v, "spiece.model", &status);
     }
@@ -280,7 +279,6 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
                       .space_prefix = -1,
                       .spaces = -1,
                       .lowercase = -1};
-    const json_t *prefix;
     enum vc_status status;
 
     v.tokens = vc_calloc_array(ctx, VC_TAG_NAMES, v.n, sizeof *v.tokens);
@@ -296,7 +294,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
     }
     VC_TRY(fill_gaps(&v));
     VC_TRY(check_different(&v));
-    prefix = json_object_get(v.settings.root, "add_prefix_space");
+    const json_t *prefix = json_object_get(v.settings.root, "add_prefix_space");
     if (v.space_prefix >= 0 && json_is_boolean(prefix)) {
         v.space_prefix = json_is_true(prefix);
     }

@@ -7,8 +7,7 @@
  *     t5      Unigram: tokenizer.json or spiece.model           tokens, types, scores, a table of characters
  *
  * vocab.c chooses the kind, vocab_special.c finds the tokens with a meaning, the others read one kind each. */
-#ifndef VC_FORMATS_VOCAB_H
-#define VC_FORMATS_VOCAB_H
+#pragma once
 
 #include "formats/gguf_folder/llm_parts.h"
 
@@ -87,5 +86,3 @@ bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges);
 
 /* vocab_special.c: ids, what is put in front and behind, the template of a chat. */
 enum vc_status vc_vocab_put_special(struct vocab *v, struct llm_pairs *pairs);
-
-#endif

@@ -214,7 +214,6 @@ static enum vc_status add_bytes(struct back_vocab *v)
     json_t *vocabulary = json_object();
     json_t *added = json_array();
     json_t *steps = NULL;
-    json_t *all;
     bool ignores_merges = false;
     enum vc_status status = VC_OK;
 
@@ -233,13 +232,14 @@ static enum vc_status add_bytes(struct back_vocab *v)
         }
     }
     VC_TRY(check_merges(v, merges, vocabulary));
-    all = json_pack("{s:s, s:n, s:n, s:O, s:n, s:O, s:o, s:{s:s, s:b, s:b, s:b}, s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, "
-                    "s:b, s:O, s:O}}",
-                    "version", "1.0", "truncation", "padding", "added_tokens", added, "normalizer", "pre_tokenizer",
-                    steps, "post_processor", post_processor(v), "decoder", "type", "ByteLevel", "add_prefix_space", 1,
-                    "trim_offsets", 1, "use_regex", 1, "model", "type", "BPE", "dropout", "unk_token",
-                    "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
-                    "ignore_merges", ignores_merges, "vocab", vocabulary, "merges", merges);
+    json_t *all =
+        json_pack("{s:s, s:n, s:n, s:O, s:n, s:O, s:o, s:{s:s, s:b, s:b, s:b}, s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, "
+                  "s:b, s:O, s:O}}",
+                  "version", "1.0", "truncation", "padding", "added_tokens", added, "normalizer", "pre_tokenizer",
+                  steps, "post_processor", post_processor(v), "decoder", "type", "ByteLevel", "add_prefix_space", 1,
+                  "trim_offsets", 1, "use_regex", 1, "model", "type", "BPE", "dropout", "unk_token",
+                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges",
+                  ignores_merges, "vocab", vocabulary, "merges", merges);
     VC_TRY(vc_back_add_json(v->b, all, "tokenizer.json"));
     VC_TRY(add_settings(v, false));
 out:

@@ -163,12 +163,11 @@ bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges)
     json_t *steps = json_array();
     bool byte_level = false;
     size_t i = 0;
-    const char *at;
 
     while (i < sizeof names / sizeof names[0] && strcmp(names[i].name, name) != 0) {
         i++;
     }
-    at = i < sizeof names / sizeof names[0] ? names[i].form : NULL;
+    const char *at = i < sizeof names / sizeof names[0] ? names[i].form : NULL;
     *ignores_merges = at != NULL && names[i].ignores_merges == YES;
     *out = json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
     while (at != NULL && *at != '\0') {

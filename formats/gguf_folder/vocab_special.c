@@ -59,14 +59,13 @@ static const char *with_spaces(struct vocab *v, const char *text)
  * note. A byte and the unknown token keep their types. */
 static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool special)
 {
-    struct vocab_token *t;
     bool control = special || looks_special(text);
 
     if (id < 0 || (uint64_t)id >= v->n) {
         v->n_beyond++;
         return VC_OK;
     }
-    t = &v->tokens[id];
+    struct vocab_token *t = &v->tokens[id];
     if (t->added) {
         return VC_OK;
     }
@@ -148,13 +147,11 @@ static bool id_in(const json_t *object, const char *key, uint64_t rows, uint64_t
 /* word: "bos". What the tokenizer says comes before what the model says. */
 static bool find_id(struct vocab *v, const char *word, uint64_t *id)
 {
-    char text_key[32];
-    char id_key[32];
-    const char *text;
+    char text_key[32], id_key[32];
 
     (void)snprintf(text_key, sizeof text_key, "%s_token", word);
     (void)snprintf(id_key, sizeof id_key, "%s_token_id", word);
-    text = text_of(v, text_key);
+    const char *text = text_of(v, text_key);
     return (text != NULL && vc_vocab_find(v, text, id)) || id_in(v->config->part, id_key, v->n, id) ||
            id_in(v->config->root, id_key, v->n, id) || id_in(v->generation.root, id_key, v->n, id);
 }
@@ -263,7 +260,6 @@ static enum vc_status read_template(struct vocab *v, const char **out)
     enum vc_status status = VC_OK;
     const char *path = vc_vocab_path(v, "chat_template.jinja", &status);
     struct vc_infile *file = NULL;
-    char *text;
 
     *out = NULL;
     if (path == NULL) {
@@ -273,7 +269,7 @@ static enum vc_status read_template(struct vocab *v, const char **out)
     if (file->size_bytes > MOST_TEMPLATE) {
         VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large"));
     }
-    text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
+    char *text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
     text[file->size_bytes] = '\0';

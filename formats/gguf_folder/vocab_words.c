@@ -31,17 +31,15 @@ static enum vc_status read_vocabulary(struct vocab *v)
 static enum vc_status read_lines(struct vocab *v)
 {
     struct vc_infile *file = NULL;
-    const char *path;
-    char *text;
     uint64_t id = 0;
     enum vc_status status = VC_OK;
+    const char *path = vc_vocab_path(v, "vocab.txt", &status);
 
-    path = vc_vocab_path(v, "vocab.txt", &status);
     if (path == NULL) {
         return status;
     }
     VC_TRY(vc_infile_open(v->ctx, path, &file));
-    text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
+    char *text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
     text[file->size_bytes] = '\0';
@@ -96,7 +94,6 @@ enum vc_status vc_vocab_mark_words(struct vocab *v)
 {
     for (size_t i = 0; i < v->n; i++) {
         struct vocab_token *t = &v->tokens[i];
-        char *marked;
 
         if (t->text == NULL || t->type != VOCAB_NORMAL) {
             continue;
@@ -106,7 +103,7 @@ enum vc_status vc_vocab_mark_words(struct vocab *v)
             t->n -= 2;
             continue;
         }
-        marked = vc_arena_printf(v->ctx, v->arena, "\xe2\x96\x81%s", t->text);
+        char *marked = vc_arena_printf(v->ctx, v->arena, "\xe2\x96\x81%s", t->text);
         VC_CALL_ALLOC(marked);
         t->text = marked;
         t->n += 3;

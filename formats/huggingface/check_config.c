@@ -252,10 +252,8 @@ static enum vc_status read_config(struct check *c)
  * returns. */
 static const struct vc_tensor *part_of(const struct check *c, const struct module *m, const char *tail)
 {
-    size_t index;
-
     memcpy(m->path + m->n_path, tail, strlen(tail) + 1);
-    index = vc_model_find(c->model, m->path);
+    size_t index = vc_model_find(c->model, m->path);
     m->path[m->n_path] = '\0';
     return index == VC_NO_TENSOR ? NULL : &c->model->tensors[index];
 }
@@ -296,12 +294,10 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
         return VC_OK;
     }
     if (m->t->dtype != VC_DTYPE_I32) {
-        size_t n_elems;
-        size_t n_bytes;
-        int own;
+        size_t n_elems, n_bytes;
 
         vc_dtype_block(m->t->dtype, &n_elems, &n_bytes);
-        own = (int)(8 * n_bytes / n_elems);
+        int own = (int)(8 * n_bytes / n_elems);
 
         return bits == own ? VC_OK
                            : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
@@ -427,11 +423,9 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
     const char *plain = NULL;
 
     for (; set != NULL && *set != NULL && plain == NULL; set++) {
-        size_t index;
-
         memcpy(m->path + n_base, *set, strlen(*set));
         memcpy(m->path + n_base + strlen(*set), ".weight", sizeof ".weight");
-        index = vc_model_find(c->model, m->path);
+        size_t index = vc_model_find(c->model, m->path);
         plain = index != VC_NO_TENSOR && vc_dtype_is_float(c->model->tensors[index].dtype) &&
                         !is_f8(c->model->tensors[index].dtype)
                     ? *set
@@ -465,8 +459,7 @@ static bool global_of(const struct check *c, size_t tensor, uint32_t *bits)
  * theirs differs. Compared as bits. */
 static enum vc_status check_global(const struct check *c, const struct module *m)
 {
-    uint32_t own;
-    uint32_t other;
+    uint32_t own, other;
     size_t n_base;
     const char *const *set = vc_name_joined(m->path, m->n_path, &n_base);
     const char *differs = NULL;

@@ -72,12 +72,11 @@ static void see_path(const struct listed *l, char *name)
 static enum vc_status see_tensor(struct vc_ctx *ctx, struct vc_arena *arena, const struct listed *l, const char *name)
 {
     char *copy = vc_arena_copy(ctx, arena, name, strlen(name));
-    const char *renamed;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
     if (vc_family_changes_names(l->family)) {
-        renamed = vc_family_rename(ctx, arena, l->family, copy);
+        const char *renamed = vc_family_rename(ctx, arena, l->family, copy);
         VC_TRY_ALLOC(renamed);
         if (renamed != copy) {
             char *other = vc_arena_copy(ctx, arena, renamed, strlen(renamed));

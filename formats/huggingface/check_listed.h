@@ -1,7 +1,6 @@
 /* check_listed.h - the names in lists of modules of a quantization_config, against the modules that a model has: for
  * verify. */
-#ifndef VC_FORMATS_CHECK_LISTED_H
-#define VC_FORMATS_CHECK_LISTED_H
+#pragma once
 
 #include "formats/dialects/module_names.h"
 
@@ -14,5 +13,3 @@ bool vc_listed_means(const char *word, const char *path);
  * list's name in the configuration. */
 enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model, const char *key,
                                enum vc_names_form form, size_t n, const char *const *names);
-
-#endif

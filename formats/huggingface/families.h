@@ -1,7 +1,6 @@
 /* families.h - the table of families of models that loaders treat in a special way, by the "model_type" of config.json.
  * What the columns mean: formats/dialects/family.h. Adding a family is a row in families.c and nothing else. */
-#ifndef VC_FORMATS_FAMILIES_H
-#define VC_FORMATS_FAMILIES_H
+#pragma once
 
 #include "formats/dialects/family.h"
 
@@ -14,5 +13,3 @@ void vc_family_find(const struct json_t *root, struct vc_family *out);
 
 /* The same for the config.json in the folder `path`, or in the folder of that file. */
 enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out);
-
-#endif

@@ -157,10 +157,9 @@ static enum vc_status take_parts(struct vc_ctx *ctx, json_t *root, struct vc_are
     {
         const char *dot = strchr(key, '.');
         const char *part = dot != NULL ? vc_arena_copy(ctx, arena, key, (size_t)(dot - key)) : "";
-        json_t *config;
 
         VC_TRY_ALLOC(part);
-        config = json_object_get(parts, part);
+        json_t *config = json_object_get(parts, part);
         if (config == NULL) {
             config = json_object();
             if (json_object_set_new(parts, part, config) != 0) {

@@ -1,6 +1,5 @@
 /* hf_adapter.h - PEFT's adapter_config.json as facts of an adapter (core/model/adapter.h). */
-#ifndef VC_FORMATS_HF_ADAPTER_H
-#define VC_FORMATS_HF_ADAPTER_H
+#pragma once
 
 #include "core/model/adapter.h"
 #include "core/model/source.h"
@@ -13,5 +12,3 @@
  * `out` points to is the arena's. */
 enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                     struct vc_adapter *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* hf_carry.h - what goes along when a folder of weights becomes another: its config, tokenizer and the like, byte for
  * byte, but for what config.json says of the weights; of a pipeline what lies beside its models. */
-#ifndef VC_FORMATS_HF_CARRY_H
-#define VC_FORMATS_HF_CARRY_H
+#pragma once
 
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
@@ -43,5 +42,3 @@ void vc_hf_carry_release(struct vc_ctx *ctx, struct vc_hf_carry *carry);
 /* Adds a file with that text to the folder. */
 enum vc_status vc_hf_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name, const char *text,
                                 size_t n);
-
-#endif

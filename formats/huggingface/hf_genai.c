@@ -114,12 +114,11 @@ enum vc_status vc_hf_genai_write(struct vc_ctx *ctx, const char *folder, const s
     struct hf_json config = {NULL, 0};
     struct hf_json generation = {NULL, 0};
     struct vc_json json;
-    uint64_t length;
     enum vc_status status;
 
     VC_TRY(vc_hf_json_beside(ctx, folder, VC_HF_CONFIG_NAME, &config));
     VC_TRY(vc_hf_json_beside(ctx, folder, "generation_config.json", &generation));
-    length = number(config.root, longest, USUAL_LENGTH);
+    uint64_t length = number(config.root, longest, USUAL_LENGTH);
     vc_json_open(&json, out, ctx, '{', NULL);
     put_model(&json, sizes, config.root, generation.root, length);
     put_search(&json, length);

@@ -1,7 +1,6 @@
 /* hf_genai.h - genai_config.json, by which onnxruntime-genai finds its way in a folder with the ONNX file of a decoder:
  * sizes, names of inputs and outputs, tokens that begin and end a text. */
-#ifndef VC_FORMATS_HF_GENAI_H
-#define VC_FORMATS_HF_GENAI_H
+#pragma once
 
 #include "core/text/text.h"
 
@@ -16,5 +15,3 @@ struct vc_hf_genai {
 /* Adds the text to `out`. VC_E_FORMAT: one of the two files is no JSON. */
 enum vc_status vc_hf_genai_write(struct vc_ctx *ctx, const char *folder, const struct vc_hf_genai *sizes,
                                  struct vc_text *out);
-
-#endif

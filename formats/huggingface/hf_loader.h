@@ -12,8 +12,7 @@
  *                                                              bitsandbytes, as for gpt2; compressed-tensors decodes
  *                                                              in a hook that is not called then
  *                   none of these, no file    not known        plain, whose codes nobody takes for weights */
-#ifndef VC_FORMATS_HF_LOADER_H
-#define VC_FORMATS_HF_LOADER_H
+#pragma once
 
 #include "formats/dialects/dialects.h"
 
@@ -34,5 +33,3 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
 /* The same for a config.json that is not on disk yet. `out` has the plain dialect. */
 enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *config, size_t n, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out);
-
-#endif

@@ -49,13 +49,11 @@ static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, 
                                 struct vc_program *out)
 {
     struct hf_json json = {0};
-    size_t n_own;
-    char *own;
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
-    n_own = json_dumpb(json.root, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
-    own = vc_arena_alloc(ctx, arena, n_own + 1);
+    size_t n_own = json_dumpb(json.root, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *own = vc_arena_alloc(ctx, arena, n_own + 1);
     VC_TRY_ALLOC(own);
     (void)json_dumpb(json.root, own, n_own, JSON_COMPACT | JSON_ENCODE_ANY);
     own[n_own] = '\0';
@@ -74,12 +72,11 @@ enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *m
                                     struct vc_program *out)
 {
     const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
-    const char *made;
     char *text = NULL;
     size_t n = 0;
     enum vc_status status = VC_OK;
+    const char *made = model->folder != NULL ? vc_infolder_made(model->folder, VC_HF_CONFIG_NAME, &n) : NULL;
 
-    made = model->folder != NULL ? vc_infolder_made(model->folder, VC_HF_CONFIG_NAME, &n) : NULL;
     if (made != NULL) {
         return take_text(ctx, made, n, arena, out);
     }

@@ -1,6 +1,5 @@
 /* hf_program.h - the text of config.json as a program (core/model/program.h), for graph/. */
-#ifndef VC_FORMATS_HF_PROGRAM_H
-#define VC_FORMATS_HF_PROGRAM_H
+#pragma once
 
 #include "core/model/program.h"
 
@@ -12,5 +11,3 @@ enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *m
 
 /* Reads a config.json, or the one in a folder: VC_PROGRAM_CONFIG. */
 enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct vc_arena *arena, struct vc_program *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* hf_rewrite.h - the one place where config.json is written anew: all that a job changes about a model that loaders
  * learn from it. The sizes of the model (hf_edit.h), the type of its weights (hf_dtype.h), and how they are quantized
  * (hf_config.h). Every other byte of the text stays. */
-#ifndef VC_FORMATS_HF_REWRITE_H
-#define VC_FORMATS_HF_REWRITE_H
+#pragma once
 
 #include "formats/huggingface/config/hf_config.h"
 
@@ -12,5 +11,3 @@ bool vc_hf_rewrite_needed(const struct vc_hf_change *change);
 /* Adds the new text to `out`. Fails where one of the three does. */
 enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
                              struct vc_text *out);
-
-#endif

@@ -108,7 +108,6 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
     const char *variant;
     const char *why;
     enum vc_side_kind kind;
-    const char *sentence;
     struct stat own;
     size_t n_variant;
 
@@ -135,7 +134,7 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
     if (kind == VC_SIDE_ABSENT) {
         return VC_OK; /* removed a moment ago */
     }
-    sentence = vc_arena_printf(ctx, &folder->arena, "%s: %s", name, why);
+    const char *sentence = vc_arena_printf(ctx, &folder->arena, "%s: %s", name, why);
     return sentence == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->odd, sentence);
 }
 
@@ -154,9 +153,7 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
                                  const char *prefix, unsigned depth)
 {
     const char *whole = vc_arena_printf(ctx, &folder->arena, "%s%s", prefix, name);
-    const char *slashed;
     struct stat st;
-    bool is_link;
 
     VC_CALL_ALLOC(whole);
     if (name[0] == '.') {
@@ -166,12 +163,12 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
         return errno == ENOENT ? VC_OK /* removed a moment ago */
                                : vc_fail_errno(ctx, errno, "cannot look at the file %s in it", whole);
     }
-    is_link = S_ISLNK(st.st_mode);
+    bool is_link = S_ISLNK(st.st_mode);
     if ((!is_link || fstatat(fd, name, &st, 0) == 0) && S_ISDIR(st.st_mode) && !is_read_as_file(whole)) {
         if (depth < VC_FOLDER_MAX_DEPTH && !is_link) {
             return scan_level(ctx, folder, fd, name, whole, depth + 1);
         }
-        slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
+        const char *slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
         return slashed == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->left, slashed);
     }
     return sort_in(ctx, folder, whole, depth);

@@ -9,8 +9,7 @@
  * A pipeline has models in folders below it, and no weights of its own:
  *
  *     model_index.json, unet/config.json, unet/diffusion_pytorch_model.safetensors, scheduler/... */
-#ifndef VC_FORMATS_INFOLDER_H
-#define VC_FORMATS_INFOLDER_H
+#pragma once
 
 #include "core/model/source.h"
 #include "formats/io/infile.h"
@@ -109,5 +108,3 @@ size_t vc_infolder_odd_count(const struct vc_infolder *folder);
 const char *vc_infolder_odd(const struct vc_infolder *folder, size_t index);
 /* VC_E_UNSUPPORTED where there are any: for whoever makes a folder of this one. */
 enum vc_status vc_infolder_check_whole(struct vc_ctx *ctx, const struct vc_infolder *folder);
-
-#endif

@@ -1,7 +1,6 @@
 /* infolder_internal.h - what the parts of a folder's reader share: infolder.c looks through it, infolder_choose.c finds
  * the files of its model, infolder_pipeline.c those of its models where there are several. */
-#ifndef VC_FORMATS_INFOLDER_INTERNAL_H
-#define VC_FORMATS_INFOLDER_INTERNAL_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "formats/huggingface/families.h"
@@ -70,5 +69,3 @@ enum vc_status vc_infolder_name_outputs(struct vc_ctx *ctx, struct vc_infolder *
 bool vc_infolder_is_pipeline(const struct vc_infolder *folder);
 /* Fills its components. What lies in their folders is no longer carried or left by this one. */
 enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolder *folder);
-
-#endif

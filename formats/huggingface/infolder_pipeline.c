@@ -178,15 +178,14 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
 {
     struct vc_pipeline_part *parts = NULL;
     size_t n = 0;
-    enum vc_status status;
 
     folder->has_models = true;
     VC_CALL(vc_collect(ctx, read_parts(ctx, folder, &parts, &n), "index", NULL));
     folder->components = parts;
     for (size_t i = 0; i < n; i++) {
         bool is_model = false;
+        enum vc_status status = look_at_part(ctx, folder, &parts[i], &is_model);
 
-        status = look_at_part(ctx, folder, &parts[i], &is_model);
         VC_CALL(vc_collect(ctx, status, "part", parts[i].name));
         if (is_model) {
             folder->components[folder->n_components++] = parts[i];

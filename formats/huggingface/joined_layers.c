@@ -30,12 +30,10 @@ static const char *other_beside(const struct joining *j, const char *name, unsig
     }
     set = vc_name_joined(name, n - (sizeof weight - 1), &n_base);
     for (; set != NULL && *set != NULL; set++) {
-        size_t tensor;
-
         memcpy(j->name, name, n_base);
         memcpy(j->name + n_base, *set, strlen(*set));
         memcpy(j->name + n_base + strlen(*set), weight, sizeof weight);
-        tensor = vc_model_find(j->model, j->name);
+        size_t tensor = vc_model_find(j->model, j->name);
         if (tensor != VC_NO_TENSOR && j->states[tensor] != UNKNOWN && j->states[tensor] != own) {
             return *set;
         }

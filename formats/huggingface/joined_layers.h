@@ -1,8 +1,7 @@
 /* joined_layers.h - linear layers that runtimes make one layer of: q, k and v of an attention, gate and up of an MLP.
  * All of one are quantized in the same way or none of them is; vLLM refuses other models (its mapping of fused
  * modules). */
-#ifndef VC_FORMATS_JOINED_LAYERS_H
-#define VC_FORMATS_JOINED_LAYERS_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/run/sink.h"
@@ -11,5 +10,3 @@
  * NULL: nothing to note. told: by output; loader: who joins them. */
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
                               const bool *told, const char *loader, struct vc_arena *arena, const char **note);
-
-#endif

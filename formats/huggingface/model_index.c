@@ -26,7 +26,6 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
 {
     const char *library = json_string_value(json_array_get(value, 0));
     const char *class_name = json_string_value(json_array_get(value, 1));
-    struct vc_pipeline_part *part;
 
     if (key[0] == '_' || json_array_size(value) != 2 || library == NULL || class_name == NULL) {
         return VC_OK;
@@ -35,7 +34,7 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
                  key);
     VC_REFUSE_IF(*n == VC_MODEL_INDEX_MAX_PARTS, ctx, VC_E_UNSUPPORTED, "has more than %d parts",
                  VC_MODEL_INDEX_MAX_PARTS);
-    part = &parts[(*n)++];
+    struct vc_pipeline_part *part = &parts[(*n)++];
     part->name = vc_arena_printf(ctx, arena, "%s", key);
     part->library = vc_arena_printf(ctx, arena, "%.100s", library);
     part->class_name = vc_arena_printf(ctx, arena, "%.100s", class_name);

@@ -4,8 +4,7 @@
  *      "scheduler": ["diffusers", "DDIMScheduler"], "safety_checker": [null, null], "requires_safety_checker": false}
  *
  * is a pipeline of two parts, which lie in the folders unet and scheduler beside the file. */
-#ifndef VC_FORMATS_MODEL_INDEX_H
-#define VC_FORMATS_MODEL_INDEX_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "formats/huggingface/infolder.h"
@@ -18,5 +17,3 @@
  * none of a folder beside it. VC_E_UNSUPPORTED: there are more than VC_MODEL_INDEX_MAX_PARTS. */
 enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
                                     struct vc_pipeline_part **parts, size_t *n_parts);
-
-#endif

@@ -200,16 +200,16 @@ static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, c
 static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
     char tensor[200];
-    enum vc_status status;
 
     if (is_good(entry)) {
         return add_file(ctx, user, entry);
     }
     (void)snprintf(tensor, sizeof tensor, "%.*s", (int)(entry->n_tensor < 199 ? entry->n_tensor : 199), entry->tensor);
-    status = entry->file == NULL ? vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor)
-                                 : vc_fail(ctx, VC_E_FORMAT,
-                                           "%s: its file in \"weight_map\" is '%.*s', expected a name without folders",
-                                           tensor, (int)(entry->n_file < 200 ? entry->n_file : 200), entry->file);
+    enum vc_status status =
+        entry->file == NULL
+            ? vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor)
+            : vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is '%.*s', expected a name without folders",
+                      tensor, (int)(entry->n_file < 200 ? entry->n_file : 200), entry->file);
     return vc_collect(ctx, status, "index", tensor);
 }
 
@@ -260,8 +260,7 @@ static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struc
 {
     struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
     const char *name;
-    size_t n_name;
-    size_t end;
+    size_t n_name, end;
 
     *taken = false;
 
@@ -401,12 +400,11 @@ static enum vc_status check_entry(struct vc_ctx *ctx, void *user, const struct e
 {
     struct checking *c = user;
     enum vc_status status;
-    size_t tensor;
 
     if (!is_good(entry)) {
         return VC_OK; /* told when it was read */
     }
-    tensor = tensor_of(c, entry);
+    size_t tensor = tensor_of(c, entry);
     if (tensor == VC_NO_TENSOR) {
         c->n_unknown++;
         return VC_OK;

@@ -1,8 +1,7 @@
 /* weight_index.h - the index of a checkpoint in several files: which tensor lies in which of them.
  *
  *     {"metadata": {"total_size": bytes of all tensors}, "weight_map": {tensor: file name, ...}} */
-#ifndef VC_FORMATS_WEIGHT_INDEX_H
-#define VC_FORMATS_WEIGHT_INDEX_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/source.h"
@@ -49,5 +48,3 @@ struct weight_index_entry {
 /* The text of an index as Hugging Face writes it: indented by two, tensors sorted. Sorts the entries. */
 enum vc_status vc_weight_index_text(uint64_t total_size, size_t n, struct weight_index_entry *entries,
                                     struct vc_text *text);
-
-#endif

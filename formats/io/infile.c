@@ -173,7 +173,6 @@ out:
 static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, int *fd)
 {
     struct stat st;
-    enum vc_status status;
 
     if (fstat(STDIN_FILENO, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot read");
@@ -187,7 +186,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, i
     if (*fd < 0) {
         return VC_E_IO;
     }
-    status = copy_stdin(ctx, *fd, stream);
+    enum vc_status status = copy_stdin(ctx, *fd, stream);
     if (status != VC_OK) {
         close(*fd);
         *fd = -1;
@@ -374,12 +373,11 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
 {
     struct stat st;
     enum vc_status status = VC_OK;
-    int fd;
 
     if (!is_file(file) || file->elsewhere != NULL) { /* each answer from there was compared with the first one */
         return VC_OK;
     }
-    fd = take_fd(ctx, file);
+    int fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
     }
@@ -423,7 +421,6 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
 {
     unsigned char *to = dst;
     enum vc_status status = VC_OK;
-    int fd;
 
     VC_REFUSE_IF(offset > file->size_bytes || n > file->size_bytes - offset, ctx, VC_E_FORMAT,
                  "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n, offset,
@@ -440,7 +437,7 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     if (file->elsewhere != NULL) {
         return n == 0 ? VC_OK : file->elsewhere->read(ctx, file->elsewhere, offset, dst, n);
     }
-    fd = take_fd(ctx, file);
+    int fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
     }

@@ -2,8 +2,7 @@
  *
  * A short read (the file was truncated while it was open) is VC_E_FORMAT and names the offset. Thread-safe after open.
  */
-#ifndef VC_FORMATS_INFILE_H
-#define VC_FORMATS_INFILE_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -82,5 +81,3 @@ uint64_t vc_infile_call_count(void);
 
 /* An unnamed temporary file in $TMPDIR (default /tmp), open for reading and writing; -1 with the error set. */
 int vc_tempfile_open(struct vc_ctx *ctx);
-
-#endif

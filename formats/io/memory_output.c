@@ -45,10 +45,9 @@ static bool begin(void *user, uint64_t size_bytes)
 static bool write_at(void *user, uint64_t offset, const void *data, size_t n)
 {
     struct vc_memory *memory = user;
-    bool fits;
 
     (void)pthread_mutex_lock(&memory->lock);
-    fits = offset <= UINT64_MAX - n && make_room(memory, offset + n);
+    bool fits = offset <= UINT64_MAX - n && make_room(memory, offset + n);
     if (fits) {
         memcpy(memory->bytes + offset, data, n);
         memory->size = memory->size > offset + n ? memory->size : (size_t)offset + n;

@@ -6,8 +6,7 @@
  * and turns out to be one of these (device and inode) reads there (infile.h). Formats know neither.
  *
  * Lists of the process, behind a mutex. What is added stays until it is dropped; nothing is copied. */
-#ifndef VC_FORMATS_MOUNTS_H
-#define VC_FORMATS_MOUNTS_H
+#pragma once
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -41,5 +40,3 @@ void vc_virtual_add(struct vc_virtual_file *file);
 void vc_virtual_drop(struct vc_virtual_file *file);
 /* The file that has that device and inode; NULL: it is one of the disk's. */
 const struct vc_virtual_file *vc_virtual_find(const struct stat *st);
-
-#endif

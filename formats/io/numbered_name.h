@@ -1,6 +1,5 @@
 /* numbered_name.h - names of files that belong together: "model-00002-of-00003.gguf". */
-#ifndef VC_FORMATS_NUMBERED_NAME_H
-#define VC_FORMATS_NUMBERED_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct vc_numbered_name {
 /* False when the name is none of these. extension: what has to follow the numbers; NULL: anything that begins with a
  * dot, or nothing. Takes numbers of up to 9 digits. */
 bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_numbered_name *out);
-
-#endif

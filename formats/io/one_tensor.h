@@ -2,8 +2,7 @@
  *
  *     first_byte                              header, then the elements in C order
  *     swap 4: 00 00 01 02  ->  02 01 00 00    bytes of an element are reversed */
-#ifndef VC_FORMATS_ONE_TENSOR_H
-#define VC_FORMATS_ONE_TENSOR_H
+#pragma once
 
 #include "core/model/source.h"
 #include "formats/io/infile.h"
@@ -25,5 +24,3 @@ enum vc_status vc_one_tensor_read(struct vc_ctx *ctx, const struct vc_model *mod
                                   uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 void vc_one_tensor_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes);
 void vc_one_tensor_close(struct vc_model *model);
-
-#endif

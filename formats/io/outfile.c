@@ -99,13 +99,12 @@ static const char *temporary_place(const struct vc_outfile *file, int *folder)
 /* The file has another name, or is not wanted any more. Without any temporary name it does nothing. */
 static void temporary_drop(struct vc_outfile *file, bool unlink_it)
 {
-    const char *name;
     int folder;
 
     if (file->temporary < 0 && file->held_in < 0) {
         return;
     }
-    name = temporary_place(file, &folder);
+    const char *name = temporary_place(file, &folder);
     if (unlink_it) {
         (void)unlinkat(folder, name, 0);
     }
@@ -387,7 +386,6 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
                                 size_t n)
 {
     enum vc_status status = VC_OK;
-    int fd;
 
     if (file == NULL || n == 0) {
         return VC_OK;
@@ -396,7 +394,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     if (to_writer(file)) {
         return refused(ctx, file, file->writer.write(file->writer.user, offset, data, n));
     }
-    fd = take_fd(ctx, file);
+    int fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
     }
@@ -413,12 +411,11 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     struct stat st;
-    int fd;
 
     if (file == NULL || file->to_stdout || to_writer(file)) {
         return VC_OK;
     }
-    fd = take_fd(ctx, file);
+    int fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
     }
@@ -450,8 +447,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 static int link_as(struct vc_outfile *file, int folder, const char *name)
 {
     char source[64];
-    int from;
-    int rc;
+    int from, rc;
 
     if (vc_outfile_injected()) {
         return errno;

@@ -6,8 +6,7 @@
  * target's folder, removed by free. "-" is an unnamed file in $TMPDIR that commit copies to standard output. An
  * existing file is replaced in one step. Sentences name the output. All calls take NULL for a file and do nothing: that
  * is an output of which only the sizes are wanted (--dry-run). */
-#ifndef VC_FORMATS_OUTFILE_H
-#define VC_FORMATS_OUTFILE_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -66,5 +65,3 @@ enum vc_status vc_tempfile_write(struct vc_ctx *ctx, int fd, uint64_t offset, co
 void vc_outfile_fail_at(uint64_t n);
 uint64_t vc_outfile_call_count(void);
 void vc_outfile_no_unnamed(bool on);
-
-#endif

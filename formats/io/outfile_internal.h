@@ -1,6 +1,5 @@
 /* outfile_internal.h - what outfile.c (the life of an output) and outfile_name.c (its name) share. */
-#ifndef VC_FORMATS_OUTFILE_INTERNAL_H
-#define VC_FORMATS_OUTFILE_INTERNAL_H
+#pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -66,5 +65,3 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
 
 /* The input is not to be overwritten; st is of an existing file. */
 bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, const struct stat *st);
-
-#endif

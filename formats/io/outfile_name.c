@@ -30,7 +30,6 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
     char link[PATH_MAX];
     size_t n_folder = (size_t)(vc_base_name(*path) - *path);
     ssize_t n = readlink(*path, link, sizeof link);
-    char *next;
 
     if (n < 0) {
         return vc_fail_errno(ctx, errno, "%s: cannot read this link", file->path);
@@ -39,7 +38,7 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
         return vc_fail_errno(ctx, ENAMETOOLONG, "%s: cannot follow this link", file->path);
     }
     n_folder = n > 0 && link[0] == '/' ? 0 : n_folder;
-    next = vc_alloc(ctx, VC_TAG_NAMES, n_folder + (size_t)n + 1);
+    char *next = vc_alloc(ctx, VC_TAG_NAMES, n_folder + (size_t)n + 1);
     VC_CALL_ALLOC(next);
     memcpy(next, *path, n_folder);
     memcpy(next + n_folder, link, (size_t)n);

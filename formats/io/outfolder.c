@@ -288,10 +288,8 @@ static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folde
     char *slash;
 
     for (slash = strchr(member->name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        int rc;
-
         *slash = '\0';
-        rc = vc_outfile_injected() ? -1 : mkdirat(fd, member->name, 0777);
+        int rc = vc_outfile_injected() ? -1 : mkdirat(fd, member->name, 0777);
         if (rc != 0 && errno != EEXIST) {
             return vc_fail_errno(ctx, errno, "%s: cannot make the folder %s in it", folder->path, member->name);
         }
@@ -317,8 +315,6 @@ static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const 
 /* A file "rests" where descriptors are few: it has a name in the hidden folder, and each write opens it. */
 enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
-    struct vc_outfolder_member *member;
-
     if (folder->whole != NULL) {
         return vc_outfolder_begin(ctx, folder->whole, file);
     }
@@ -326,7 +322,7 @@ enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folde
     if (!vc_outfile_should_rest(file)) {
         return VC_OK;
     }
-    member = member_of(folder, file);
+    struct vc_outfolder_member *member = member_of(folder, file);
     if (folder->shared) {
         VC_CALL(hide(ctx, folder, member->place->fd, &member->place->hidden));
         VC_CALL(vc_outfile_rest(ctx, file, member->place->hidden.fd, member->place->n_held++));
@@ -340,13 +336,11 @@ enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folde
 /* Sync first: the file must not get a name of any kind before its bytes are on the disk. */
 enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
-    struct vc_outfolder_member *member;
-
     if (folder->whole != NULL) {
         return vc_outfolder_keep(ctx, folder->whole, file);
     }
     VC_CALL(vc_outfile_sync(ctx, file));
-    member = member_of(folder, file);
+    struct vc_outfolder_member *member = member_of(folder, file);
     if (folder->shared) {
         VC_CALL(hide(ctx, folder, member->place->fd, &member->place->hidden));
         VC_CALL(vc_outfile_hold(ctx, file, member->place->hidden.fd, member->place->n_held++));
@@ -361,14 +355,13 @@ enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder
 enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
 {
     size_t n = strlen(folder->path) + strlen(name) + 2;
-    char *path;
     struct stat st;
     enum vc_status status = VC_OK;
 
     if (!folder->shared || folder->force) {
         return VC_OK;
     }
-    path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
     VC_TRY_ALLOC(path);
     (void)snprintf(path, n, "%s/%s", folder->path, name);
     if (lstat(path, &st) == 0) {
@@ -445,13 +438,12 @@ static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder
 static int step_aside(struct vc_outfolder *folder, const char *name)
 {
     int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_ASIDE, folder->base);
-    const char *aside;
     int error = 0;
 
     if (slot < 0) {
         return errno;
     }
-    aside = vc_temporary_name(slot);
+    const char *aside = vc_temporary_name(slot);
     if (vc_outfile_injected() || renameat(folder->parent, folder->base, folder->parent, aside) != 0) {
         error = errno;
     } else if (vc_outfile_injected() || renameat(folder->parent, name, folder->parent, folder->base) != 0) {
@@ -522,7 +514,6 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
 {
     enum vc_status status = VC_OK;
     int old = -1;
-    int error;
 
     VC_TRY(add_mark(ctx, folder));
     VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
@@ -536,7 +527,7 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
     }
     /* From here on the old folder may have this name for a moment: a signal handler must not empty that. */
     vc_temporary_set_kind(folder->hidden.slot, VC_TEMPORARY_EMPTY);
-    error = swap_in(folder, vc_temporary_name(folder->hidden.slot));
+    int error = swap_in(folder, vc_temporary_name(folder->hidden.slot));
     if (error != 0) {
         VC_TRY(vc_fail_errno(ctx, error, "%s: cannot be given its name", folder->path));
     }

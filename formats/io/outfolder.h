@@ -13,8 +13,7 @@
  * hidden folder. A folder that is there already is exchanged in one step and removed then; where the file system cannot
  * do that, it steps aside first. Where the folder is `shared` (several workers write their own files into it), every
  * file appears by itself instead, and kept files wait in a hidden folder inside it. */
-#ifndef VC_FORMATS_OUTFOLDER_H
-#define VC_FORMATS_OUTFOLDER_H
+#pragma once
 
 #include "core/run/sink.h"
 #include "formats/io/outfile.h"
@@ -86,5 +85,3 @@ const char *vc_outfolder_note(const struct vc_outfolder *folder);
 
 void vc_outfolder_free(struct vc_ctx *ctx,
                        struct vc_outfolder *folder); /* accepts NULL; removes what was not committed */
-
-#endif

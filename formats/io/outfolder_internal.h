@@ -1,6 +1,5 @@
 /* outfolder_internal.h - what outfolder.c (the life of an output folder) and outfolder_name.c (its name) share. */
-#ifndef VC_FORMATS_OUTFOLDER_INTERNAL_H
-#define VC_FORMATS_OUTFOLDER_INTERNAL_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -95,5 +94,3 @@ void vc_outfolder_sort_names(struct vc_outfolder *folder);
 
 /* What lies at the output's place may be replaced, and the input is not touched by that. */
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder);
-
-#endif

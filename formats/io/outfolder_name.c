@@ -77,9 +77,7 @@ static bool is_below(const char *path, const char *folder)
 static enum vc_status find_input(struct vc_ctx *ctx, const struct vc_model *input, char real[PATH_MAX], bool *found)
 {
     char path[PATH_MAX];
-    char *slash;
     struct stat st;
-    size_t n;
 
     *found = false;
     if (input == NULL || input->path == NULL || input->input != NULL) {
@@ -88,12 +86,12 @@ static enum vc_status find_input(struct vc_ctx *ctx, const struct vc_model *inpu
     if (stat(input->path, &st) != 0) {
         return vc_is_absence(errno) ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be looked at", input->path);
     }
-    n = strlen(input->path);
+    size_t n = strlen(input->path);
     if (S_ISDIR(st.st_mode) || n >= sizeof path) {
         return vc_real_path(ctx, input->path, real, found);
     }
     memcpy(path, input->path, n + 1);
-    slash = strrchr(path, '/');
+    char *slash = strrchr(path, '/');
     if (slash != NULL) {
         slash[1] = '\0';
     }
@@ -124,8 +122,7 @@ static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder 
     const struct vc_model *input = folder->input;
     enum vc_status status = VC_OK;
     bool from_folder, there;
-    char source[PATH_MAX];
-    char target[PATH_MAX];
+    char source[PATH_MAX], target[PATH_MAX];
     const struct holding holding = {ctx, target, &status};
 
     VC_CALL(find_input(ctx, input, source, &from_folder));
@@ -154,7 +151,6 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
     DIR *dir = opendir(folder->path);
     struct vc_outfolder_mark mark;
     struct dirent *entry;
-    enum vc_status status;
 
     *content = (struct content){.any = false};
     if (dir == NULL) {
@@ -167,7 +163,7 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
             content->repository = content->repository || strcmp(entry->d_name, ".git") == 0;
         }
     }
-    status = vc_outfolder_mark_read(ctx, dirfd(dir), &mark);
+    enum vc_status status = vc_outfolder_mark_read(ctx, dirfd(dir), &mark);
     content->ours = mark.there;
     if (status == VC_OK && !content->ours) {
         status = vc_outfolder_is_older(ctx, dirfd(dir), &content->ours);
@@ -223,12 +219,11 @@ enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outf
 static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     size_t n = strlen(folder->path);
-    const char *slash;
 
     while (n > 1 && folder->path[n - 1] == '/') {
         folder->path[--n] = '\0';
     }
-    slash = strrchr(folder->path, '/');
+    const char *slash = strrchr(folder->path, '/');
     folder->base = slash == NULL ? folder->path : slash + 1;
     VC_REFUSE_IF(folder->base[0] == '\0' || strcmp(folder->base, ".") == 0 || strcmp(folder->base, "..") == 0, ctx,
                  VC_E_ARGUMENT, "%s: is no name for a new folder", n == 0 ? "the output" : folder->path);

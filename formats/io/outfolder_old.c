@@ -180,13 +180,11 @@ static void find_pattern(const struct walk *walk, DIR *dir, char path[PATH_MAX],
     for (int round = 0; round < 2; round++) {
         rewinddir(dir);
         while ((entry = readdir(dir)) != NULL) {
-            bool own;
-
             if (!parse_weights(entry->d_name, &weights) || n + strlen(entry->d_name) >= PATH_MAX) {
                 continue;
             }
             memcpy(path + n, entry->d_name, strlen(entry->d_name) + 1);
-            own = is_own_pattern(walk->folder, path, n, &weights);
+            bool own = is_own_pattern(walk->folder, path, n, &weights);
             if (round == 0) {
                 pattern->own = pattern->own || own;
             } else if (own == pattern->own && !is_written(walk->folder, path)) {
@@ -368,14 +366,13 @@ static enum vc_status refuse_foreign(struct vc_ctx *ctx, const struct walk *walk
 static enum vc_status walk_old(struct vc_ctx *ctx, struct walk *walk, int parent, const char *name)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    enum vc_status status;
     char path[PATH_MAX] = "";
 
     if (fd < 0) {
         walk->error = errno;
         return VC_OK;
     }
-    status = vc_outfolder_mark_read(ctx, fd, &walk->mark);
+    enum vc_status status = vc_outfolder_mark_read(ctx, fd, &walk->mark);
     if (status == VC_OK) {
         walk_folder(walk, parent, name, path, 0);
     }

@@ -10,8 +10,7 @@
  * The reader walks over fields of a file through a small window, so that what it skips is never read: a file of 2 GiB
  * costs a few reads per tensor. What the fields mean is the caller's business. Every length is checked against the
  * message it lies in. Sentences do not name the file. */
-#ifndef VC_FORMATS_PROTOBUF_WIRE_H
-#define VC_FORMATS_PROTOBUF_WIRE_H
+#pragma once
 
 #include "core/text/text.h"
 #include "formats/io/infile.h"
@@ -79,5 +78,3 @@ void vc_wire_put_tag(struct vc_text *text, uint32_t number, enum vc_wire_type ty
 void vc_wire_put_int(struct vc_text *text, uint32_t number, uint64_t value);
 void vc_wire_put_bytes(struct vc_text *text, uint32_t number, const void *data, size_t n);
 void vc_wire_put_string(struct vc_text *text, uint32_t number, const char *s);
-
-#endif

@@ -25,7 +25,6 @@ static bool lies_below(const char *path, const char *folder)
 static bool lies_in_cache(const char *path, const char *folder)
 {
     const char *at = strstr(folder, SNAPSHOTS);
-    size_t n;
 
     while (at != NULL && strstr(at + 1, SNAPSHOTS) != NULL) {
         at = strstr(at + 1, SNAPSHOTS);
@@ -33,21 +32,17 @@ static bool lies_in_cache(const char *path, const char *folder)
     if (at == NULL) {
         return false;
     }
-    n = (size_t)(at - folder);
+    size_t n = (size_t)(at - folder);
     return strncmp(path, folder, n) == 0 && strncmp(path + n, BLOBS, sizeof BLOBS - 1) == 0;
 }
 
 /* *stay false also where the path is too long, or leads nowhere. */
 enum vc_status vc_links_stay(struct vc_ctx *ctx, const char *folder, const char *name, bool *stay)
 {
-    char path[PATH_MAX];
-    char base[PATH_MAX];
-    char real[PATH_MAX];
-    char mounted[PATH_MAX];
-    int n;
+    char path[PATH_MAX], base[PATH_MAX], real[PATH_MAX], mounted[PATH_MAX];
 
     folder = vc_mount_path(folder, mounted);
-    n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     *stay = n >= 0 && (size_t)n < sizeof path;
     if (*stay) {
         VC_CALL(vc_real_path(ctx, folder, base, stay));
@@ -79,8 +74,7 @@ static const char *kind_of(mode_t mode)
 static enum vc_status why_odd(struct vc_ctx *ctx, const char *folder, const char *name, struct stat *st,
                               const char **found)
 {
-    char path[PATH_MAX];
-    char mounted[PATH_MAX];
+    char path[PATH_MAX], mounted[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", vc_mount_path(folder, mounted), name);
     struct stat own;
     bool stay = true;

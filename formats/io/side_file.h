@@ -8,8 +8,7 @@
  *
  * Archives and repositories can bring links. What a stranger's model links to must not be read, or copied into an
  * output, as if it were the model's. */
-#ifndef VC_FORMATS_SIDE_FILE_H
-#define VC_FORMATS_SIDE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -33,5 +32,3 @@ enum vc_status vc_side_look(struct vc_ctx *ctx, const char *folder, const char *
 
 /* For those who read it: *there, or a refusal of what is odd that begins with the name. */
 enum vc_status vc_side_check(struct vc_ctx *ctx, const char *folder, const char *name, bool *there);
-
-#endif

@@ -46,12 +46,11 @@ void vc_stale_outputs_sweep(int folder, const char *output, vc_stale_output_fn *
     while ((entry = readdir(dir)) != NULL) {
         bool aside = vc_temporary_is(entry->d_name, VC_TEMPORARY_ASIDE, output);
         struct stat st;
-        int fd;
 
         if (!aside && !vc_temporary_is(entry->d_name, VC_TEMPORARY_FILE, output)) {
             continue;
         }
-        fd = take(folder, entry->d_name, &st);
+        int fd = take(folder, entry->d_name, &st);
         if (fd >= 0 && S_ISREG(st.st_mode)) {
             (void)unlinkat(folder, entry->d_name, 0);
         } else if (fd >= 0 && S_ISDIR(st.st_mode) && fn != NULL) {

@@ -4,8 +4,7 @@
  *
  * A run holds a lock (flock) on whatever it has under such a name. So one of this output's that nobody holds, and that
  * is the same user's, is of a run that is over. File systems without locks on folders keep stale outputs. */
-#ifndef VC_FORMATS_STALE_OUTPUTS_H
-#define VC_FORMATS_STALE_OUTPUTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ typedef void vc_stale_output_fn(void *user, const char *name, bool aside);
 /* Removes the files that were left in `folder` by runs for the output of that name, and hands the folders to fn (NULL:
  * they stay). What cannot be looked at stays. */
 void vc_stale_outputs_sweep(int folder, const char *output, vc_stale_output_fn *fn, void *user);
-
-#endif

@@ -2,8 +2,7 @@
  * PyTorch, and Fortran order of npy.
  *
  *     shape (2, 3), strides (1, 2), a transposed matrix:   storage  a b c d e f   ->   a c e b d f */
-#ifndef VC_FORMATS_STRIDED_H
-#define VC_FORMATS_STRIDED_H
+#pragma once
 
 #include "formats/io/infile.h"
 
@@ -24,5 +23,3 @@ struct vc_strided {
 /* Elements first..first + n of the array, in the byte order of the file. */
 enum vc_status vc_strided_read(struct vc_ctx *ctx, const struct vc_strided *array, uint64_t first, uint64_t n,
                                void *dst);
-
-#endif

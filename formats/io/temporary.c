@@ -91,12 +91,10 @@ int vc_temporary_take(int folder, enum vc_temporary_kind kind, const char *outpu
 {
     static atomic_uint serial;
     struct timespec t;
-    uint32_t random;
-    int expected;
     int i;
 
     for (i = 0; i < VC_TEMPORARIES; i++) {
-        expected = VC_SLOT_FREE;
+        int expected = VC_SLOT_FREE;
         if (atomic_compare_exchange_strong(&temporaries[i].state, &expected, VC_SLOT_CHANGING)) {
             break;
         }
@@ -108,7 +106,7 @@ int vc_temporary_take(int folder, enum vc_temporary_kind kind, const char *outpu
     (void)clock_gettime(CLOCK_REALTIME, &t);
     temporaries[i].folder = folder;
     atomic_store(&temporaries[i].kind, (int)kind);
-    random = (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec;
+    uint32_t random = (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec;
     random ^= (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u;
     (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, VC_NAME_BEGIN "%08" PRIx32 "%08" PRIx32,
                    digest(output, kind), random);

@@ -6,8 +6,7 @@
  * Writers take a name before they create something under it and forget it once that is gone or has its real name.
  * What is in the table when the process is ended by a signal is removed by vc_outfile_remove_temporaries (outfile.h).
  */
-#ifndef VC_FORMATS_TEMPORARY_H
-#define VC_FORMATS_TEMPORARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ void vc_temporary_forget(int slot);
 
 /* Removes the folder `name` in `parent` with everything in it, as far as that is possible. Async-signal-safe. */
 void vc_temporary_remove_tree(int parent, const char *name);
-
-#endif

@@ -1,8 +1,7 @@
 /* json_member.h - where a member lies in the text of a JSON object, so that it can be changed and the rest left alone.
  *
  * The text is valid JSON (jansson has read it) and its top is an object; members are counted as jansson lists them. */
-#ifndef VC_FORMATS_JSON_MEMBER_H
-#define VC_FORMATS_JSON_MEMBER_H
+#pragma once
 
 #include "core/text/text.h"
 
@@ -28,5 +27,3 @@ void vc_json_member_append(const char *text, size_t n, const char *name, const c
 /* Of the text of a JSON list: adds it to `out` without the elements of these numbers (from 0 on, rising), each with
  * what stands between it and the one before it. */
 void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size_t n_numbers, struct vc_text *out);
-
-#endif

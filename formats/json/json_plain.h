@@ -3,8 +3,7 @@
  *
  * Large objects have a million members, and a tree for each is where reading them would spend its time. What looks
  * different is left to jansson (json_walk.h): functions return false then, and refuse nothing. */
-#ifndef VC_FORMATS_JSON_PLAIN_H
-#define VC_FORMATS_JSON_PLAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,12 +39,10 @@ static inline bool vc_json_take(struct vc_json_cursor *c, char what)
 /* A string of ASCII without escapes; s points into the text. */
 static inline bool vc_json_take_string(struct vc_json_cursor *c, const char **s, size_t *n)
 {
-    size_t begin;
-
     if (c->at >= c->n || c->text[c->at] != '"') {
         return false;
     }
-    begin = ++c->at;
+    size_t begin = ++c->at;
     c->at += vc_json_plain_bytes(c->text + c->at, c->n - c->at);
     *s = c->text + begin;
     *n = c->at - begin;
@@ -90,5 +87,3 @@ static inline bool vc_json_end_member(struct vc_json_cursor *c, size_t *end)
     *end = c->n;
     return vc_json_take(c, '}') && c->at == c->n;
 }
-
-#endif

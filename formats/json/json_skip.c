@@ -88,10 +88,8 @@ static size_t digits_end(const char *text, size_t n, size_t at)
 /* -12.5e+3; no leading zeros, no point without digits on both sides. 0: it is none. */
 static size_t number_end(const char *text, size_t n, size_t at)
 {
-    size_t begin;
-
     at += at < n && text[at] == '-';
-    begin = at;
+    size_t begin = at;
     at = digits_end(text, n, at);
     if (at == 0 || (text[begin] == '0' && at != begin + 1)) {
         return 0;
@@ -265,13 +263,12 @@ void vc_json_trim(char *text, size_t n, const char *const *wanted)
         size_t key = vc_json_skip_space(text, n, at);
         size_t end = string_end(text, n, key);
         size_t value = end == 0 ? n : vc_json_skip_space(text, n, end);
-        bool wanted_too;
 
         if (value >= n || text[value] != ':') {
             return;
         }
         value = vc_json_skip_space(text, n, value + 1);
-        wanted_too = is_wanted(wanted, text + key + 1, end - key - 2);
+        bool wanted_too = is_wanted(wanted, text + key + 1, end - key - 2);
         if (level == 1 && !wanted_too && has_members(text, n, value)) {
             at = value + 1;
             level = 2;

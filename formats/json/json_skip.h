@@ -1,7 +1,6 @@
 /* json_skip.h - values of a JSON text that nobody asked for: where they end, whether they are JSON, and out of the way
  * with them, without a tree. */
-#ifndef VC_FORMATS_JSON_SKIP_H
-#define VC_FORMATS_JSON_SKIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ size_t vc_json_skip_value(const char *text, size_t n, size_t at);
  * What is wanted has its name in the list, which ends with NULL, at the first or the second level; its value stays. The
  * text begins with the bracket or comma before a member. A text that is no JSON stays as it is from that place on. */
 void vc_json_trim(char *text, size_t n, const char *const *wanted);
-
-#endif

@@ -179,7 +179,6 @@ static enum vc_status refuse_levels(struct vc_ctx *ctx, const struct scan *scan)
 enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
-    uint64_t limit;
 
     if (bytes <= VC_SMALL_TREE) {
         return VC_OK;
@@ -188,7 +187,7 @@ enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint6
                  "byte %zu: %zu bytes of little but brackets and commas, which would take about %" PRIu64
                  " bytes of memory",
                  at, n, bytes);
-    limit = vc_ctx_max_memory(ctx);
+    uint64_t limit = vc_ctx_max_memory(ctx);
     VC_REFUSE_IF(bytes > limit - vc_min_u64(used, limit), ctx, VC_E_NOMEM,
                  "byte %zu: reading this takes about %" PRIu64 " bytes of memory, %s allows %" PRIu64, at, bytes,
                  vc_option(ctx, "max_memory"), limit);
@@ -280,11 +279,9 @@ static enum vc_status make_tree(struct vc_ctx *ctx, const char *text, size_t n, 
 /* Charges the pool for the whole tree before jansson makes it. */
 enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
 {
-    enum vc_status status;
-
     *root = NULL;
     VC_CALL(vc_json_tree_charge(ctx, text, n, counted));
-    status = make_tree(ctx, text, n, 0, root);
+    enum vc_status status = make_tree(ctx, text, n, 0, root);
     if (*root == NULL) {
         vc_json_tree_free(ctx, NULL, *counted);
         *counted = 0;
@@ -298,13 +295,12 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
 {
     char before = walk->text[walk->at];
     size_t n = end < walk->n ? end - walk->at + 1 : walk->n - walk->at;
-    enum vc_status status;
 
     walk->text[walk->at] = '{';
     if (end < walk->n) {
         walk->text[end] = '}';
     }
-    status = make_tree(ctx, walk->text + walk->at, n, walk->at, &walk->member);
+    enum vc_status status = make_tree(ctx, walk->text + walk->at, n, walk->at, &walk->member);
     walk->text[walk->at] = before;
     if (end < walk->n) {
         walk->text[end] = ',';
@@ -317,7 +313,6 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
 enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value)
 {
     size_t start = walk->at;
-    struct scan scan;
     void *member;
 
     *name = NULL;
@@ -328,7 +323,7 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     if (start >= walk->n) {
         return VC_OK;
     }
-    scan = find_end(walk->text, walk->n, start);
+    struct scan scan = find_end(walk->text, walk->n, start);
     VC_CALL(refuse_levels(ctx, &scan));
     walk->minus_zero = walk->minus_zero || scan.minus_zero;
     if (walk->wanted != NULL && scan.tree_bytes > VC_LARGE_TREE) {

@@ -6,8 +6,7 @@
  *
  * Names that occur twice are noticed within a member only; the caller has to look at its own. What a tree takes is
  * counted in the pool. */
-#ifndef VC_FORMATS_JSON_WALK_H
-#define VC_FORMATS_JSON_WALK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -61,5 +60,3 @@ void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* a
 bool vc_json_says(const json_t *object, const char *key, const char *text);
 /* A whole number that is greater than 0; what is no such number gives 0. */
 uint64_t vc_json_count(const json_t *value);
-
-#endif

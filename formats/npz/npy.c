@@ -134,17 +134,15 @@ static enum vc_status count_elems(struct vc_ctx *ctx, struct vc_npy_header *h)
 enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data, size_t n, size_t *header_bytes)
 {
     static const unsigned char magic[VC_NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    uint32_t text_bytes;
-    size_t prefix;
 
     VC_REFUSE_IF(n < VC_NPY_MAGIC_BYTES || memcmp(data, magic, VC_NPY_MAGIC_BYTES) != 0, ctx, VC_E_FORMAT,
                  "is no npy array: it does not start with \\x93NUMPY");
     VC_REFUSE_IF(n < VC_NPY_MAGIC_BYTES + 2, ctx, VC_E_FORMAT, "ends inside the npy header");
     VC_REFUSE_IF(data[6] < 1 || data[6] > 3 || data[7] != 0, ctx, VC_E_UNSUPPORTED,
                  "npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", data[6], data[7]);
-    prefix = data[6] == 1 ? 10 : 12;
+    size_t prefix = data[6] == 1 ? 10 : 12;
     VC_REFUSE_IF(n < prefix, ctx, VC_E_FORMAT, "ends inside the npy header");
-    text_bytes = data[6] == 1 ? vc_le16(data + 8) : vc_le32(data + 8);
+    uint32_t text_bytes = data[6] == 1 ? vc_le16(data + 8) : vc_le32(data + 8);
     VC_REFUSE_IF(text_bytes > VC_NPY_MAX_HEADER, ctx, VC_E_FORMAT,
                  "npy header of %" PRIu32 " bytes, more than the %zu that are allowed", text_bytes, VC_NPY_MAX_HEADER);
     *header_bytes = prefix + text_bytes;

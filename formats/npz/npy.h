@@ -9,8 +9,7 @@
  *        128     24  data                     00 00 80 3f ...
  *
  * The text is padded with spaces so that the data begins at a multiple of 64. */
-#ifndef VC_FORMATS_NPY_H
-#define VC_FORMATS_NPY_H
+#pragma once
 
 #include <vcompress/model.h>
 
@@ -48,5 +47,3 @@ bool vc_npy_has(enum vc_dtype dtype);
 /* Writes a version 1.0 header (2.0 where it is too long), C order, little-endian, padded so that data starts at a
  * multiple of 64. Returns its bytes; with dst NULL or too small only that. dtype BF16 is written as u2. */
 size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape);
-
-#endif

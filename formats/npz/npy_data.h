@@ -1,6 +1,5 @@
 /* npy_data.h - the data of an npy array by range, given out in C order and little-endian whatever the file has. */
-#ifndef VC_FORMATS_NPY_DATA_H
-#define VC_FORMATS_NPY_DATA_H
+#pragma once
 
 #include "formats/io/infile.h"
 #include "formats/npz/npy.h"
@@ -31,5 +30,3 @@ enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, co
  * memory stays bounded (64 KiB). */
 enum vc_status vc_npy_data_read(struct vc_ctx *ctx, const struct vc_npy_data *data, uint64_t offset, void *dst,
                                 size_t n);
-
-#endif

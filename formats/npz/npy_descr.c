@@ -157,7 +157,6 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
 {
     struct vc_npy_header field = {.dtype = VC_DTYPE_VOID};
     struct vc_npy_string s = {NULL, 0};
-    uint64_t size;
 
     if (!vc_npy_take(text, '(')) {
         return vc_npy_unexpected(text, "'(' before a field");
@@ -179,7 +178,7 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
     if (!vc_npy_take(text, ')')) {
         return vc_npy_unexpected(text, "')' after a field");
     }
-    size = field.item_bytes;
+    uint64_t size = field.item_bytes;
     for (unsigned i = 0; i < field.n_dims; i++) {
         if (!vc_mul_u64(size, field.shape[i], &size)) {
             size = UINT64_MAX;
@@ -219,13 +218,12 @@ static enum vc_status take_fields(struct vc_npy_text *text, unsigned depth, stru
 enum vc_status vc_npy_take_descr(struct vc_npy_text *text, struct vc_npy_header *out)
 {
     struct vc_npy_string s = {NULL, 0};
-    enum vc_status status;
 
     if (vc_npy_next_is(text, '[')) {
         return take_fields(text, 0, out);
     }
     VC_REFUSE_IF(vc_npy_next_is(text, '('), text->ctx, VC_E_UNSUPPORTED,
                  "npy dtype is a sub-array, not one type of numbers");
-    status = vc_npy_take_string(text, "a string for 'descr'", false, &s);
+    enum vc_status status = vc_npy_take_string(text, "a string for 'descr'", false, &s);
     return status == VC_OK ? parse_descr(text->ctx, &s, out) : status;
 }

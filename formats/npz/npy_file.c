@@ -157,11 +157,10 @@ static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const
 {
     struct vc_npy_header header;
     struct npy_file *self;
-    enum vc_status status;
 
     VC_CALL(vc_one_tensor_begin(ctx, file, sizeof *self, &npy_ops, model));
     self = model->self;
-    status = read_header(ctx, file, &header);
+    enum vc_status status = read_header(ctx, file, &header);
     if (status != VC_OK) { /* with findings: a file without a tensor */
         return vc_collect(ctx, status, "header", VC_NPY_TENSOR);
     }

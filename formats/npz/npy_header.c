@@ -44,14 +44,12 @@ size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, un
 {
     static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
     char text[VC_NPY_WRITE_MAX];
-    size_t total;
-    size_t n;
 
     if (descr_of(dtype) == NULL || n_dims > VC_MAX_DIMS) {
         return 0;
     }
-    n = header_text(text, sizeof text, descr_of(dtype), n_dims, shape);
-    total = (sizeof magic + 2 + n + 1 + VC_NPY_ALIGN - 1) & ~(VC_NPY_ALIGN - 1);
+    size_t n = header_text(text, sizeof text, descr_of(dtype), n_dims, shape);
+    size_t total = (sizeof magic + 2 + n + 1 + VC_NPY_ALIGN - 1) & ~(VC_NPY_ALIGN - 1);
     if (dst != NULL && total <= capacity) {
         memcpy(dst, magic, sizeof magic);
         vc_put_le16(dst + 8, (uint16_t)(total - 10));

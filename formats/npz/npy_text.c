@@ -55,13 +55,11 @@ bool vc_npy_take(struct vc_npy_text *text, char c)
 enum vc_status vc_npy_take_string(struct vc_npy_text *text, const char *expected, bool escapes,
                                   struct vc_npy_string *out)
 {
-    unsigned char quote;
-
     skip_space(text);
     if (text->p == text->end || (*text->p != '\'' && *text->p != '"')) {
         return vc_npy_unexpected(text, expected);
     }
-    quote = *text->p++;
+    unsigned char quote = *text->p++;
     out->p = text->p;
     while (text->p < text->end && *text->p != quote) {
         if (*text->p < ' ' || (*text->p == '\\' && !escapes)) {
@@ -96,11 +94,10 @@ bool vc_npy_take_word(struct vc_npy_text *text, const char *word)
 /* One dimension: digits without a sign. Python 2 wrote an L after long ones. */
 static enum vc_status parse_dim(struct vc_npy_text *text, uint64_t *out)
 {
-    const unsigned char *first;
     uint64_t v = 0;
 
     skip_space(text);
-    first = text->p;
+    const unsigned char *first = text->p;
     while (text->p < text->end && *text->p >= '0' && *text->p <= '9') {
         VC_REFUSE_IF(!vc_mul_u64(v, 10, &v) || !vc_add_u64(v, (uint64_t)(*text->p - '0'), &v) || v > INT64_MAX,
                      text->ctx, VC_E_FORMAT, "npy header: a dimension is above 2^63 - 1");

@@ -1,7 +1,6 @@
 /* npy_text.h - the text of an npy header while it is parsed: the Python literals that NumPy writes. Used by npy.c for
  * the dict and by npy_descr.c for the value of 'descr'. Nothing is evaluated: a header is no program. */
-#ifndef VC_FORMATS_NPY_TEXT_H
-#define VC_FORMATS_NPY_TEXT_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -40,5 +39,3 @@ bool vc_npy_string_is(const struct vc_npy_string *s, const char *what);
 /* A tuple of dimensions, "()", "(3,)", "(3, 4)", "(3, 4,)"; shape has VC_MAX_DIMS places. "(3)" is a number in Python
  * and no tuple, so it is refused. */
 enum vc_status vc_npy_take_shape(struct vc_npy_text *text, uint64_t *shape, unsigned *n_dims);
-
-#endif

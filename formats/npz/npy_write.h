@@ -1,6 +1,5 @@
 /* npy_write.h - the writing side of npy: one array per file. vc_npy_write (npy.h) makes its header. */
-#ifndef VC_FORMATS_NPY_WRITE_H
-#define VC_FORMATS_NPY_WRITE_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -12,5 +11,3 @@
  * .npz, make it an npz, and several arrays under a name that ends in .npy are refused. */
 enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
-
-#endif

@@ -344,15 +344,13 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     uint64_t got = atomic_load(&self->members[out].got);
-    uint64_t n_rows;
-    uint64_t row_len;
-    uint64_t n_tiles;
+    uint64_t n_rows, row_len;
 
     VC_REFUSE_IF(got != t.size_bytes, ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name,
                  got, t.size_bytes);
     atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
     vc_rows_of(t.shape, t.n_dims, &n_rows, &row_len);
-    n_tiles = vc_tile_count(n_rows, row_len);
+    uint64_t n_tiles = vc_tile_count(n_rows, row_len);
     for (uint64_t i = 0; i < n_tiles; i++) {
         struct vc_packet packet = {
             .out = out, .buffer = self->packed, .buffer_bytes = pack_bound(NULL, self->part_bytes)};

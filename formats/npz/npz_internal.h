@@ -1,6 +1,5 @@
 /* npz_internal.h - what npz_read.c (opening) and npz_data.c (reading) share. */
-#ifndef VC_FORMATS_NPZ_INTERNAL_H
-#define VC_FORMATS_NPZ_INTERNAL_H
+#pragma once
 
 #include "core/model/source.h"
 #include "formats/npz/npy_data.h"
@@ -45,5 +44,3 @@ enum vc_status vc_npz_stream_open(struct vc_ctx *ctx, const struct vc_model *mod
 enum vc_status vc_npz_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
 enum vc_status vc_npz_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
 size_t vc_npz_stream_bytes(const struct vc_model *model, size_t tensor);
-
-#endif

@@ -42,7 +42,6 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
     size_t total = 0;
-    char *at;
 
     for (size_t i = 0; i < outs->n; i++) {
         VC_CALL(vc_check_cancelled(ctx));
@@ -50,7 +49,7 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
     }
     self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
     VC_CALL_ALLOC(self->names);
-    at = self->names;
+    char *at = self->names;
     for (size_t i = 0; i < outs->n; i++) {
         struct vc_zip_member *zip = &self->members[i].zip;
         size_t n = strlen(vc_out_at(outs, i).name);

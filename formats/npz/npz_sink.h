@@ -1,6 +1,5 @@
 /* npz_sink.h - what npz_write.c (stored members) and npz_deflate.c (compressed members) share: npz_members.c. */
-#ifndef VC_FORMATS_NPZ_SINK_H
-#define VC_FORMATS_NPZ_SINK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -88,5 +87,3 @@ bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype);
 
 /* npz_deflate.c */
 extern const struct vc_sink_ops vc_npz_deflate_ops;
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Stored output takes tiles in any order from any thread; deflated output is an ordered sink. The records: zip_write.h.
  */
-#ifndef VC_FORMATS_NPZ_WRITE_H
-#define VC_FORMATS_NPZ_WRITE_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -24,5 +23,3 @@ extern const struct vc_loader vc_npz_loader;
 struct vc_outfile;
 enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model,
                                 const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink);
-
-#endif

@@ -71,11 +71,10 @@ static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, con
     struct onnx_edits *edits = &self->edits;
     size_t symbol = vc_onnx_symbol_find(&self->source->symbols, ONNX_MAIN, edit->value);
     struct onnx_coded *value = &edits->coded[edits->n_coded];
-    const struct onnx_symbol *s;
 
     VC_REFUSE_IF(symbol == ONNX_NONE || edits->coded_of[symbol] != ONNX_NONE, ctx, VC_E_INTERNAL,
                  "the graph has no value '%s' that could become codes", edit->value);
-    s = &self->source->symbols.list[symbol];
+    const struct onnx_symbol *s = &self->source->symbols.list[symbol];
     *value = (struct onnx_coded){.symbol = symbol, .edit = edit, .input = s->n_made == 0};
     VC_CALL(vc_onnx_choose_name(ctx, self, s->name, value->input ? ".decoded" : ".float", &value->other));
     VC_CALL(vc_onnx_choose_name(ctx, self, s->name, ".codes", &value->codes));

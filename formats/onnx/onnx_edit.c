@@ -328,12 +328,11 @@ static enum vc_status find_constants(struct resolving *e)
 static bool is_replaced(const struct resolving *e, size_t symbol)
 {
     const struct onnx *source = e->self->source;
-    const struct onnx_symbol *s;
 
     if (symbol == ONNX_NONE) {
         return false;
     }
-    s = &source->symbols.list[symbol];
+    const struct onnx_symbol *s = &source->symbols.list[symbol];
     return e->old[symbol].type != 0 && e->old[symbol].n_replaced == s->n_uses && !s->pinned &&
            (!s->graph_input || source->ir_version < 4);
 }

@@ -109,7 +109,6 @@ static const char *folder_path(const struct onnx_reader *r)
 /* Opened at the first tensor that needs it; locations are relative to it. */
 static enum vc_status open_model_folder(struct onnx_reader *r)
 {
-    const char *name;
     char real[PATH_MAX];
 
     if (r->folder >= 0) {
@@ -118,7 +117,7 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
     VC_REFUSE_IF(vc_is_stream(r->path), r->ctx, VC_E_UNSUPPORTED,
                  "has its values in another file, which cannot be found from %s",
                  strcmp(r->path, "-") == 0 ? "standard input" : r->path);
-    name = folder_path(r);
+    const char *name = folder_path(r);
     VC_CALL_ALLOC(name);
     r->folder = open(vc_mount_path(name, real), FOLDER_FLAGS);
     return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
@@ -219,11 +218,9 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
 enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_external *external,
                                      struct onnx_tensor *tensor)
 {
-    const struct vc_infile *file;
-
     VC_CALL(check_location(r, external->location));
     VC_CALL(find_file(r, external->location, &tensor->external));
-    file = r->self->externals[tensor->external];
+    const struct vc_infile *file = r->self->externals[tensor->external];
     VC_REFUSE_IF(external->has_length && external->length != tensor->n_bytes, r->ctx, VC_E_FORMAT,
                  "has %" PRIu64 " bytes in '%.200s', but its shape and type need %" PRIu64, external->length,
                  external->location, tensor->n_bytes);

@@ -61,10 +61,8 @@ enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span messa
 enum vc_status vc_onnx_bytes_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
                                   const char **bytes)
 {
-    char *copy;
-
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
-    copy = vc_onnx_items(r, (size_t)field->data.n + 1, 1);
+    char *copy = vc_onnx_items(r, (size_t)field->data.n + 1, 1);
     VC_CALL_ALLOC(copy);
     VC_CALL(vc_wire_read(&r->wire, field->data.at, copy, (size_t)field->data.n));
     *bytes = copy;

@@ -98,12 +98,11 @@ static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_fie
 {
     struct vc_span rest = field->data;
     struct vc_field f;
-    size_t symbol;
 
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an annotation"));
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&r->wire, &rest, &f));
-        symbol = ONNX_NONE;
+        size_t symbol = ONNX_NONE;
         if (f.number == 1) {
             VC_CALL(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
         } else if (f.number == 2 && f.type == VC_WIRE_BYTES) {
@@ -201,13 +200,12 @@ out:
 static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *field, size_t constant)
 {
     struct onnx *self = r->self;
-    struct onnx_tensor *tensor;
     const char *name = constant != ONNX_NONE ? self->symbols.list[constant].name : NULL;
     enum vc_status status;
 
     VC_CALL(make_path(r, r->scope));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->tensors, self->tensors_capacity, self->n_tensors + 1));
-    tensor = &self->tensors[self->n_tensors];
+    struct onnx_tensor *tensor = &self->tensors[self->n_tensors];
     if ((name == NULL && find_name(r, field->data, &name) != VC_OK) ||
         vc_onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
         status = name != NULL

@@ -110,19 +110,16 @@ static enum vc_status read_elements(struct vc_ctx *ctx, const struct vc_model *s
 static enum vc_status read_data(struct vc_ctx *ctx, const struct onnx_made *made, uint64_t at, unsigned char *dst,
                                 size_t n)
 {
-    const struct vc_program_weight *w;
     unsigned char element[8];
-    uint64_t offset;
     uint64_t i;
-    size_t size;
 
     if (n == 0) {
         return VC_OK;
     }
     VC_BISECT(i, made->n, k, made->at[k] <= at);
-    w = &made->weights[i - 1];
-    offset = at - made->at[i - 1];
-    size = vc_dtype_size(w->dtype);
+    const struct vc_program_weight *w = &made->weights[i - 1];
+    uint64_t offset = at - made->at[i - 1];
+    size_t size = vc_dtype_size(w->dtype);
     while (n != 0 && (offset % size != 0 || n < size)) { /* parts of an element, at the ends */
         size_t skipped = (size_t)(offset % size);
         size_t part = (size_t)vc_min_u64(n, size - skipped);
@@ -315,10 +312,6 @@ static enum vc_status make_bytes(struct vc_ctx *ctx, const struct vc_program *pr
 /* No byte of the data is read as one of a file: onnx_made.read gives them. */
 static bool no_bytes(void *user, uint64_t offset, void *dst, size_t n)
 {
-    (void)user;
-    (void)offset;
-    (void)dst;
-    (void)n;
     return false;
 }
 

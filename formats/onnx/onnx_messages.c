@@ -142,10 +142,9 @@ static size_t main_of(const struct onnx_sink *self, size_t out)
 static unsigned part_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
-    struct vc_out_tensor main;
 
     out = main_of(self, out);
-    main = vc_out_at(self->outs, out);
+    struct vc_out_tensor main = vc_out_at(self->outs, out);
     switch (main.quant->granularity) {
     case VC_GRANULARITY_TENSOR:
         return 0;

@@ -103,7 +103,6 @@ bool vc_onnx_find_nbits(const struct onnx *self, size_t number, struct onnx_quan
 {
     const struct onnx_node *node = &self->nodes[number];
     struct onnx_product p;
-    size_t n_users;
     bool ours;
 
     if (!is_known(node)) {
@@ -117,7 +116,7 @@ bool vc_onnx_find_nbits(const struct onnx *self, size_t number, struct onnx_quan
     if (!parts_fit(node, q, &p)) {
         return false;
     }
-    n_users = count_same(self, node);
+    size_t n_users = count_same(self, node);
     for (size_t k = 1; k < 4; k++) {
         if (node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].n_uses != n_users) {
             return false; /* a part is used in another way as well */
@@ -150,11 +149,9 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     const struct onnx_node node = self->nodes[number];
     const char *codes = q->codes->name;
     uint32_t n_users = 0;
-    struct onnx_symbol *symbol;
     bool rows, ours;
-    char *name;
+    char *name = vc_arena_copy(r->ctx, &self->arena, codes, weight_bytes(codes, &rows, &ours));
 
-    name = vc_arena_copy(r->ctx, &self->arena, codes, weight_bytes(codes, &rows, &ours));
     VC_CALL_ALLOC(name);
     for (size_t i = self->symbols.list[node.in[1]].factor_of; i != ONNX_NONE; i = self->nodes[i].next) {
         if (is_same(&node, &self->nodes[i])) {
@@ -166,7 +163,7 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
         vc_onnx_symbol_find(&self->symbols, ONNX_ANY, name) == ONNX_NONE) {
         VC_CALL(vc_onnx_symbol_add(r, name, &q->link.name));
     }
-    symbol = &self->symbols.list[q->link.name];
+    struct onnx_symbol *symbol = &self->symbols.list[q->link.name];
     symbol->n_uses = n_users;
     symbol->defined = true;
     symbol->reads = ONNX_READ_FACTOR;
@@ -190,7 +187,6 @@ static bool bias_fits(const struct onnx *self, size_t symbol, uint64_t n_outputs
 size_t vc_onnx_next_product(const struct onnx *self, size_t tensor, size_t number)
 {
     const struct onnx_link *link = &self->links[tensor];
-    const struct onnx_node *node;
 
     if (number != ONNX_NONE) {
         number = self->nodes[number].next;
@@ -198,7 +194,7 @@ size_t vc_onnx_next_product(const struct onnx *self, size_t tensor, size_t numbe
         number = self->symbols.list[link->n_nodes == 0 ? self->tensors[link->tensor].symbol : link->name].factor_of;
     }
     for (; number != ONNX_NONE; number = self->nodes[number].next) {
-        node = &self->nodes[number];
+        const struct onnx_node *node = &self->nodes[number];
         if (node->graph == ONNX_MAIN && !node->odd &&
             (node->op == ONNX_OP_NBITS ? node->weights == tensor : node->in[0] != link->name)) {
             break;

@@ -28,12 +28,11 @@ const char *vc_onnx_why_no_nbits(const struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     const struct vc_quant *quant = t.quant;
-    bool turned;
 
     if (self->dequantizes || quant == NULL || (t.dtype != VC_DTYPE_I4 && !self->out[out].moved) || t.n_dims != 2) {
         return "it is no matrix of codes of 4 bits";
     }
-    turned = quant->granularity == VC_GRANULARITY_BLOCK && quant->group_size == 1;
+    bool turned = quant->granularity == VC_GRANULARITY_BLOCK && quant->group_size == 1;
     if (!turned && !has_rows(quant)) {
         return "it has no scale per group of inputs";
     }
@@ -122,10 +121,9 @@ void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     size_t zero = t.quant != NULL ? vc_quant_find(t.quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
-    struct onnx_product p;
 
     if (self->out[out].nbits) {
-        p = product_of(&t);
+        struct onnx_product p = product_of(&t);
         self->out[out].view = vc_onnx_nbits_view(VC_PART_CODES, &p, 4);
         for (unsigned i = 0; i < t.quant->n_parts; i++) {
             const struct vc_quant_part *part = &t.quant->parts[i];
@@ -185,12 +183,11 @@ void vc_onnx_plan_products(struct onnx_sink *self)
 static void put_inputs(const struct onnx_sink *self, size_t out, const char *bias, struct vc_text *text)
 {
     const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
-    size_t zero;
 
     if (!self->out[out].nbits) {
         vc_wire_put_string(text, ONNX_NODE_INPUT, vc_onnx_name_in_graph(self, out));
     } else {
-        zero = vc_quant_find(quant, VC_PART_ZERO_POINT);
+        size_t zero = vc_quant_find(quant, VC_PART_ZERO_POINT);
         vc_wire_put_string(text, ONNX_NODE_INPUT, self->out[out].name);
         vc_wire_put_string(text, ONNX_NODE_INPUT, self->out[vc_quant_scale(quant)].name);
         if (zero != VC_NO_TENSOR || bias != NULL) {
@@ -263,7 +260,6 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
     struct vc_span rest = field->data;
     struct vc_field f = {.number = 0};
     size_t mark;
-    size_t from;
     bool done;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
@@ -271,7 +267,7 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
     }
     VC_CALL(vc_onnx_add_copy(l, f.all));
-    from = self->literals.n;
+    size_t from = self->literals.n;
     put_inputs(self, out, bias_name, &self->literals);
     VC_CALL(vc_onnx_add_literal(l, from));
     if (folded != NULL) {
@@ -291,11 +287,10 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
 static enum vc_status add_raised(struct onnx_layout *l)
 {
     struct vc_text *text = &l->self->literals;
-    size_t from;
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    from = text->n;
+    size_t from = text->n;
     vc_wire_put_string(text, ONNX_OPSET_DOMAIN, "");
     vc_wire_put_int(text, ONNX_OPSET_VERSION, l->self->opset);
     VC_CALL(vc_onnx_add_literal(l, from));
@@ -313,7 +308,6 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     bool is_own = true;
     struct vc_field f;
     size_t mark;
-    size_t from;
 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
@@ -332,7 +326,7 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     }
     if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
         VC_CALL(vc_onnx_begin_message(l, &mark));
-        from = self->literals.n;
+        size_t from = self->literals.n;
         vc_wire_put_string(&self->literals, ONNX_OPSET_DOMAIN, ONNX_MICROSOFT);
         vc_wire_put_int(&self->literals, ONNX_OPSET_VERSION, 1);
         VC_CALL(vc_onnx_add_literal(l, from));

@@ -487,7 +487,6 @@ static bool is_step(const struct node *node, enum onnx_op *op)
 static enum vc_status keep(struct onnx_reader *r, const struct node *node, const struct vc_field *field)
 {
     struct onnx *self = r->self;
-    struct onnx_node *kept;
     enum onnx_op op;
     size_t k = 0;
 
@@ -495,7 +494,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
         return VC_OK;
     }
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->nodes, self->nodes_capacity, self->n_nodes + 1));
-    kept = &self->nodes[self->n_nodes];
+    struct onnx_node *kept = &self->nodes[self->n_nodes];
     *kept = (struct onnx_node){.field = field->all,
                                .graph = r->scope->number,
                                .op = op,

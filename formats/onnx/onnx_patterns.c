@@ -286,7 +286,6 @@ static bool is_product(const struct onnx *self, size_t number, size_t value, siz
 bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q)
 {
     const struct onnx_node *end = &self->nodes[node];
-    size_t cast;
     bool found = false;
 
     if (!is_free(self, end)) {
@@ -301,7 +300,7 @@ bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_qu
         return false;
     }
     q->link.name = end->out;
-    cast = cast_behind(self, end->out);
+    size_t cast = cast_behind(self, end->out);
     if (cast != ONNX_NONE) {
         add_node(&q->link, cast);
         q->link.name = self->nodes[cast].out;

@@ -123,7 +123,6 @@ static enum vc_status add_constant(struct raising *e, struct onnx_constant const
                                    const char **name)
 {
     struct onnx_edits *edits = e->edits;
-    const char *base;
 
     for (size_t i = 0; i < edits->n_raised_constants; i++) {
         const struct onnx_constant *c = &edits->raised_constants[i];
@@ -134,7 +133,7 @@ static enum vc_status add_constant(struct raising *e, struct onnx_constant const
             return VC_OK;
         }
     }
-    base = vc_arena_printf(e->ctx, &e->self->arena, "%s.%zu", word, edits->n_raised_constants);
+    const char *base = vc_arena_printf(e->ctx, &e->self->arena, "%s.%zu", word, edits->n_raised_constants);
     VC_CALL_ALLOC(base);
     VC_CALL(vc_onnx_choose_name(e->ctx, e->self, base, "", &constant.name));
     VC_CALL(
@@ -174,14 +173,13 @@ static enum vc_status move(struct raising *e, const struct onnx_raised *node, co
 static enum vc_status move_all(struct raising *e, struct onnx_raised *node)
 {
     char word[MAX_NAME];
-    const struct vc_program_attr *attr;
     const char *words = node->row->move;
     size_t k = 0;
 
     for (size_t n; (n = strcspn(words, " ")) != 0; words += n + (words[n] != '\0'), k++) {
         memcpy(word, words, n);
         word[n] = '\0';
-        attr = find(&node->node, word);
+        const struct vc_program_attr *attr = find(&node->node, word);
         node->inputs[k] = "";
         if (attr != NULL) {
             VC_CALL(move(e, node, attr, &node->inputs[k]));
@@ -217,14 +215,13 @@ static enum vc_status rank_of(struct raising *e, const char *name, unsigned *ran
 static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool main)
 {
     const struct vc_program_attr *attr = find(&node->node, "axis");
-    const char *y;
     unsigned rank = 0;
 
     node->axis = attr != NULL ? attr->i : 1;
     if (node->node.n_inputs == 0 || node->node.n_outputs == 0) {
         return refuse(e, node->node.op, "has no input or output");
     }
-    y = node->node.outputs[0];
+    const char *y = node->node.outputs[0];
     if (main) {
         VC_CALL(rank_of(e, node->node.inputs[0], &rank));
     }
@@ -262,10 +259,9 @@ static enum vc_status take_inner(struct raising *e, struct vc_span attribute)
 static enum vc_status take_old(struct raising *e, const struct vc_field *field, const struct onnx_raise *row, bool main)
 {
     struct onnx_raised node = {.at = field->all.at, .row = row};
-    const struct vc_program_attr *dropped;
 
     VC_CALL(vc_onnx_program_node(&e->p, field, &node.node));
-    dropped = find(&node.node, row->drop);
+    const struct vc_program_attr *dropped = find(&node.node, row->drop);
     if (dropped != NULL && dropped->kind == VC_PROGRAM_INT && dropped->i == 0) {
         return refuse(e, node.node.op, "has statistics for each pixel (spatial=0)");
     }

@@ -207,8 +207,6 @@ static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model
 /* vc_source_ops.stream_read. The stream may be used by another worker than the one that opened it, one at a time. */
 static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes)
 {
-    enum vc_status status;
-
     if (stream->form == VC_FORM_RAW) {
         VC_CALL(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_RAW, stream->offset, dst, n_bytes, NULL));
         stream->offset += n_bytes;
@@ -220,7 +218,7 @@ static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stre
         return VC_OK;
     }
     stream->numbers.wire.ctx = ctx; /* of this worker */
-    status = vc_onnx_numbers_read(&stream->numbers, dst, n_bytes);
+    enum vc_status status = vc_onnx_numbers_read(&stream->numbers, dst, n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
 }
 
@@ -482,10 +480,8 @@ static enum vc_status onnx_stream_end(struct vc_ctx *ctx, const struct vc_infile
 
     end->need = end->at + sizeof head;
     while (end->end == 0 && so_far->size_bytes >= end->need) {
-        uint64_t n;
-
         VC_CALL(vc_infile_read(ctx, so_far, end->at, head, sizeof head));
-        n = field_bytes(head, sizeof head);
+        uint64_t n = field_bytes(head, sizeof head);
         end->end = n == 0 ? end->at : 0;
         end->need =
             vc_add_u64(end->at, n, &end->at) && vc_add_u64(end->at, sizeof head, &end->need) ? end->need : UINT64_MAX;

@@ -1,8 +1,7 @@
 /* onnx_sink.h - what the parts of the ONNX writer share: onnx_write.c (files), onnx_layout.c with onnx_pieces.c (what
  * stands where), onnx_names.c (what becomes of every tensor), onnx_edit.c with onnx_edited.c (what passes change beside
  * tensors) and onnx_messages.c (bytes of nodes and tensors). */
-#ifndef VC_FORMATS_ONNX_SINK_H
-#define VC_FORMATS_ONNX_SINK_H
+#pragma once
 
 #include "formats/io/outfile.h"
 #include "formats/io/outfolder.h"
@@ -365,5 +364,3 @@ enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_ra
 
 /* Puts the model file together; sizes and places are known afterwards. */
 enum vc_status vc_onnx_lay_out(struct vc_ctx *ctx, struct onnx_sink *self);
-
-#endif

@@ -42,7 +42,6 @@ static enum vc_status take(struct onnx_layout *l, const struct vc_field *field, 
     struct vc_field f;
     size_t k = 0;
     size_t mark = 0;
-    bool opens;
 
     while (k < n_rows && (rows[k].kind != kind || rows[k].number != field->number || field->type != VC_WIRE_BYTES)) {
         k++;
@@ -51,7 +50,7 @@ static enum vc_status take(struct onnx_layout *l, const struct vc_field *field, 
         l->n_strippable += field->all.n;
         return add && !l->self->strip ? vc_onnx_add_copy(l, field->all) : VC_OK;
     }
-    opens = add && k < n_rows && l->self->strip;
+    bool opens = add && k < n_rows && l->self->strip;
     if (opens) {
         VC_CALL(vc_onnx_begin_message(l, &mark));
     } else if (add) {

@@ -100,14 +100,12 @@ static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scop
 static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
-    const struct onnx_symbol *from;
-    struct onnx_symbol *to;
     size_t outer;
 
     VC_CALL(find_or_add(r, r->scope->around, symbols->list[inner].name, &outer));
     symbols->list[inner].outer = outer;
-    from = &symbols->list[inner];
-    to = &symbols->list[outer];
+    const struct onnx_symbol *from = &symbols->list[inner];
+    struct onnx_symbol *to = &symbols->list[outer];
     to->n_uses += from->n_uses;
     to->pinned |= from->pinned;
     return VC_OK;
@@ -152,8 +150,6 @@ enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field 
                                    size_t *symbol)
 {
     const struct onnx_symbols *symbols = &r->self->symbols;
-    size_t known;
-    char *copy;
 
     *symbol = ONNX_NONE;
     VC_CALL(vc_onnx_string_read(r, field, what));
@@ -164,11 +160,11 @@ enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field 
     if (*symbol != ONNX_NONE) {
         return VC_OK;
     }
-    known = vc_onnx_symbol_find(symbols, ONNX_ANY, r->name);
+    size_t known = vc_onnx_symbol_find(symbols, ONNX_ANY, r->name);
     if (known != ONNX_NONE) {
         return find_or_add(r, r->scope, symbols->list[known].name, symbol);
     }
-    copy = vc_arena_alloc(r->ctx, &r->self->arena, (size_t)field->data.n + 1);
+    char *copy = vc_arena_alloc(r->ctx, &r->self->arena, (size_t)field->data.n + 1);
     VC_CALL_ALLOC(copy);
     memcpy(copy, r->name, (size_t)field->data.n + 1);
     return find_or_add(r, r->scope, copy, symbol);

@@ -436,7 +436,6 @@ static void find_angles(struct onnx_reader *r)
         const struct onnx_read *in = inputs_of(r, node);
         struct onnx_symbol *index = node->n_in == 2 && in->letter == 'r' ? symbol_of(r, &in[1]) : NULL;
         struct onnx_symbol *table = index != NULL ? symbol_of(r, in) : NULL;
-        struct onnx_symbol *other;
 
         if (table == NULL || said_of_outputs(r, node).reads != (ONNX_READ_TABLE | ONNX_READ_TURNS)) {
             continue;
@@ -444,7 +443,7 @@ static void find_angles(struct onnx_reader *r)
         if (index->turns == ONNX_NONE) {
             index->turns = in->symbol;
         }
-        other = &r->self->symbols.list[index->turns];
+        struct onnx_symbol *other = &r->self->symbols.list[index->turns];
         if (other != table) {
             table->reads |= ONNX_READ_TABLE;
             other->reads |= ONNX_READ_TABLE;

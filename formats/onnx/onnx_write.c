@@ -296,7 +296,6 @@ out:
 static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
-    enum vc_status status;
     sigset_t all;
     sigset_t before;
 
@@ -308,7 +307,7 @@ static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
     }
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    status = name_both(ctx, self);
+    enum vc_status status = name_both(ctx, self);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }

@@ -29,7 +29,6 @@ static const char *variable(const char *name)
 
 static const struct vc_http *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
 {
-    const struct vc_http *http;
     vc_http_entry_fn *entry;
     void *symbol;
     void *library = vc_plugin_load(&http_plugin, path, &symbol, outcome);
@@ -38,7 +37,7 @@ static const struct vc_http *try_place(const char *path, char outcome[VC_PLUGIN_
         return NULL;
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
-    http = entry();
+    const struct vc_http *http = entry();
     if (http == NULL || http->abi != VC_HTTP_ABI || http->struct_size < sizeof *http) {
         (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "it was made for another version (ABI %u, this program needs %u)",
                        http != NULL ? (unsigned)http->abi : 0, VC_HTTP_ABI);
@@ -74,10 +73,9 @@ out:
 enum vc_status vc_hub_endpoint(struct vc_ctx *ctx, char *buffer, size_t room)
 {
     const char *value = variable("HF_ENDPOINT");
-    size_t n;
 
     value = value != NULL ? value : HUB;
-    n = strlen(value);
+    size_t n = strlen(value);
     VC_REFUSE_IF(variable("HF_HUB_OFFLINE") != NULL && strcmp(getenv("HF_HUB_OFFLINE"), "0") != 0, ctx, VC_E_IO,
                  "HF_HUB_OFFLINE is set, so nothing is asked of the hub");
     VC_REFUSE_IF(n >= room, ctx, VC_E_UNSUPPORTED, "HF_ENDPOINT is too long");
@@ -127,7 +125,6 @@ enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out)
     static const char scheme[] = "Bearer ";
     const char *value = variable("HF_TOKEN");
     char token[MOST_TOKEN];
-    size_t n;
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -139,7 +136,7 @@ enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out)
         return VC_OK;
     }
     value += strspn(value, " \t\r\n");
-    n = strcspn(value, " \t\r\n");
+    size_t n = strcspn(value, " \t\r\n");
     for (size_t i = 0; i < n; i++) {
         if ((unsigned char)value[i] <= ' ' || (unsigned char)value[i] >= 0x7f) {
             VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "the hub's token has a character that no token has"));

@@ -1,6 +1,5 @@
 /* environment.h - what remote files ask of the machine: the plug-in, and the variables that the hub's own tools read. */
-#ifndef VC_FORMATS_REMOTE_ENVIRONMENT_H
-#define VC_FORMATS_REMOTE_ENVIRONMENT_H
+#pragma once
 
 #include "core/base/ctx.h"
 #include "formats/remote/http.h"
@@ -19,5 +18,3 @@ enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out);
 /* VCOMPRESS_HTTP_TIMEOUT, VCOMPRESS_HTTP_RETRY; what is no number in their limits counts as not set. */
 unsigned vc_http_timeout(void);
 double vc_http_pause(void);
-
-#endif

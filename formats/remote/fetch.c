@@ -155,13 +155,12 @@ static void on_header(void *user, const char *bytes, size_t n)
 static bool on_body(void *user, const void *bytes, size_t n)
 {
     struct vc_answer *a = user;
-    size_t part;
 
     if (a->status != 200 && a->status != 206) {
         a->skipped += n;
         return a->skipped < MAX_SKIPPED;
     }
-    part = (size_t)vc_min_u64(n, a->most - a->got);
+    size_t part = (size_t)vc_min_u64(n, a->most - a->got);
     if (a->to != NULL) {
         memcpy(a->to + a->got, bytes, part);
     } else {
@@ -193,7 +192,6 @@ static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const ch
                                     .header = on_header,
                                     .body = on_body,
                                     .stop = on_stop};
-    enum vc_http_end end;
 
     a->status = 0;
     a->first = a->total = a->length = VC_FETCH_UNKNOWN;
@@ -201,7 +199,7 @@ static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const ch
     a->retry_after = 0;
     a->coded = a->more = false;
     a->skipped = 0;
-    end = f->http->get(f->handle, &get, why);
+    enum vc_http_end end = f->http->get(f->handle, &get, why);
     a->cut = end == VC_HTTP_BROKEN;
     f->n_requests++;
     f->n_bytes += a->got;
@@ -300,7 +298,6 @@ static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fe
     bool led = file->target != NULL;
     char why[VC_HTTP_WHY] = "";
     enum vc_http_end end = VC_HTTP_FAILED;
-    double wait;
 
     for (;;) {
         VC_CALL(vc_check_cancelled(ctx));
@@ -323,7 +320,7 @@ static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fe
                            : a->status == 429    ? "too many requests (429)"
                                                  : "errors of the server");
         }
-        wait = f->pause * (double)(1u << (*tries - 1));
+        double wait = f->pause * (double)(1u << (*tries - 1));
         wait = a->retry_after > wait ? a->retry_after : wait;
         VC_CALL(pause_for(ctx, wait < MAX_PAUSE ? wait : MAX_PAUSE));
     }

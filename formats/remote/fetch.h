@@ -8,8 +8,7 @@
  *     200 in place of 206                          a server without ranges: good for the beginning of a file
  *
  * No answer is read further than was asked. */
-#ifndef VC_FORMATS_FETCH_H
-#define VC_FORMATS_FETCH_H
+#pragma once
 
 #include "core/text/text.h"
 #include "formats/remote/http.h"
@@ -59,5 +58,3 @@ enum vc_status vc_fetch_head(struct vc_ctx *ctx, struct vc_fetcher *fetcher, str
 /* All of an answer whose length nobody knows, at most `most` bytes. */
 enum vc_status vc_fetch_text(struct vc_ctx *ctx, struct vc_fetcher *fetcher, const char *url, size_t most,
                              struct vc_text *out);
-
-#endif

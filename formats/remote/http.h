@@ -1,7 +1,6 @@
 /* http.h - one request over HTTP: what the plug-in vcompress_http.so offers the library. It follows no redirect, tries
  * nothing again and knows no token: fetch.c decides what is sent where. */
-#ifndef VC_FORMATS_HTTP_H
-#define VC_FORMATS_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct vc_http {
 };
 
 typedef const struct vc_http *vc_http_entry_fn(void);
-
-#endif

@@ -159,7 +159,6 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
         const char *name = json_string_value(json_object_get(item, "rfilename"));
         const json_t *size = json_object_get(item, "size");
         struct entry *entry;
-        const char *path;
 
         if (name == NULL || !is_plain_path(name)) {
             VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has a file whose name leads elsewhere"));
@@ -167,7 +166,7 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
         if (!json_is_integer(size) || json_integer_value(size) < 0) {
             VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has no size of '%.200s'", name));
         }
-        path = escaped(r, name, strlen(name));
+        const char *path = escaped(r, name, strlen(name));
         VC_TRY_ALLOC(path);
         VC_TRY(add_entry(r, vc_arena_copy(r->ctx, &r->arena, name, strlen(name)),
                          vc_arena_printf(r->ctx, &r->arena, "%s%s/%s", base, sha, path),
@@ -351,11 +350,10 @@ static enum vc_status make_hole(struct vc_remote *r, struct entry *entry)
 {
     char path[PATH_MAX];
     struct stat st;
-    int fd;
     enum vc_status status = VC_OK;
 
     VC_CALL(make_folders(r, entry->name, path));
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || entry->file.at.size > INT64_MAX || ftruncate(fd, (off_t)entry->file.at.size) != 0 ||
         fstat(fd, &st) != 0) {
         status = vc_fail_errno(r->ctx, entry->file.at.size > INT64_MAX ? EFBIG : errno,
@@ -435,10 +433,9 @@ static void remove_folder(struct vc_remote *r)
 static enum vc_status open_remote(struct vc_remote *r, const char *name)
 {
     char endpoint[1024];
-    size_t n;
 
     if (begins(name, "hf:")) {
-        n = model_bytes(name);
+        size_t n = model_bytes(name);
         VC_REFUSE_IF(n == 0, r->ctx, VC_E_ARGUMENT,
                      "a model of the hub is hf:OWNER/NAME, hf:OWNER/NAME@REVISION or "
                      "hf:OWNER/NAME/FILE");

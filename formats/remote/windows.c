@@ -11,12 +11,10 @@
 static size_t copy_part(const unsigned char *bytes, uint64_t begin, size_t n_bytes, uint64_t offset, void *dst,
                         size_t n)
 {
-    size_t part;
-
     if (bytes == NULL || offset < begin || offset - begin >= n_bytes) {
         return 0;
     }
-    part = (size_t)vc_min_u64(n, n_bytes - (offset - begin));
+    size_t part = (size_t)vc_min_u64(n, n_bytes - (offset - begin));
     memcpy(dst, bytes + (offset - begin), part);
     return part;
 }
@@ -65,10 +63,9 @@ static enum vc_status load_head(struct vc_ctx *ctx, struct vc_remote_windows *w,
 {
     size_t n = (size_t)vc_min_u64(VC_REMOTE_HEAD, file->at.size);
     unsigned char *bytes = vc_alloc(ctx, VC_TAG_IO, n);
-    enum vc_status status;
 
     VC_CALL_ALLOC(bytes);
-    status = vc_fetch_range(ctx, w->fetcher, &file->at, 0, bytes, n);
+    enum vc_status status = vc_fetch_range(ctx, w->fetcher, &file->at, 0, bytes, n);
     if (status != VC_OK) {
         vc_free(ctx, bytes);
         return status;
@@ -126,10 +123,8 @@ static enum vc_status read_all(struct vc_ctx *ctx, struct vc_remote_windows *w, 
 enum vc_status vc_remote_read(struct vc_ctx *ctx, struct vc_remote_windows *w, struct vc_remote_file *file,
                               uint64_t offset, void *dst, size_t n)
 {
-    enum vc_status status;
-
     (void)pthread_mutex_lock(&w->mutex);
-    status = read_all(ctx, w, file, offset, dst, n);
+    enum vc_status status = read_all(ctx, w, file, offset, dst, n);
     (void)pthread_mutex_unlock(&w->mutex);
     return status;
 }

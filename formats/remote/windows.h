@@ -1,7 +1,6 @@
 /* windows.h - bytes of remote files that are kept in memory, so that few requests are made: the beginning of each file,
  * and a few windows that grow while a file is read on. */
-#ifndef VC_FORMATS_REMOTE_WINDOWS_H
-#define VC_FORMATS_REMOTE_WINDOWS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -47,5 +46,3 @@ enum vc_status vc_remote_read(struct vc_ctx *ctx, struct vc_remote_windows *w, s
                               uint64_t offset, void *dst, size_t n);
 
 void vc_remote_windows_release(struct vc_ctx *ctx, struct vc_remote_windows *w);
-
-#endif

@@ -3,8 +3,7 @@
  *     u64 LE n | n bytes of JSON, may end in spaces | data to the end of the file, without holes
  *
  * A checkpoint is one such file, or a folder of them (shards) with an index. */
-#ifndef VC_FORMATS_SAFETENSORS_H
-#define VC_FORMATS_SAFETENSORS_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -130,5 +129,3 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
 enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct vc_model *model,
                                                const struct vc_write_options *options, struct vc_outfolder *whole,
                                                const char *name, struct vc_sink **out);
-
-#endif

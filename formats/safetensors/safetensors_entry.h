@@ -1,6 +1,5 @@
 /* safetensors_entry.h - members of a safetensors header as writers make them, read without a tree. */
-#ifndef VC_FORMATS_SAFETENSORS_ENTRY_H
-#define VC_FORMATS_SAFETENSORS_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ struct safetensors_plain_entry {
  * it looks different in any way, or is wrong; nothing is known then, and a JSON parser has to look at it. */
 bool vc_safetensors_plain_entry(const char *text, size_t n, size_t at, struct safetensors_plain_entry *out,
                                 size_t *end);
-
-#endif

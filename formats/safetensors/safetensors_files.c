@@ -238,12 +238,11 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
     vc_text_init(&names, ctx);
     for (size_t i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(plan->outs, i);
-        const char *first;
 
         if (!out.alias || out.role != VC_PART_CODES || file_of(plan, out.alias_of) != file) {
             continue;
         }
-        first = vc_out_at(plan->outs, out.alias_of).name;
+        const char *first = vc_out_at(plan->outs, out.alias_of).name;
         if (strcmp(out.name, "format") != 0 && strcmp(out.name, VC_MANIFEST_NAME) != 0 &&
             strcmp(out.name, VC_SAFETENSORS_NAMES) != 0 && strcmp(out.name, VC_SAFETENSORS_JOB) != 0) {
             vc_text_add(text, ",");

@@ -2,8 +2,7 @@
  *
  * One file, or a folder of shards. Shards are those of the source, or runs of tensors up to a size; a tensor's scales
  * stay with it. */
-#ifndef VC_FORMATS_SAFETENSORS_FILES_H
-#define VC_FORMATS_SAFETENSORS_FILES_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -47,5 +46,3 @@ void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *
 /* What a file of several says of the job that made them all; size_only: a text of that length. */
 void vc_safetensors_job_text(const struct vc_out_list *outs, const struct vc_model *model, const char *layout,
                              bool size_only, struct vc_text *text);
-
-#endif

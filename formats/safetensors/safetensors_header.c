@@ -180,8 +180,7 @@ static enum vc_status note(const struct parsing *p, struct safetensors_entry *en
 static enum vc_status grow_entries(struct parsing *p, size_t n)
 {
     struct safetensors *self = p->self;
-    size_t total;
-    size_t room;
+    size_t total, room;
 
     VC_REFUSE_IF(!vc_add_size(p->shard->first + p->n, n, &total) ||
                      !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) || total > INT32_MAX,
@@ -193,13 +192,12 @@ static enum vc_status grow_entries(struct parsing *p, size_t n)
  * added. */
 static struct safetensors_entry *add_entry(struct parsing *p, const char *name, size_t n)
 {
-    struct safetensors_entry *entry;
     const char *copy = vc_arena_copy(p->ctx, &p->shard->arena, name, n);
 
     if (copy == NULL || (p->shard->first + p->n == p->self->capacity && grow_entries(p, p->n / 2 + 16) != VC_OK)) {
         return NULL;
     }
-    entry = &p->self->entries[p->shard->first + p->n];
+    struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
     *entry = (struct safetensors_entry){.name = copy, .order = (uint32_t)p->n++, .offset = VC_UNPLACED};
     return entry;
 }
@@ -397,15 +395,14 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
     const struct safetensors_entry *entries = own_entries(p);
     const struct safetensors_entry *entry = &entries[i];
     bool overlap = entry->offset < expected;
-    enum vc_status status;
 
     for (size_t k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
         VC_REFUSE_IF(k != i && strcmp(entries[k].name, entry->name) == 0, p->ctx, VC_E_FORMAT,
                      "%s: its safetensors header has this tensor twice", entry->name);
     }
-    status = vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
-                     entry->name, entry->offset, expected,
-                     overlap ? "it overlaps the tensor before it" : "there is a hole before it");
+    enum vc_status status = vc_fail(
+        p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)", entry->name,
+        entry->offset, expected, overlap ? "it overlaps the tensor before it" : "there is a hole before it");
     return vc_collect(p->ctx, status, overlap ? "overlap" : "hole", entry->name);
 }
 
@@ -518,7 +515,6 @@ enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_inf
     struct parsing p = {.ctx = ctx, .self = &self, .shard = &shard, .data_bytes = INT64_MAX};
     uint64_t n = 0;
     uint64_t last;
-    bool broken;
     enum vc_status status;
 
     VC_TRY(read_length(ctx, so_far, &n));
@@ -528,7 +524,7 @@ enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_inf
     }
     end->need = UINT64_MAX;
     VC_TRY(read_text(&p, (size_t)n));
-    broken = shard.lost;
+    bool broken = shard.lost;
     for (size_t i = 0; i < p.n; i++) {
         broken = broken || self.entries[i].broken;
         last = vc_max_u64(last, VC_SAFETENSORS_PREFIX_BYTES + n + self.entries[i].offset + self.entries[i].n_bytes);

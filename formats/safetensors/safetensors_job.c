@@ -71,7 +71,6 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const struct vc_mod
 /* The first part in which two such texts differ: its length; *part points to it in `text`. */
 static size_t find_part(const char *text, const char *other, const char **part)
 {
-    const char *end;
     size_t at = 0;
 
     for (size_t i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
@@ -80,7 +79,7 @@ static size_t find_part(const char *text, const char *other, const char **part)
         }
     }
     *part = text + (at <= strlen(text) ? at : 0);
-    end = strstr(*part, VC_BETWEEN);
+    const char *end = strstr(*part, VC_BETWEEN);
     return end != NULL ? (size_t)(end - *part) : strlen(*part);
 }
 
@@ -88,14 +87,12 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct safetensors_shard 
 {
     const char *part_a;
     const char *part_b;
-    size_t n_a;
-    size_t n_b;
 
     VC_REFUSE_IF(a->job == NULL || b->job == NULL, ctx, VC_E_UNSUPPORTED,
                  "%s: does not say which job made it, as %s does: they are not of one job",
                  a->job == NULL ? a->name : b->name, a->job == NULL ? b->name : a->name);
-    n_a = find_part(a->job, b->job, &part_a);
-    n_b = find_part(b->job, a->job, &part_b);
+    size_t n_a = find_part(a->job, b->job, &part_a);
+    size_t n_b = find_part(b->job, a->job, &part_b);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: was made with %.*s, %s with %.*s: they are not of one job", b->name,
                    (int)(n_b < 200 ? n_b : 200), part_b, a->name, (int)(n_a < 200 ? n_a : 200), part_a);
 }

@@ -1,7 +1,6 @@
 /* safetensors_notes.h - the metadata of safetensors files: notes of a key and a text. What becomes of them where files
  * are joined or divided anew, and which of them are second names of tensors. */
-#ifndef VC_FORMATS_SAFETENSORS_NOTES_H
-#define VC_FORMATS_SAFETENSORS_NOTES_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/source.h"
@@ -45,5 +44,3 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
  * nobody knows whether they are whole tensors. To be called once all other tensors are known. Nothing is done where the
  * new names would not be unique, and for codes in another layout than plain. */
 enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model);
-
-#endif

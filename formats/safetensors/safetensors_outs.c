@@ -155,7 +155,6 @@ struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_re
 {
     const struct vc_laid *laid = record->laid;
     struct vc_out_tensor out;
-    struct safetensors_entry entry;
 
     if (laid != NULL) {
         return (struct safetensors_entry){.name = record->name,
@@ -165,7 +164,7 @@ struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_re
                                           .type = (uint8_t)vc_safetensors_type_of(laid->dtype)};
     }
     out = vc_out_at(records->outs, record->out);
-    entry = (struct safetensors_entry){
+    struct safetensors_entry entry = (struct safetensors_entry){
         .shape = out.shape, .n_dims = (uint8_t)out.n_dims, .type = (uint8_t)vc_safetensors_type_of(out.dtype)};
     if (is_copy(records->source, &out)) {
         entry = vc_safetensors_entry(records->source, out.source);

@@ -1,7 +1,6 @@
 /* safetensors_outs.h - what the outputs of a job are called in a safetensors file, and which types and shapes they have
  * there: the layout. Knows no file. */
-#ifndef VC_FORMATS_SAFETENSORS_OUTS_H
-#define VC_FORMATS_SAFETENSORS_OUTS_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/run/sink.h"
@@ -53,5 +52,3 @@ size_t vc_safetensors_pack_bound(const struct safetensors_records *records, size
 
 /* The number of the format's type in vc_safetensors_dtypes; vc_safetensors_n_dtypes: it has none. */
 size_t vc_safetensors_type_of(enum vc_dtype dtype);
-
-#endif

@@ -330,12 +330,11 @@ static enum vc_status gather(struct vc_ctx *ctx, struct safetensors_sink *self, 
                              const struct vc_packet *packet)
 {
     const struct vc_packed *p = &record->laid->packed;
-    struct gathered **at;
     struct gathered *whole = NULL;
     enum vc_status status = VC_E_NOMEM;
 
     (void)pthread_mutex_lock(&self->mutex);
-    at = find_gathered(ctx, self, record);
+    struct gathered **at = find_gathered(ctx, self, record);
     if (at != NULL) {
         p->packing->pack(p, packet->offset, packet->data, packet->n_plain, (*at)->bytes);
         (*at)->left -= packet->n_plain;
@@ -497,12 +496,11 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
 static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
-    enum vc_status status;
 
     if (self->folder == NULL) {
         return vc_outfile_commit(ctx, self->file);
     }
-    status = vc_outfolder_commit(ctx, self->folder);
+    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
     sink->late_note = vc_outfolder_note(self->folder);
     return status;
 }

@@ -252,15 +252,13 @@ static uint32_t categories_of(const char *name, size_t n)
 static enum vc_status parse_property(struct compiling *c, bool negated, struct item *item)
 {
     bool other = take(c, "{^");
-    const char *name;
-    const char *end;
     size_t n;
 
     if (!other && !take(c, "{")) {
         return refuse(c, "\\p without a brace");
     }
-    name = c->text + c->at;
-    end = memchr(name, '}', c->n - c->at);
+    const char *name = c->text + c->at;
+    const char *end = memchr(name, '}', c->n - c->at);
     if (end == NULL) {
         return refuse(c, "\\p without an end");
     }
@@ -305,7 +303,6 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
     const char *class_at = is_letter ? strchr(classes, (int)(letter | 0x20)) : NULL;
     const char *name_at = letter != 0 && letter < 0x80 ? strchr(names, (int)letter) : NULL;
-    bool braces;
 
     if (letter == 0) {
         return refuse(c, "a backslash at its end");
@@ -321,7 +318,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     if (name_at != NULL) {
         letter = (unsigned char)characters[name_at - names];
     } else if (letter == 'u' || letter == 'x') {
-        braces = letter == 'x' && take(c, "{");
+        bool braces = letter == 'x' && take(c, "{");
         letter = take_hex(c, braces ? 8 : (letter == 'u') * 2 + 2);
         if (braces && !take(c, "}")) {
             return refuse(c, "\\x without an end");
@@ -666,8 +663,7 @@ static enum vc_status parse_sequence(struct compiling *c, size_t *width)
     *width = 0;
     while (c->at < c->n && c->text[c->at] != '|' && c->text[c->at] != ')') {
         size_t from = c->p->n_code;
-        uint32_t least;
-        uint32_t most;
+        uint32_t least, most;
         unsigned kind;
         size_t one;
 

@@ -6,8 +6,7 @@
  *
  * The order of tries is that of Oniguruma (backtracking, the first alternative that fits), which the library tokenizers
  * uses. A class of one character that is repeated is one instruction, so that long runs take no stack. */
-#ifndef VC_FORMATS_PATTERN_H
-#define VC_FORMATS_PATTERN_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -29,5 +28,3 @@ enum vc_status vc_pattern_compile(struct vc_ctx *ctx, struct vc_arena *arena, co
 enum vc_status vc_pattern_find(struct vc_ctx *ctx, const struct vc_pattern *pattern, struct vc_pattern_work *work,
                                const char *s, size_t n, size_t from, size_t *begin, size_t *end);
 void vc_pattern_work_release(struct vc_ctx *ctx, struct vc_pattern_work *work);
-
-#endif

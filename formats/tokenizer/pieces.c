@@ -225,14 +225,12 @@ static size_t offset_of(uint32_t unit)
 const char *vc_charsmap_find(const struct vc_charsmap *map, const char *s, size_t n, bool longest, size_t *used)
 {
     const char *found = NULL;
-    uint32_t unit;
-    size_t at;
 
     if (map->n_units == 0) {
         return NULL;
     }
-    unit = vc_le32(map->trie);
-    at = offset_of(unit);
+    uint32_t unit = vc_le32(map->trie);
+    size_t at = offset_of(unit);
     for (size_t i = 0; i < n && (longest || found == NULL); i++) {
         uint32_t value;
 

@@ -5,8 +5,7 @@
  *                  3 normalizer {2 table of characters, 3 a space goes in front, 4 spaces are joined, 5 spaces become U+2581}
  *
  * Types of pieces have the numbers that GGUF has. */
-#ifndef VC_FORMATS_PIECES_H
-#define VC_FORMATS_PIECES_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -54,5 +53,3 @@ struct vc_charsmap {
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out);
 /* What the longest, or the shortest, key that s begins with becomes; *used: bytes of the key. NULL: no key fits. */
 const char *vc_charsmap_find(const struct vc_charsmap *map, const char *s, size_t n, bool longest, size_t *used);
-
-#endif

@@ -31,14 +31,13 @@ static enum vc_status read_one(struct vc_ctx *ctx, struct vc_tokenizer *t, const
                               .left = vc_tok_flag(entry, "lstrip", false),
                               .right = vc_tok_flag(entry, "rstrip", false)};
     const json_t *id = json_object_get(entry, "id");
-    const struct tok_entry *known;
 
     token.normalized = vc_tok_flag(entry, "normalized", !vc_tok_flag(entry, "special", false));
     VC_CALL(vc_tok_text_of(ctx, t, entry, "content", &token.s, &token.n));
     VC_REFUSE_IF(token.s == NULL || !json_is_integer(id) || json_integer_value(id) < 0 ||
                      json_integer_value(id) > INT32_MAX,
                  ctx, VC_E_FORMAT, "added token %zu has no text, or no number", number);
-    known = vc_tok_vocab_find(&t->model.vocab, token.s, token.n);
+    const struct tok_entry *known = vc_tok_vocab_find(&t->model.vocab, token.s, token.n);
     token.id = known != NULL ? known->id : (uint32_t)json_integer_value(id);
     VC_CALL(vc_tok_vocab_add(ctx, &t->arena, &t->contents, token.s, token.n, token.id, 0));
     t->most = token.id > t->most ? token.id : t->most;
@@ -109,13 +108,12 @@ enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *
         const struct tok_entry *entry;
         const struct tok_added *token = NULL;
         size_t begin = i;
-        size_t end;
 
         while ((entry = vc_tok_next_prefix(&set->texts, &walk, s + i, n - i)) != NULL) {
             token = &set->items[entry->id];
         }
         i += token != NULL ? token->n : 1;
-        end = i;
+        size_t end = i;
         if (token == NULL || (token->single_word && !stands_alone(s, n, begin, end))) {
             continue;
         }

@@ -44,7 +44,6 @@ static enum vc_status read_template(struct vc_ctx *ctx, struct vc_tokenizer *t, 
         const json_t *entry = json_array_get(single, i);
         const char *text = json_string_value(json_object_get(json_object_get(entry, "Sequence"), "id"));
         const char *name = json_string_value(json_object_get(json_object_get(entry, "SpecialToken"), "id"));
-        const json_t *ids;
 
         if (text != NULL && strcmp(text, "A") == 0) {
             n_texts++;
@@ -52,7 +51,7 @@ static enum vc_status read_template(struct vc_ctx *ctx, struct vc_tokenizer *t, 
         }
         VC_REFUSE_IF(name == NULL, ctx, VC_E_UNSUPPORTED,
                      "the template of the post-processor has a part that is not known");
-        ids = json_object_get(json_object_get(json_object_get(part, "special_tokens"), name), "ids");
+        const json_t *ids = json_object_get(json_object_get(json_object_get(part, "special_tokens"), name), "ids");
         VC_REFUSE_IF(!json_is_array(ids), ctx, VC_E_FORMAT, "the post-processor has no number for '%.60s'", name);
         for (size_t k = 0; k < json_array_size(ids); k++) {
             VC_CALL(put_around(ctx, t, json_array_get(ids, k), n_texts == 0));

@@ -193,10 +193,8 @@ static enum vc_status read_merge(struct vc_ctx *ctx, struct tok_model *m, const 
     size_t n_prefix = strlen(m->prefix);
     const char *left;
     const char *right;
-    size_t n_left;
-    size_t n_right;
+    size_t n_left, n_right;
     struct tok_merge found = {.rank = (uint32_t)rank};
-    struct tok_merge *same;
 
     VC_REFUSE_IF(!halves(merge, &left, &n_left, &right, &n_right), ctx, VC_E_FORMAT, "merge %zu is no pair of texts",
                  rank);
@@ -209,7 +207,7 @@ static enum vc_status read_merge(struct vc_ctx *ctx, struct tok_model *m, const 
     found.id = id_of(m, text->s, text->n);
     VC_REFUSE_IF(found.left == VC_NO_ID || found.right == VC_NO_ID || found.id == VC_NO_ID, ctx, VC_E_FORMAT,
                  "merge %zu, of '%.40s' and '%.40s', is of no tokens, or gives none", rank, left, right);
-    same = find_merge(m, found.left, found.right);
+    struct tok_merge *same = find_merge(m, found.left, found.right);
     if (same != NULL) { /* the last of several holds */
         *same = found;
         return VC_OK;
@@ -347,12 +345,10 @@ static enum vc_status make_cells(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 /* The merge of a cell and the next one, if there is one. */
 static enum vc_status offer(struct vc_ctx *ctx, struct vc_tokenizer *t, int32_t cell)
 {
-    const struct tok_merge *merge;
-
     if (cell < 0 || t->cells[cell].next < 0) {
         return VC_OK;
     }
-    merge = find_merge(&t->model, t->cells[cell].id, t->cells[t->cells[cell].next].id);
+    const struct tok_merge *merge = find_merge(&t->model, t->cells[cell].id, t->cells[t->cells[cell].next].id);
     return merge == NULL
                ? VC_OK
                : push(ctx, t, (struct tok_candidate){.order = merge->rank, .place = (uint32_t)cell, .id = merge->id});

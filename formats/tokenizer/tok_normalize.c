@@ -87,7 +87,6 @@ static enum vc_status normal_form(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     size_t capacity = 0;
     enum vc_status status = VC_OK;
 
-    (void)t;
     for (size_t i = 0; i < from->n;) {
         uint32_t parts[VC_MOST_DECOMPOSED];
         uint32_t at = from->at[i];
@@ -113,8 +112,6 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 {
     const char *type = json_string_value(json_object_get(part, "type"));
 
-    (void)ctx;
-    (void)t;
     step->flags[0] = type[2] == 'K';
     step->flags[1] = type[strlen(type) - 1] == 'C';
     return VC_OK;
@@ -135,8 +132,6 @@ static enum vc_status put_lower(struct vc_ctx *ctx, struct tok_text *to, uint32_
 static enum vc_status lowercase(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                 const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
-    (void)step;
     for (size_t i = 0; i < from->n;) {
         uint32_t at = from->at[i];
 
@@ -163,15 +158,11 @@ static enum vc_status leave_out(struct vc_ctx *ctx, const struct tok_text *from,
 static enum vc_status strip_accents(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                     const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
-    (void)step;
     return leave_out(ctx, from, VC_MARKS, to);
 }
 
 static enum vc_status read_strip(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, struct tok_step *step)
 {
-    (void)ctx;
-    (void)t;
     step->flags[0] = vc_tok_flag(part, "strip_left", true);
     step->flags[1] = vc_tok_flag(part, "strip_right", true);
     return VC_OK;
@@ -184,7 +175,6 @@ static enum vc_status strip(struct vc_ctx *ctx, struct vc_tokenizer *t, const st
     size_t begin = 0;
     size_t end = from->n;
 
-    (void)t;
     for (size_t i = 0; step->flags[0] && i < from->n && vc_unicode_is_space(take(from, &i));) {
         begin = i;
     }
@@ -204,8 +194,6 @@ static enum vc_status strip(struct vc_ctx *ctx, struct vc_tokenizer *t, const st
 static enum vc_status nmt(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                           const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
-    (void)step;
     for (size_t i = 0; i < from->n;) {
         uint32_t at = from->at[i];
         uint32_t c = take(from, &i);
@@ -224,8 +212,6 @@ static enum vc_status nmt(struct vc_ctx *ctx, struct vc_tokenizer *t, const stru
 static enum vc_status byte_letters(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                    const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
-    (void)step;
     for (size_t i = 0; i < from->n; i++) {
         VC_CALL(vc_tok_put_char(ctx, to, vc_tok_byte_letter((unsigned char)from->s[i]), from->at[i]));
     }
@@ -246,7 +232,6 @@ static enum vc_status read_prepend(struct vc_ctx *ctx, struct vc_tokenizer *t, c
 static enum vc_status prepend(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                               const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
     if (from->n != 0) {
         VC_CALL(vc_tok_put(ctx, to, step->content, step->n_content, from->at[0]));
     }
@@ -269,8 +254,7 @@ static enum vc_status replace(struct vc_ctx *ctx, struct vc_tokenizer *t, const 
     size_t done = 0;
 
     while (done < from->n) {
-        size_t begin;
-        size_t end;
+        size_t begin, end;
 
         VC_CALL(vc_tok_find(ctx, t, step, from->s, from->n, done, &begin, &end));
         VC_CALL(vc_tok_copy(ctx, to, from->s + done, from->at + done, begin - done));
@@ -297,8 +281,6 @@ enum { CLEAN, CHINESE, ACCENTS, LOWER };
 
 static enum vc_status read_bert(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, struct tok_step *step)
 {
-    (void)ctx;
-    (void)t;
     step->flags[CLEAN] = vc_tok_flag(part, "clean_text", true);
     step->flags[CHINESE] = vc_tok_flag(part, "handle_chinese_chars", true);
     step->flags[LOWER] = vc_tok_flag(part, "lowercase", true);
@@ -311,7 +293,6 @@ static enum vc_status clean(struct vc_ctx *ctx, const struct tok_step *step, uin
                             struct tok_text *to)
 {
     bool is_line = c == '\t' || c == '\n' || c == '\r';
-    bool chinese;
 
     if (step->flags[CLEAN]) {
         if (c == 0 || c == 0xfffd || (!is_line && vc_unicode_in(c, VC_OF(VC_CC) | VC_OF(VC_CF) | VC_OF(VC_CO)))) {
@@ -319,7 +300,7 @@ static enum vc_status clean(struct vc_ctx *ctx, const struct tok_step *step, uin
         }
         c = is_line || vc_unicode_is_space(c) ? ' ' : c;
     }
-    chinese = step->flags[CHINESE] && is_chinese(c);
+    bool chinese = step->flags[CHINESE] && is_chinese(c);
     if (chinese) {
         VC_CALL(vc_tok_put_char(ctx, to, ' ', at));
     }
@@ -373,14 +354,13 @@ static enum vc_status read_precompiled(struct vc_ctx *ctx, struct vc_tokenizer *
     const char *text;
     size_t n;
     size_t n_bytes = 0;
-    unsigned char *bytes;
     uint32_t bits = 0;
 
     VC_CALL(vc_tok_text_of(ctx, t, part, "precompiled_charsmap", &text, &n));
     if (text == NULL) {
         return VC_OK;
     }
-    bytes = vc_arena_alloc(ctx, &t->arena, n + 1);
+    unsigned char *bytes = vc_arena_alloc(ctx, &t->arena, n + 1);
     VC_CALL_ALLOC(bytes);
     for (size_t i = 0; i < n && text[i] != '='; i++) {
         int digit = base64_digit(text[i]);
@@ -429,7 +409,6 @@ static size_t cluster_bytes(const char *s, size_t n)
 static enum vc_status precompiled(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_text *from, struct tok_text *to)
 {
-    (void)t;
     for (size_t i = 0; i < from->n;) {
         size_t cluster = cluster_bytes(from->s + i, from->n - i);
         size_t used;
@@ -519,7 +498,6 @@ static const char *changed(const struct vc_tokenizer *t, const struct vc_charsma
 {
     struct tok_prefixes walk = vc_tok_prefixes(&t->model.symbols, s);
     const struct tok_entry *symbol;
-    const char *other;
 
     *n = 0;
     while ((symbol = vc_tok_next_prefix(&t->model.symbols, &walk, s, room)) != NULL) {
@@ -529,7 +507,7 @@ static const char *changed(const struct vc_tokenizer *t, const struct vc_charsma
         *used = *n;
         return s;
     }
-    other = vc_charsmap_find(map, s, room, true, used);
+    const char *other = vc_charsmap_find(map, s, room, true, used);
     if (other != NULL) {
         *n = strlen(other);
         return other;
@@ -547,8 +525,7 @@ enum vc_status vc_tok_normalize_pieces(struct vc_ctx *ctx, struct vc_tokenizer *
     bool behind_space = t->rules.joins_spaces;
     struct vc_charsmap map;
     size_t i = 0;
-    size_t more;
-    size_t used;
+    size_t more, used;
 
     VC_CALL(vc_charsmap_open(ctx, t->rules.charsmap, t->rules.n_charsmap, &map));
     while (t->rules.joins_spaces && i < n) { /* spaces at the begin */

@@ -118,7 +118,6 @@ static enum vc_status cut_all(struct vc_ctx *ctx, const struct cutter *cutter, e
 
 static bool is_space(const struct cutter *cutter, uint32_t c)
 {
-    (void)cutter;
     return vc_unicode_is_space(c);
 }
 
@@ -130,7 +129,6 @@ static bool is_in(const struct cutter *cutter, uint32_t c)
 /* Unicode's punctuation, and the symbols of ASCII that BERT counts to it. */
 static bool is_punctuation(const struct cutter *cutter, uint32_t c)
 {
-    (void)cutter;
     return vc_unicode_in(c, VC_PUNCTUATION) || (c < 0x80 && c > 0 && strchr("$+<=>^`|~", (int)c) != NULL);
 }
 
@@ -179,7 +177,6 @@ static enum vc_status split(struct vc_ctx *ctx, struct vc_tokenizer *t, const st
 static enum vc_status read_whitespace(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part,
                                       struct tok_step *step)
 {
-    (void)part;
     step->flags[0] = true;
     step->behavior = TOK_REMOVED;
     return vc_pattern_compile(ctx, &t->arena, "[" WORD "]+|[^" WORD "\\s]+", &step->pattern);
@@ -203,8 +200,6 @@ static enum vc_status bert_words(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 
 static enum vc_status read_digits(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, struct tok_step *step)
 {
-    (void)ctx;
-    (void)t;
     step->behavior = vc_tok_flag(part, "individual_digits", false) ? TOK_ISOLATED : TOK_CONTIGUOUS;
     return VC_OK;
 }
@@ -219,7 +214,6 @@ static enum vc_status digits(struct vc_ctx *ctx, struct vc_tokenizer *t, const s
 static enum vc_status read_punctuation(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part,
                                        struct tok_step *step)
 {
-    (void)t;
     step->behavior = TOK_ISOLATED;
     return json_object_get(part, "behavior") != NULL ? read_behavior(ctx, part, step) : VC_OK;
 }
@@ -296,7 +290,6 @@ static enum vc_status read_byte_level(struct vc_ctx *ctx, struct vc_tokenizer *t
 static enum vc_status put_prefix(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                  const struct tok_piece *piece)
 {
-    (void)step;
     if (t->text.s[piece->begin] != ' ') {
         VC_CALL(vc_tok_put(ctx, &t->other, " ", 1, t->text.at[piece->begin]));
     }
@@ -307,7 +300,6 @@ static enum vc_status put_prefix(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 static enum vc_status put_letters(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_piece *piece)
 {
-    (void)step;
     for (size_t i = piece->begin; i < piece->end; i++) {
         VC_CALL(vc_tok_put_char(ctx, &t->other, vc_tok_byte_letter((unsigned char)t->text.s[i]), t->text.at[i]));
     }

@@ -41,10 +41,9 @@ enum vc_status vc_tokenizer_is_beside(struct vc_ctx *ctx, const char *path, bool
 {
     char *folder = vc_hf_path_beside(ctx, path, ".");
     const char *name = NULL;
-    enum vc_status status;
 
     VC_CALL_FOUND(ctx, folder);
-    status = find_file(ctx, folder, &name);
+    enum vc_status status = find_file(ctx, folder, &name);
     *there = name != NULL;
     vc_free(ctx, folder);
     return status;
@@ -54,17 +53,15 @@ enum vc_status vc_tokenizer_is_beside(struct vc_ctx *ctx, const char *path, bool
 static enum vc_status open_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *folder)
 {
     const char *name;
-    char *path;
-    enum vc_status status;
 
     VC_CALL(find_file(ctx, folder, &name));
     VC_REFUSE_IF(
         name == NULL, ctx, VC_E_UNSUPPORTED,
         "there is no tokenizer beside the model, neither tokenizer.json nor tokenizer.model: a text cannot become "
         "tokens");
-    path = vc_hf_path_beside(ctx, folder, name);
+    char *path = vc_hf_path_beside(ctx, folder, name);
     VC_CALL_FOUND(ctx, path);
-    status = vc_tok_read_pieces(ctx, t, path);
+    enum vc_status status = vc_tok_read_pieces(ctx, t, path);
     vc_free(ctx, path);
     return status;
 }
@@ -203,7 +200,6 @@ static enum vc_status normalize_words(struct vc_ctx *ctx, struct vc_tokenizer *t
 /* The steps of tokenizer_parts.h. Each byte of the text begins with its own place. */
 static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *text, size_t n)
 {
-    struct tok_text words;
     enum vc_status status = VC_OK;
 
     t->text.n = t->pieces.n = 0;
@@ -216,7 +212,7 @@ static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     VC_CALL(normalize_words(ctx, t));
     VC_CALL(cut_words(ctx, t, &t->normalized));
     VC_CALL(vc_tok_make_words(ctx, t));
-    words = t->text; /* models work in t->other */
+    struct tok_text words = t->text; /* models work in t->other */
     for (size_t i = 0; i < t->pieces.n && status == VC_OK; i++) {
         const struct tok_piece *piece = &t->pieces.items[i];
 

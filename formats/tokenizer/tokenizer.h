@@ -7,8 +7,7 @@
  *
  * "truncation" and "padding" of tokenizer.json are ignored, "dropout" is refused, and so is every part that is not known:
  * the sentence names the file and the part. */
-#ifndef VC_FORMATS_TOKENIZER_H
-#define VC_FORMATS_TOKENIZER_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -48,5 +47,3 @@ uint32_t vc_tokenizer_most(const struct vc_tokenizer *tokenizer);
 enum vc_status vc_tokenizer_encode(struct vc_ctx *ctx, struct vc_tokenizer *tokenizer, const char *text, size_t n,
                                    struct vc_token_list *to);
 void vc_token_list_release(struct vc_ctx *ctx, struct vc_token_list *list);
-
-#endif

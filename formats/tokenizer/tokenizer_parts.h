@@ -7,8 +7,7 @@
  *     BPE, Unigram ...     the model makes tokens of a word               tok_models.c     17 3 2 18
  *
  * Each byte of a text on its way has the place of the text that it comes from. */
-#ifndef VC_FORMATS_TOKENIZER_PARTS_H
-#define VC_FORMATS_TOKENIZER_PARTS_H
+#pragma once
 
 #include <jansson.h>
 #include <string.h>
@@ -236,5 +235,3 @@ struct tok_step_row {
 enum vc_status vc_tok_read_steps(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *list,
                                  const char *what, const struct tok_step_row *rows, size_t n_rows,
                                  struct tok_steps *steps);
-
-#endif

@@ -1,7 +1,6 @@
 /* unicode.h - what Unicode says of characters, for tokenizers: categories, normal forms, lower case. The tables are those of
  * unicode_tables.inc, whose version is VC_UNICODE_VERSION there; Hangul is computed (chapter 3.12 of the standard). */
-#ifndef VC_FORMATS_UNICODE_H
-#define VC_FORMATS_UNICODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ static inline size_t vc_utf8_before(const char *s, size_t at)
 size_t vc_utf8_put(uint32_t c, char to[4]);
 /* The bytes from the first on that are valid UTF-8, NULs among them. */
 size_t vc_utf8_valid_bytes(const char *s, size_t n);
-
-#endif

@@ -110,7 +110,6 @@ enum vc_status vc_tok_vocab_add(struct vc_ctx *ctx, struct vc_arena *arena, stru
                                 size_t n, uint32_t id, double score)
 {
     size_t there = find_number(vocab, s, n);
-    struct tok_entry *entry;
 
     if (there != SIZE_MAX) {
         vocab->entries[there].id = id;
@@ -120,7 +119,7 @@ enum vc_status vc_tok_vocab_add(struct vc_ctx *ctx, struct vc_arena *arena, stru
     VC_REFUSE_IF(n > UINT32_MAX / 4, ctx, VC_E_FORMAT, "a token has %zu bytes", n);
     VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, vocab->entries, vocab->capacity, vocab->n + 1));
     VC_CALL(vc_hash_grow(ctx, &vocab->table, vocab->n, hash_of, vocab->entries));
-    entry = &vocab->entries[vocab->n];
+    struct tok_entry *entry = &vocab->entries[vocab->n];
     *entry = (struct tok_entry){.s = vc_arena_copy(ctx, arena, s, n), .n = (uint32_t)n, .id = id, .score = score};
     VC_CALL_ALLOC(entry->s);
     vc_hash_add(&vocab->table, vc_hash_bytes(vc_hash_seed(), s, n), vocab->n++);

@@ -266,8 +266,6 @@ static enum vc_status put_line(struct packing *p, const char *line, size_t n)
 {
     json_error_t error;
     uint64_t counted;
-    json_t *root;
-    json_t *text;
     enum vc_status status = VC_OK;
 
     p->line++;
@@ -280,8 +278,8 @@ static enum vc_status put_line(struct packing *p, const char *line, size_t n)
     if (vc_json_tree_charge(p->ctx, line, n, &counted) != VC_OK) {
         return vc_context(p->ctx, "line %" PRIu64, p->line);
     }
-    root = json_loadb(line, n, JSON_ALLOW_NUL, &error);
-    text = json_object_get(root, "text");
+    json_t *root = json_loadb(line, n, JSON_ALLOW_NUL, &error);
+    json_t *text = json_object_get(root, "text");
     if (!json_is_string(text)) {
         status = root == NULL
                      ? vc_fail(p->ctx, VC_E_FORMAT, "line %" PRIu64 " is no JSON: %s", p->line, error.text)
@@ -428,7 +426,6 @@ static enum vc_status text_open(struct vc_ctx *ctx, struct vc_infile *file, cons
                         .length = options->row_tokens,
                         .most_rows = options->most_rows,
                         .first = true};
-    enum vc_status status;
 
     VC_CALL(vc_one_tensor_begin(ctx, file, sizeof(struct text_file), &text_ops, model));
     p.self = model->self;
@@ -437,7 +434,7 @@ static enum vc_status text_open(struct vc_ctx *ctx, struct vc_infile *file, cons
                  vc_option(ctx, "token_bits"));
     VC_CALL(open_tokenizer(ctx, options, &p.tokenizer));
     p.frame = vc_tokenizer_frame(p.tokenizer);
-    status = pack(&p, file->path);
+    enum vc_status status = pack(&p, file->path);
     p.self->shape[0] = p.n_rows;
     p.self->shape[1] = p.length;
     model->tensors[0] = (struct vc_tensor){.name = "input_ids",

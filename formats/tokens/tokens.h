@@ -1,6 +1,5 @@
 /* tokens.h - the format of this room. It is in no table: a file is one where vc_open_options.row_tokens says so. */
-#ifndef VC_FORMATS_TOKENS_H
-#define VC_FORMATS_TOKENS_H
+#pragma once
 
 #include "formats/formats.h"
 
@@ -9,5 +8,3 @@ extern const struct vc_format vc_format_text; /* the same of a text, whose token
 
 /* The name is one of a text: corpus.txt, corpus.jsonl. */
 bool vc_is_text(const char *path);
-
-#endif

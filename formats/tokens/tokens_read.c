@@ -47,12 +47,11 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
 {
     uint64_t size = self->one.file->size_bytes;
     unsigned char head[12] = {0};
-    uint32_t magic;
 
     VC_CALL(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
     VC_REFUSE_IF(memcmp(head, "PK\3\4", 4) == 0, ctx, VC_E_FORMAT,
                  "is a zip archive; %s is for a file of nothing but tokens", vc_option(ctx, "length"));
-    magic = vc_le32(head);
+    uint32_t magic = vc_le32(head);
     if (size < HEADER_BYTES ||
         !((magic == 20240520 && vc_le32(head + 4) == 1) || (magic == 20240801 && vc_le32(head + 4) == 7))) {
         return VC_OK;

@@ -17,8 +17,7 @@
  * Memory is bounded by the number of bytes: an opcode makes at most one node, and puts at most one item into another;
  * and what all nodes take is bounded by vc_pickle_max_tree, which leaves room for every pickle that was not made to
  * need much. */
-#ifndef VC_FORMATS_PICKLE_H
-#define VC_FORMATS_PICKLE_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -148,5 +147,3 @@ bool vc_pickle_is_global(const struct vc_pickle_node *node, const char *module, 
 bool vc_pickle_is_call(const struct vc_pickle_node *node, const char *module, const char *name);
 /* A dict, or what Python makes from one: OrderedDict, defaultdict and other calls that were given pairs. */
 bool vc_pickle_is_mapping(const struct vc_pickle_node *node);
-
-#endif

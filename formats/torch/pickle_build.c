@@ -47,14 +47,11 @@ enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
  * `mixed`. */
 enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, bool set)
 {
-    struct vc_pickle_node *node;
-    bool fits;
-
     VC_CALL(vc_pickle_need(m, n + 1));
-    node = m->stack[m->depth - n - 1];
-    fits = node->kind == VC_PICKLE_CALL || node->kind == (set     ? VC_PICKLE_SET
-                                                          : pairs ? VC_PICKLE_DICT
-                                                                  : VC_PICKLE_LIST);
+    struct vc_pickle_node *node = m->stack[m->depth - n - 1];
+    bool fits = node->kind == VC_PICKLE_CALL || node->kind == (set     ? VC_PICKLE_SET
+                                                               : pairs ? VC_PICKLE_DICT
+                                                                       : VC_PICKLE_LIST);
     if (!fits || node->frozen) {
         return vc_pickle_damaged(m, "items are added to a value that takes none of this kind");
     }
@@ -83,7 +80,6 @@ enum vc_status vc_pickle_extend_marked(struct pickle_machine *m, bool pairs, boo
 static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_node *node)
 {
     const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
-    struct vc_pickle_iter iter;
     const struct vc_pickle_node *pair;
 
     if (!vc_pickle_is_global(node->u.call.function, "collections", "OrderedDict") || list == NULL ||
@@ -94,7 +90,7 @@ static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_nod
         return vc_pickle_damaged(m, "more pairs are made items of OrderedDicts than there are bytes");
     }
     m->n_adopted += list->n_items;
-    iter = vc_pickle_iterate(list);
+    struct vc_pickle_iter iter = vc_pickle_iterate(list);
     while ((pair = vc_pickle_next(&iter)) != NULL) {
         if ((pair->kind != VC_PICKLE_LIST && pair->kind != VC_PICKLE_TUPLE) || pair->n_items != 2) {
             return vc_pickle_damaged(m, "an OrderedDict made from something that is no pair");
@@ -111,7 +107,6 @@ static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_nod
 static enum vc_status check_set(struct pickle_machine *m, const struct vc_pickle_node *node)
 {
     const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
-    struct vc_pickle_iter iter;
     const struct vc_pickle_node *item;
 
     if (list == NULL || list->kind != VC_PICKLE_LIST ||
@@ -122,7 +117,7 @@ static enum vc_status check_set(struct pickle_machine *m, const struct vc_pickle
         return vc_pickle_damaged(m, "more items are put into sets than there are bytes");
     }
     m->n_adopted += list->n_items;
-    iter = vc_pickle_iterate(list);
+    struct vc_pickle_iter iter = vc_pickle_iterate(list);
     while ((item = vc_pickle_next(&iter)) != NULL) {
         if (vc_pickle_is_unhashable(item)) {
             return vc_pickle_damaged(m, "an item of a set that Python cannot hash");
@@ -135,13 +130,12 @@ static enum vc_status check_set(struct pickle_machine *m, const struct vc_pickle
 enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
 {
     struct vc_pickle_node *node = NULL;
-    struct vc_pickle_node **top;
 
     if (n_args == 2) { /* arguments and named ones: a pair of its own */
         VC_CALL(vc_pickle_push_tuple(m, 2));
     }
     VC_CALL(vc_pickle_need(m, 2));
-    top = m->stack + m->depth - 2;
+    struct vc_pickle_node **top = m->stack + m->depth - 2;
     if (top[1]->kind != VC_PICKLE_TUPLE) {
         return vc_pickle_damaged(m, "a call whose arguments are no tuple");
     }
@@ -160,10 +154,8 @@ enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
 /* BUILD: the value on top is the state of the object below it (__setstate__, or its __dict__). */
 enum vc_status vc_pickle_build(struct pickle_machine *m)
 {
-    struct vc_pickle_node *node;
-
     VC_CALL(vc_pickle_need(m, 2));
-    node = m->stack[m->depth - 2];
+    struct vc_pickle_node *node = m->stack[m->depth - 2];
     if (node->kind != VC_PICKLE_CALL) {
         return vc_pickle_damaged(m, "a state is given to a value that is no object");
     }
@@ -224,10 +216,9 @@ enum vc_status vc_pickle_push_global(struct pickle_machine *m)
 enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
-    struct vc_pickle_node **top;
 
     VC_CALL(vc_pickle_need(m, 2));
-    top = m->stack + m->depth - 2;
+    struct vc_pickle_node **top = m->stack + m->depth - 2;
     if (top[0]->kind != VC_PICKLE_STRING || top[1]->kind != VC_PICKLE_STRING) {
         return vc_pickle_damaged(m, "the name of a global is no string");
     }

@@ -34,10 +34,9 @@ enum vc_status vc_pickle_take(struct pickle_machine *m, size_t n, const unsigned
 enum vc_status vc_pickle_take_counted(struct pickle_machine *m, size_t width, struct vc_pickle_bytes *out)
 {
     const unsigned char *p = NULL;
-    uint64_t n;
 
     VC_CALL(vc_pickle_take(m, width, &p));
-    n = width == 1 ? p[0] : width == 4 ? vc_le32(p) : vc_le64(p);
+    uint64_t n = width == 1 ? p[0] : width == 4 ? vc_le32(p) : vc_le64(p);
     VC_REFUSE_IF(n > VC_PICKLE_MAX_BYTES, m->ctx, VC_E_FORMAT,
                  "pickle, byte %zu: a string of %" PRIu64 " bytes, %zu are left", m->op_at, n, m->n - m->at);
     VC_CALL(vc_pickle_take(m, (size_t)n, &p));

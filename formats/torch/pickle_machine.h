@@ -1,7 +1,6 @@
 /* pickle_machine.h - the inside of the machine that reads a pickle; shared by pickle.c (opcodes), pickle_build.c (what
  * they make), pickle_machine.c (reading, stack, memo) and pickle_node.c (nodes and their items). */
-#ifndef VC_FORMATS_PICKLE_MACHINE_H
-#define VC_FORMATS_PICKLE_MACHINE_H
+#pragma once
 
 #include "formats/torch/pickle.h"
 
@@ -83,5 +82,3 @@ enum vc_status vc_pickle_build(struct pickle_machine *m);
 enum vc_status vc_pickle_persistent(struct pickle_machine *m);
 enum vc_status vc_pickle_push_global(struct pickle_machine *m);
 enum vc_status vc_pickle_stack_global(struct pickle_machine *m);
-
-#endif

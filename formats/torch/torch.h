@@ -21,8 +21,7 @@
  *     torch_write     the output file;  torch_pickle: its data.pkl;  torch_resave: the source's tree in it;
  *                     torch_plain: what can be in there;  torch_emit: opcodes
  *     torch_script    the output of a TorchScript archive: its members with other values */
-#ifndef VC_FORMATS_TORCH_H
-#define VC_FORMATS_TORCH_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -238,5 +237,3 @@ enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_m
 enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
                                     const struct vc_out_list *outs, const char *const *names, struct vc_text *pickle,
                                     size_t *keys, struct vc_text *note);
-
-#endif

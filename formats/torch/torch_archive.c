@@ -200,12 +200,10 @@ static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
 /* With findings, a pickle that is damaged leaves a model without tensors, whose storages can still be checked. */
 enum vc_status vc_torch_archive_read(struct vc_ctx *ctx, struct torch *self)
 {
-    enum vc_status status;
-
     VC_CALL(vc_zip_visit(ctx, self->file, &self->zip, visit_nothing, NULL));
     VC_CALL(vc_collect(ctx, check_version(ctx, self), "member", "version"));
     VC_CALL(vc_collect(ctx, read_byte_order(ctx, self), "member", "byteorder"));
-    status = read_pickle(ctx, self);
+    enum vc_status status = read_pickle(ctx, self);
     self->blind = status != VC_OK;
     VC_CALL(vc_collect(ctx, status, "header", TORCH_PICKLE));
     self->script = find_member(self, "constants.pkl") != NULL;

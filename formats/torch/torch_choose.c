@@ -116,7 +116,6 @@ struct search {
 static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, bool *found)
 {
     size_t n_before = s->n_turned_back;
-    struct vc_pickle_iter iter;
     struct vc_pickle_node *item;
     enum vc_status status = VC_OK;
 
@@ -134,7 +133,7 @@ static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, 
     if (vc_pickle_state(node) != NULL) {
         status = has_tensor(s, vc_pickle_state(node), found);
     }
-    iter = vc_pickle_iterate(node);
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
     while (status == VC_OK && !*found && (item = vc_pickle_next(&iter)) != NULL) {
         status = has_tensor(s, item, found);
     }

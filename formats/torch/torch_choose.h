@@ -1,6 +1,5 @@
 /* torch_choose.h - which dict of a PyTorch file is the model, and what its other entries are. */
-#ifndef VC_FORMATS_TORCH_CHOOSE_H
-#define VC_FORMATS_TORCH_CHOOSE_H
+#pragma once
 
 #include "formats/torch/torch.h"
 
@@ -63,5 +62,3 @@ bool vc_torch_numpy_number(const struct vc_pickle_node *node, struct vc_pickle_n
 
 /* "dict of 7", "argparse.Namespace, opaque", "int 12": in the arena; NULL: no memory. */
 const char *vc_torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node);
-
-#endif

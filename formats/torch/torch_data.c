@@ -100,9 +100,8 @@ enum vc_status vc_torch_read(struct vc_ctx *ctx, const struct vc_model *model, s
                              uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
     struct torch *self = model->self;
-    enum vc_status status;
 
     (void)form; /* both are the values */
-    status = read_values(ctx, self, &self->found[tensor].tensor, offset, dst, n_bytes, check);
+    enum vc_status status = read_values(ctx, self, &self->found[tensor].tensor, offset, dst, n_bytes, check);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }

@@ -7,8 +7,7 @@
  *     74 52                                              TUPLE, REDUCE: the call that makes the tensor
  *
  * What is written goes to e->to; its status tells whether there was memory for it. */
-#ifndef VC_FORMATS_TORCH_EMIT_H
-#define VC_FORMATS_TORCH_EMIT_H
+#pragma once
 
 #include "formats/torch/torch.h"
 
@@ -55,5 +54,3 @@ void vc_torch_emit_get(struct torch_emit *e, unsigned slot);
 /* The tensor in storage number `key`, which it fills. */
 void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
                           size_t key, bool parameter, bool requires_grad);
-
-#endif

@@ -56,15 +56,13 @@ static size_t codes_here(struct torch_writer *w, enum vc_scheme scheme)
 {
     const char *name = vc_torch_here(w);
     size_t n = vc_plain_weight_bytes(name, scheme);
-    size_t tensor;
-    char *end;
 
     if (n == 0) {
         return VC_NO_TENSOR;
     }
-    end = w->path.data + w->names_at + n;
+    char *end = w->path.data + w->names_at + n;
     *end = '\0';
-    tensor = vc_model_find(w->model, name);
+    size_t tensor = vc_model_find(w->model, name);
     *end = '.';
     return tensor != VC_NO_TENSOR && w->model->tensors[tensor].quant != NULL ? tensor : VC_NO_TENSOR;
 }

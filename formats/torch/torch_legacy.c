@@ -20,7 +20,6 @@ static enum vc_status check_heads(struct vc_ctx *ctx, const struct vc_pickle *pi
     const struct vc_pickle_node *magic = pickles[0].root;
     const struct vc_pickle_node *version = pickles[1].root;
     const struct vc_pickle_node *system = pickles[2].root;
-    const struct vc_pickle_node *little;
 
     VC_REFUSE_IF(magic->kind != VC_PICKLE_LONG || magic->u.text.n != sizeof magic_long ||
                      memcmp(magic->u.text.p, magic_long, sizeof magic_long) != 0,
@@ -30,7 +29,7 @@ static enum vc_status check_heads(struct vc_ctx *ctx, const struct vc_pickle *pi
     VC_REFUSE_IF(system->kind != VC_PICKLE_DICT || pickles[4].root->kind != VC_PICKLE_LIST, ctx, VC_E_FORMAT,
                  "is a damaged legacy PyTorch file: its third or fifth pickle is no %s",
                  system->kind != VC_PICKLE_DICT ? "dict" : "list");
-    little = vc_torch_dict_get(system, "little_endian");
+    const struct vc_pickle_node *little = vc_torch_dict_get(system, "little_endian");
     VC_REFUSE_IF(little != NULL && (little->kind != VC_PICKLE_BOOL || little->u.integer == 0), ctx, VC_E_UNSUPPORTED,
                  "is a legacy PyTorch file of a big-endian machine; save it again with PyTorch 1.6 or newer");
     return VC_OK;

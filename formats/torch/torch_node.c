@@ -122,7 +122,6 @@ bool vc_torch_items_have(const struct vc_pickle_node *items, const struct vc_pic
 
 bool vc_torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget)
 {
-    struct vc_pickle_iter iter;
     const struct vc_pickle_node *item;
 
     if (node == NULL || depth == 0 || *budget == 0) {
@@ -136,7 +135,7 @@ bool vc_torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, u
                                          vc_torch_holds_storage(vc_pickle_state(node), depth - 1, budget))) {
         return true;
     }
-    iter = vc_pickle_iterate(node);
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
     while ((item = vc_pickle_next(&iter)) != NULL) {
         if (vc_torch_holds_storage(item, depth - 1, budget)) {
             return true;

@@ -70,14 +70,11 @@ static bool take_bytes(const struct vc_pickle_node *node, unsigned char *out, si
 /* "f8" and the like: its letter, bytes, and whether they are big-endian. */
 static bool take_dtype(const struct vc_pickle_node *dtype, char *letter, size_t *n, bool *big)
 {
-    const struct vc_pickle_node *name;
-    const struct vc_pickle_node *state;
-
     if (!vc_pickle_is_call(dtype, "numpy", "dtype")) {
         return false;
     }
-    name = vc_pickle_item(dtype->u.call.args, 0);
-    state = vc_pickle_state(dtype);
+    const struct vc_pickle_node *name = vc_pickle_item(dtype->u.call.args, 0);
+    const struct vc_pickle_node *state = vc_pickle_state(dtype);
     if (name == NULL || name->kind != VC_PICKLE_STRING || name->u.text.n != 2 || state == NULL ||
         state->kind != VC_PICKLE_TUPLE) {
         return false;

@@ -1,6 +1,5 @@
 /* torch_pickle.h - the writer of an output's data.pkl; shared by torch_pickle.c and torch_resave.c. */
-#ifndef VC_FORMATS_TORCH_PICKLE_H
-#define VC_FORMATS_TORCH_PICKLE_H
+#pragma once
 
 #include "core/base/hash_table.h"
 #include "formats/torch/torch_emit.h"
@@ -56,5 +55,3 @@ bool vc_torch_find_below(struct torch_writer *w, size_t *first, size_t *last);
 
 /* The source's tree with the outputs in it. Sets `flat` where it has no place for them, and collects what it left. */
 enum vc_status vc_torch_write_tree(struct torch_writer *w);
-
-#endif

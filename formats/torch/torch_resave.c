@@ -39,8 +39,7 @@ static size_t names_from(struct torch_writer *w, const struct vc_pickle_node *va
 /* Some tensor below the path is in the output. */
 static bool holds_tensors(struct torch_writer *w)
 {
-    size_t first;
-    size_t last;
+    size_t first, last;
 
     return vc_torch_find_below(w, &first, &last);
 }
@@ -237,11 +236,10 @@ static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle
 
     while ((key = vc_pickle_next(&iter)) != NULL) {
         struct vc_pickle_node *value = vc_pickle_next(&iter);
-        size_t before;
 
         w->steps += vc_torch_key_steps(key);
         VC_CALL(vc_torch_path_enter(w->ctx, &w->path, key, i++));
-        before = names_from(w, value);
+        size_t before = names_from(w, value);
         if (!is_dropped(w)) {
             VC_CALL(write_pair(w, key, value));
         }
@@ -293,10 +291,8 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
     size_t i = 0;
 
     while ((item = vc_pickle_next(&iter)) != NULL) {
-        size_t before;
-
         VC_CALL(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
-        before = names_from(w, item);
+        size_t before = names_from(w, item);
         if (can_write(w, item)) {
             if (vc_torch_is_tensor(item)) {
                 VC_CALL(check_item(w, vc_torch_out_here(w)));
@@ -322,8 +318,7 @@ static enum vc_status write_object(struct torch_writer *w)
 {
     size_t n = strlen(vc_torch_here(w));
     size_t skip = n == 0 ? 0 : n + 1;
-    size_t first;
-    size_t last;
+    size_t first, last;
 
     vc_torch_emit_new_ordered_dict(&w->e);
     vc_torch_emit_byte(&w->e, '(');

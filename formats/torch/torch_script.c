@@ -208,9 +208,6 @@ static enum vc_status put(struct vc_ctx *ctx, struct script_sink *self, struct s
 /* vc_sink_ops.pack: the checksum is taken where the place is known. */
 static enum vc_status script_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
-    (void)ctx;
-    (void)sink;
-    (void)packet;
     return VC_OK;
 }
 
@@ -353,7 +350,6 @@ static void script_free(struct vc_ctx *ctx, struct vc_sink *sink)
 /* vc_sink_ops.can_hold: what a tensor becomes is judged by layout, which knows what it was. */
 static bool script_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
     return vc_torch_dtype_of(dtype) != NULL || dtype == VC_DTYPE_VOID;
 }
 

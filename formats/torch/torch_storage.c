@@ -125,11 +125,10 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
                                    struct torch_storage *s)
 {
     char name[1500];
-    size_t found;
 
     snprintf(name, sizeof name, "%.*sdata/%.*s", (int)self->root_bytes, self->zip.entries[0].name, (int)s->key.n,
              s->key.p);
-    found = vc_name_table_find(members, names_of(&self->zip), name, strlen(name));
+    size_t found = vc_name_table_find(members, names_of(&self->zip), name, strlen(name));
     VC_REFUSE_IF(found == SIZE_MAX, ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'",
                  (int)s->key.n, s->key.p, name);
     s->entry = &self->zip.entries[found];

@@ -70,9 +70,7 @@ static enum vc_status parse_class(struct vc_ctx *ctx, const struct vc_pickle_nod
 /* Legacy files: a storage may be a part of another one: (key of the view, offset, size). */
 static enum vc_status parse_view(struct vc_ctx *ctx, const struct vc_pickle_node *view, struct torch_storage_id *out)
 {
-    uint64_t offset;
-    uint64_t size;
-    uint64_t end;
+    uint64_t offset, size, end;
 
     if (view == NULL || view->kind == VC_PICKLE_NONE) {
         return VC_OK;
@@ -89,14 +87,13 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
                                       struct torch_storage_id *out)
 {
     struct vc_pickle_node *id = node != NULL && node->kind == VC_PICKLE_PERSID ? node->u.persid.id : NULL;
-    const struct vc_pickle_node *key;
 
     memset(out, 0, sizeof *out);
     VC_REFUSE_IF(id == NULL || id->kind != VC_PICKLE_TUPLE || (id->n_items != 5 && id->n_items != 6) ||
                      !vc_pickle_is_string(vc_pickle_item(id, 0), "storage"),
                  ctx, VC_E_FORMAT, "its storage is no ('storage', class, key, location, size)");
     VC_CALL(parse_class(ctx, vc_pickle_item(id, 1), out));
-    key = vc_pickle_item(id, 2);
+    const struct vc_pickle_node *key = vc_pickle_item(id, 2);
     VC_REFUSE_IF(key->kind != VC_PICKLE_STRING || key->u.text.n == 0 || key->u.text.n > 1000 ||
                      memchr(key->u.text.p, '/', key->u.text.n) != NULL ||
                      memchr(key->u.text.p, '\0', key->u.text.n) != NULL,
@@ -114,7 +111,6 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
 static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                  const char *what, unsigned *n_dims, const uint64_t **out)
 {
-    struct vc_pickle_iter iter;
     uint64_t dims[VC_MAX_DIMS];
 
     if (vc_pickle_is_call(node, "torch", "Size")) {
@@ -124,7 +120,7 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, co
                  "its %s are no tuple", what);
     VC_REFUSE_IF(node->n_items > VC_MAX_DIMS, ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items,
                  VC_MAX_DIMS);
-    iter = vc_pickle_iterate(node);
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
     for (size_t i = 0; i < node->n_items; i++) {
         VC_REFUSE_IF(!take_count(vc_pickle_next(&iter), &dims[i]), ctx, VC_E_FORMAT,
                      "its %s are no whole numbers from 0 on", what);

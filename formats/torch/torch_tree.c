@@ -79,13 +79,12 @@ static enum vc_status add_part(struct walk *w, const char *name, const struct vc
                                bool chosen)
 {
     struct torch *self = w->self;
-    const char *what;
 
     if (self->n_parts == MAX_PARTS) {
         return VC_OK; /* the last one stands for the rest */
     }
     VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, self->parts, w->parts_capacity, self->n_parts + 1));
-    what = vc_torch_describe(w->ctx, &self->keep.arena, node);
+    const char *what = vc_torch_describe(w->ctx, &self->keep.arena, node);
     VC_CALL_ALLOC(what);
     name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name);
     VC_CALL_ALLOC(name);
@@ -148,14 +147,13 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
     w->modules = true;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         const struct vc_pickle_node *list = vc_torch_dict_get(state, lists[i]);
-        struct vc_pickle_iter iter;
         struct vc_pickle_node *key;
         size_t k = 0;
 
         if (list == NULL || !vc_pickle_is_mapping(list)) {
             continue;
         }
-        iter = vc_pickle_iterate(list);
+        struct vc_pickle_iter iter = vc_pickle_iterate(list);
         while ((key = vc_pickle_next(&iter)) != NULL) {
             struct vc_pickle_node *value = vc_pickle_next(&iter);
 
@@ -218,7 +216,6 @@ static enum vc_status walk_container(struct walk *w, struct vc_pickle_node *node
 {
     size_t n_found = w->self->n_found;
     size_t n_turned_back = w->n_turned_back;
-    enum vc_status status;
 
     if (node->walked) {
         return VC_OK;
@@ -234,7 +231,7 @@ static enum vc_status walk_container(struct walk *w, struct vc_pickle_node *node
                  TORCH_MAX_DEPTH);
     node->busy = true;
     w->depth++;
-    status = walk_inside(w, node);
+    enum vc_status status = walk_inside(w, node);
     w->depth--;
     node->busy = false;
     node->walked = node->shared && w->self->n_found == n_found && w->n_turned_back == n_turned_back;
@@ -248,13 +245,12 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
     struct torch_tensor tensor;
     enum torch_kind kind = TORCH_NOTHING;
     const char *refusal = NULL;
-    enum vc_status status;
 
     if (node == w->skip) {
         return VC_OK;
     }
     VC_CALL(vc_torch_step(w->ctx, w->self, &w->steps));
-    status = vc_torch_tensor_parse(w->ctx, &w->self->keep, node, &tensor, &kind, &refusal);
+    enum vc_status status = vc_torch_tensor_parse(w->ctx, &w->self->keep, node, &tensor, &kind, &refusal);
     if (status != VC_OK && status != VC_E_NOMEM) {
         const char *name = w->path.n == 0 ? "tensor" : w->path.data;
 
@@ -338,10 +334,9 @@ static enum vc_status walk_whole(struct walk *w, struct vc_pickle_node *root)
     while ((key = vc_pickle_next(&iter)) != NULL) {
         struct vc_pickle_node *value = vc_pickle_next(&iter);
         size_t n_before = w->self->n_found;
-        enum vc_role role;
 
         VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, i++));
-        role = usual != VC_ROLE_WEIGHT ? usual : vc_torch_role_of(w->path.data, VC_ROLE_WEIGHT);
+        enum vc_role role = usual != VC_ROLE_WEIGHT ? usual : vc_torch_role_of(w->path.data, VC_ROLE_WEIGHT);
         if (role != usual && vc_torch_is_container(value)) {
             VC_TRY(add_part(w, w->path.data, value, role, false));
             w->part = last_part(w);

@@ -2,8 +2,7 @@
  *
  * Checksums and inflated bytes are the same whichever library does the work. Deflated bytes are not, so zlib is the
  * default encoder and ISA-L is used only on request. */
-#ifndef VC_FORMATS_CODEC_H
-#define VC_FORMATS_CODEC_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -53,5 +52,3 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
 
 bool vc_codec_has_isal(void);
 const char *vc_codec_describe(void); /* "zlib 1.2.13, ISA-L 2.30, libdeflate 1.14" */
-
-#endif

@@ -34,7 +34,6 @@ static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned
     const __m256i by_1024 = _mm256_setr_epi64x(0x1e88ef372, 0x14a7fe880, 0x1e88ef372, 0x14a7fe880);
     const __m128i by_128 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
     __m256i x[4];
-    __m128i sum;
 
     for (size_t k = 0; k < 4; k++) {
         x[k] = _mm256_loadu_si256((const __m256i *)(p + 32 * k));
@@ -50,7 +49,7 @@ static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned
             x[k] = _mm256_xor_si256(x[k], high);
         }
     }
-    sum = _mm256_castsi256_si128(x[0]);
+    __m128i sum = _mm256_castsi256_si128(x[0]);
     for (size_t k = 1; k < 8; k++) {
         __m128i next = k % 2 == 1 ? _mm256_extracti128_si256(x[k / 2], 1) : _mm256_castsi256_si128(x[k / 2]);
 

@@ -76,7 +76,6 @@ static enum vc_status zlib_piece(struct vc_ctx *ctx, enum vc_strategy strategy, 
     z_stream z = {.zalloc = arena_alloc, .zfree = arena_free, .opaque = &arena};
     int rc =
         deflateInit2(&z, settings[strategy].level, Z_DEFLATED, -15, VC_DEFLATE_MEMORY, settings[strategy].strategy);
-    bool complete;
 
     VC_REFUSE_IF(rc != Z_OK, ctx, VC_E_INTERNAL, "zlib cannot start to deflate (%d)", rc);
     memcpy(&z.next_in, &src, sizeof src); /* only read, but not const in every zlib */
@@ -84,7 +83,7 @@ static enum vc_status zlib_piece(struct vc_ctx *ctx, enum vc_strategy strategy, 
     z.next_out = dst;
     z.avail_out = (uInt)capacity;
     rc = deflate(&z, last ? Z_FINISH : Z_SYNC_FLUSH);
-    complete = last ? rc == Z_STREAM_END : rc == Z_OK && z.avail_in == 0 && z.avail_out != 0;
+    bool complete = last ? rc == Z_STREAM_END : rc == Z_OK && z.avail_in == 0 && z.avail_out != 0;
     *n_out = capacity - z.avail_out;
     (void)deflateEnd(&z);
     return complete ? VC_OK
@@ -123,7 +122,6 @@ static enum vc_status isal_piece(struct vc_ctx *ctx, bool last, const void *src,
     struct isal_zstream *z = work;
     const unsigned char *bytes = src;
     size_t n_first = n > VC_ISAL_SHORT_BYTES ? VC_ISAL_FIRST_BYTES : 0;
-    bool complete;
 
     isal_deflate_init(z);
     z->level = 1;
@@ -131,7 +129,7 @@ static enum vc_status isal_piece(struct vc_ctx *ctx, bool last, const void *src,
     z->level_buf_size = ISAL_DEF_LVL1_DEFAULT;
     z->next_out = dst;
     z->avail_out = (uint32_t)capacity;
-    complete = n_first == 0 || isal_next(z, false, bytes, n_first);
+    bool complete = n_first == 0 || isal_next(z, false, bytes, n_first);
     complete = complete && isal_next(z, last, bytes + n_first, n - n_first);
     *n_out = capacity - z->avail_out;
     return complete ? VC_OK : vc_fail(ctx, VC_E_INTERNAL, "ISA-L did not deflate %zu bytes into %zu", n, capacity);
@@ -185,11 +183,10 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
 {
     size_t packed[VC_STRATEGY_ISAL + 1]; /* of zlib's, fastest first; then ISA-L, faster than all of them */
     size_t least = SIZE_MAX;
-    bool zeros;
     unsigned i;
 
     n = n < VC_SAMPLE_BYTES ? n : VC_SAMPLE_BYTES;
-    zeros = is_mostly_zeros(sample, n);
+    bool zeros = is_mostly_zeros(sample, n);
     for (i = 0; i <= VC_STRATEGY_ISAL; i++) {
         packed[i] = SIZE_MAX;
         if ((i == VC_STRATEGY_ZEROS && !zeros) || (i == VC_STRATEGY_ISAL && !(isal && vc_codec_has_isal()))) {

@@ -117,13 +117,11 @@ static void zlib_free(void *opaque, void *p)
 
 static enum vc_status library_open(struct vc_ctx *ctx, struct vc_inflate *self)
 {
-    int rc;
-
     self->ctx = ctx;
     self->state.zalloc = zlib_alloc;
     self->state.zfree = zlib_free;
     self->state.opaque = self;
-    rc = inflateInit2(&self->state, -15);
+    int rc = inflateInit2(&self->state, -15);
     if (rc == Z_MEM_ERROR) {
         return VC_E_NOMEM; /* the sentence was set by the pool */
     }
@@ -132,10 +130,8 @@ static enum vc_status library_open(struct vc_ctx *ctx, struct vc_inflate *self)
 
 static enum vc_status library_step(struct vc_ctx *ctx, struct vc_inflate *self)
 {
-    int rc;
-
     self->ctx = ctx;
-    rc = inflate(&self->state, Z_NO_FLUSH);
+    int rc = inflate(&self->state, Z_NO_FLUSH);
     if (rc == Z_MEM_ERROR) {
         return VC_E_NOMEM;
     }
@@ -165,13 +161,12 @@ size_t vc_inflate_bytes(void)
 enum vc_status vc_inflate_open(struct vc_ctx *ctx, vc_inflate_fill_fn *fill, void *user, struct vc_inflate **out)
 {
     struct vc_inflate *self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    enum vc_status status;
 
     *out = NULL;
     VC_CALL_ALLOC(self);
     self->fill = fill;
     self->user = user;
-    status = library_open(ctx, self);
+    enum vc_status status = library_open(ctx, self);
     if (status != VC_OK) {
         vc_free(ctx, self);
         return status;

@@ -200,7 +200,6 @@ enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const s
                              const struct vc_zip_entry *entry, uint64_t skip, _Atomic bool *done, uint64_t *offset,
                              bool *crc_wrong)
 {
-    uint64_t start;
     enum vc_status status = VC_OK;
 
     if (atomic_load_explicit(done, memory_order_acquire)) {
@@ -217,7 +216,7 @@ enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const s
             goto out;
         }
     }
-    start = spool->end;
+    uint64_t start = spool->end;
     status = inflate_to_spool(ctx, spool, file, entry, crc_wrong);
     if (status != VC_OK) {
         spool->end = start;

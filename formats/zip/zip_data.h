@@ -1,7 +1,6 @@
 /* zip_data.h - the data of zip members: read whole, inflated front to back, or unpacked once into a temporary file
  * where they have to be read in another order. */
-#ifndef VC_FORMATS_ZIP_DATA_H
-#define VC_FORMATS_ZIP_DATA_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,5 +57,3 @@ enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const s
 
 /* Memory that vc_spool_need takes for a moment. */
 size_t vc_spool_bytes(void);
-
-#endif

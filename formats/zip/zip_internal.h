@@ -1,6 +1,5 @@
 /* zip_internal.h - what zip_read.c, zip_local.c and zip_recover.c share. */
-#ifndef VC_FORMATS_ZIP_INTERNAL_H
-#define VC_FORMATS_ZIP_INTERNAL_H
+#pragma once
 
 #include "formats/zip/zip_read.h"
 
@@ -17,5 +16,3 @@ struct vc_zip_extra {
 /* The next sub-field of an extra field; *at < n moves past it. */
 enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
                                  struct vc_zip_extra *out);
-
-#endif

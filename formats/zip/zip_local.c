@@ -224,14 +224,13 @@ static enum vc_status check_descriptor(struct visit *v, struct vc_zip_entry *ent
     unsigned char buffer[DESCRIPTOR_MAX];
     uint64_t from = entry->end_offset;
     size_t n = (size_t)vc_min_u64(DESCRIPTOR_MAX, v->zip->directory_offset - from);
-    size_t found;
 
     if (from >= v->window.offset && from + n <= v->window.offset + v->window.n) {
         memcpy(buffer, v->window.data + (from - v->window.offset), n);
     } else {
         VC_CALL(vc_infile_read(v->ctx, v->file, from, buffer, n));
     }
-    found = descriptor_bytes(entry, buffer, n);
+    size_t found = descriptor_bytes(entry, buffer, n);
     VC_REFUSE_IF(found == 0, v->ctx, VC_E_FORMAT,
                  "no data descriptor with the directory's CRC and sizes follows the data at offset %" PRIu64, from);
     entry->end_offset += found;
@@ -247,14 +246,12 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
     struct vc_zip_entry *entry = &v->zip->entries[v->order[i].entry];
     uint64_t directory = v->zip->directory_offset;
     uint64_t left = directory - entry->local_offset;
-    uint64_t header;
-    const unsigned char *p;
 
     VC_CALL(load_headers(v, i));
-    p = v->window.data + (entry->local_offset - v->window.offset);
+    const unsigned char *p = v->window.data + (entry->local_offset - v->window.offset);
     VC_REFUSE_IF(left < VC_ZIP_LOCAL_BYTES || vc_le32(p) != VC_ZIP_LOCAL_MAGIC, v->ctx, VC_E_FORMAT,
                  "no local header at offset %" PRIu64, entry->local_offset);
-    header = VC_ZIP_LOCAL_BYTES + (uint64_t)vc_le16(p + 26) + vc_le16(p + 28);
+    uint64_t header = VC_ZIP_LOCAL_BYTES + (uint64_t)vc_le16(p + 26) + vc_le16(p + 28);
     VC_REFUSE_IF(header > left || entry->packed_bytes > left - header, v->ctx, VC_E_FORMAT,
                  "a header of %" PRIu64 " and %" PRIu64 " bytes of data at offset %" PRIu64
                  " do not lie before the directory",
@@ -279,10 +276,9 @@ static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
 {
     while (from < to && to - from >= 4) {
         uint64_t end = vc_min_u64(to, from + WINDOW_BYTES);
-        const unsigned char *p;
 
         VC_CALL(load(v, from, end));
-        p = v->window.data + (from - v->window.offset);
+        const unsigned char *p = v->window.data + (from - v->window.offset);
         for (uint64_t i = 0; i + 4 <= end - from; i++) {
             VC_REFUSE_IF(p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC, v->ctx, VC_E_FORMAT,
                          "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "

@@ -86,14 +86,13 @@ static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *fil
 {
     unsigned char record[END64_BYTES];
     uint64_t offset = vc_le64(locator + 8);
-    uint64_t size;
 
     VC_REFUSE_IF(vc_le32(locator + 4) != 0 || vc_le32(locator + 16) > 1, ctx, VC_E_UNSUPPORTED,
                  "zip: the archive is split over several files");
     VC_REFUSE_IF(offset > locator_offset || locator_offset - offset < END64_BYTES, ctx, VC_E_FORMAT,
                  "zip64 locator points to offset %" PRIu64 ", where no end record fits", offset);
     VC_CALL(vc_infile_read(ctx, file, offset, record, sizeof record));
-    size = vc_le64(record + 4);
+    uint64_t size = vc_le64(record + 4);
     VC_REFUSE_IF(vc_le32(record) != 0x06064b50 || size != locator_offset - offset - 12, ctx, VC_E_FORMAT,
                  "zip64 end record at offset %" PRIu64 " is damaged", offset);
     VC_REFUSE_IF(vc_le32(record + 16) != 0 || vc_le32(record + 20) != 0 || vc_le64(record + 24) != vc_le64(record + 32),
@@ -127,7 +126,6 @@ static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, s
 {
     size_t n = (size_t)vc_min_u64(file->size_bytes, END_BYTES + LOCATOR_BYTES + MAX_COMMENT);
     uint64_t tail_offset = file->size_bytes - n;
-    uint64_t limit;
     unsigned char *tail = vc_alloc(ctx, VC_TAG_IO, n);
     size_t at = 0;
     enum vc_status status;
@@ -135,7 +133,7 @@ static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, s
     VC_TRY_ALLOC(tail);
     VC_TRY(vc_infile_read(ctx, file, tail_offset, tail, n));
     VC_TRY(find_end(ctx, tail, n, &at));
-    limit = tail_offset + at;
+    uint64_t limit = tail_offset + at;
     if (at >= LOCATOR_BYTES && vc_le32(tail + at - LOCATOR_BYTES) == 0x07064b50) {
         VC_TRY(read_end64(ctx, file, tail + at - LOCATOR_BYTES, limit - LOCATOR_BYTES, tail + at, out, &limit));
     } else {
@@ -266,8 +264,6 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
  * VC_DEFLATE_MAX_RATIO is what DEFLATE can reach at most. */
 static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint64_t directory_offset)
 {
-    uint64_t bound;
-
     VC_REFUSE_IF((entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED)) != 0, ctx, VC_E_UNSUPPORTED,
                  "the member is encrypted");
     VC_REFUSE_IF((entry->flags & FLAG_PATCHED) != 0, ctx, VC_E_UNSUPPORTED, "the member is a patch of another file");
@@ -281,8 +277,9 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
                  "a stored member with two different sizes, %" PRIu64 " and %" PRIu64 " bytes", entry->packed_bytes,
                  entry->size_bytes);
     /* A stored member has the bound of its own size; packed_bytes is below the file's size, so this cannot wrap. */
-    bound = entry->packed_bytes > UINT64_MAX / VC_DEFLATE_MAX_RATIO ? UINT64_MAX
-                                                                    : entry->packed_bytes * VC_DEFLATE_MAX_RATIO;
+    uint64_t bound = entry->packed_bytes > UINT64_MAX / VC_DEFLATE_MAX_RATIO
+                         ? UINT64_MAX
+                         : entry->packed_bytes * VC_DEFLATE_MAX_RATIO;
     VC_REFUSE_IF(entry->size_bytes > bound, ctx, VC_E_FORMAT, "%" PRIu64 " deflated bytes cannot hold %" PRIu64,
                  entry->packed_bytes, entry->size_bytes);
     return VC_OK;
@@ -310,15 +307,11 @@ static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *
 static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, size_t left, char **names,
                                   struct vc_zip_entry *entry)
 {
-    size_t name_bytes;
-    size_t extra_bytes;
-    size_t total;
-
     VC_REFUSE_IF(left < CENTRAL_BYTES || vc_le32(p) != 0x02014b50, ctx, VC_E_FORMAT,
                  "no record where one was expected");
-    name_bytes = vc_le16(p + 28);
-    extra_bytes = vc_le16(p + 30);
-    total = CENTRAL_BYTES + name_bytes + extra_bytes + vc_le16(p + 32);
+    size_t name_bytes = vc_le16(p + 28);
+    size_t extra_bytes = vc_le16(p + 30);
+    size_t total = CENTRAL_BYTES + name_bytes + extra_bytes + vc_le16(p + 32);
     VC_REFUSE_IF(total > left, ctx, VC_E_FORMAT, "a record of %zu bytes, but at most %zu are left for it", total, left);
     VC_REFUSE_IF(vc_le16(p + 34) != 0 && vc_le16(p + 34) != 0xffff, ctx, VC_E_UNSUPPORTED,
                  "the archive is split over several files");
@@ -404,13 +397,12 @@ enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, str
 {
     struct directory where = {0, 0, 0};
     unsigned char *data = NULL;
-    size_t n;
     enum vc_status status;
 
     memset(zip, 0, sizeof *zip);
     VC_TRY(locate(ctx, file, &where));
     /* Both fit: they are bounded by the size of the file, and n * 46 <= n_bytes. */
-    n = (size_t)where.n_bytes;
+    size_t n = (size_t)where.n_bytes;
     zip->n = (size_t)where.n;
     zip->directory_offset = where.offset;
     data = vc_alloc(ctx, VC_TAG_IO, n);

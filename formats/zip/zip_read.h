@@ -24,8 +24,7 @@
  * Stored (0) and deflated (8) members only, no encryption. Member data is not read here. Names may repeat: the caller
  * knows what a name means to it. formats.c opens every archive with this, then the npz or the PyTorch reader goes on.
  */
-#ifndef VC_FORMATS_ZIP_READ_H
-#define VC_FORMATS_ZIP_READ_H
+#pragma once
 
 #include "formats/io/infile.h"
 
@@ -86,5 +85,3 @@ typedef enum vc_status vc_zip_visit_fn(struct vc_ctx *ctx, void *user, size_t en
                                        size_t n);
 enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip,
                             vc_zip_visit_fn *visit, void *user);
-
-#endif

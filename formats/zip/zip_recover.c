@@ -54,8 +54,6 @@ static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bo
 {
     uint64_t left = w->file->size_bytes - w->at;
     unsigned char *p = w->buffer;
-    size_t n_extra;
-    uint64_t n;
     enum vc_status status = VC_OK;
 
     *found = false;
@@ -71,8 +69,8 @@ static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bo
                                    .packed_bytes = vc_le32(p + 18),
                                    .size_bytes = vc_le32(p + 22),
                                    .local_offset = w->at};
-    n_extra = vc_le16(p + 28);
-    n = (uint64_t)VC_ZIP_LOCAL_BYTES + entry->name_bytes + n_extra;
+    size_t n_extra = vc_le16(p + 28);
+    uint64_t n = (uint64_t)VC_ZIP_LOCAL_BYTES + entry->name_bytes + n_extra;
     if (vc_le32(p) != VC_ZIP_LOCAL_MAGIC || n > left) {
         return VC_OK;
     }

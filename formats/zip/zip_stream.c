@@ -134,7 +134,6 @@ static uint64_t search(const unsigned char *buffer, size_t n, uint64_t data, boo
 {
     static const unsigned char signature[4] = {0x50, 0x4b, 0x07, 0x08};
     const unsigned char *p = buffer;
-    size_t found;
 
     while ((p = memmem(p, n - (size_t)(p - buffer), signature, sizeof signature)) != NULL) {
         uint64_t at = *from + (uint64_t)(p - buffer);
@@ -143,7 +142,7 @@ static uint64_t search(const unsigned char *buffer, size_t n, uint64_t data, boo
             *from = at;
             return 0;
         }
-        found = descriptor_bytes(p, at - data, stored);
+        size_t found = descriptor_bytes(p, at - data, stored);
         if (found != 0) {
             return at + found;
         }
@@ -186,7 +185,6 @@ static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *fi
                                   unsigned char *p, bool *whole)
 {
     uint64_t left = file->size_bytes - end->at;
-    size_t n;
 
     *whole = false;
     end->need = end->at + 4;
@@ -194,7 +192,7 @@ static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *fi
         return VC_OK;
     }
     VC_CALL(vc_infile_read(ctx, file, end->at, p, (size_t)vc_min_u64(left, RECORD_BYTES)));
-    n = fixed_bytes(vc_le32(p));
+    size_t n = fixed_bytes(vc_le32(p));
     end->need = n == 0 ? UINT64_MAX : end->at + n;
     if (n == VC_ZIP_LOCAL_BYTES && left >= n) {
         end->need += (uint64_t)vc_le16(p + 26) + vc_le16(p + 28); /* its name and extra field */

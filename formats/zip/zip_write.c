@@ -55,12 +55,11 @@ static uint16_t or_limit16(uint64_t x)
 /* A padding field has at least 6 bytes, so a gap that is shorter is made a whole 64 longer. */
 bool vc_zip_place(struct vc_zip_member *member, uint64_t offset, uint64_t largest_bytes)
 {
-    uint64_t header;
     uint64_t at;
 
     member->local_offset = offset;
     member->zip64 = largest_bytes >= VC_LIMIT32;
-    header = VC_LOCAL_BYTES + member->name_bytes + (member->zip64 ? VC_LOCAL_64_BYTES : 0);
+    uint64_t header = VC_LOCAL_BYTES + member->name_bytes + (member->zip64 ? VC_LOCAL_64_BYTES : 0);
     if (!vc_add_u64(offset, header, &at)) {
         return false;
     }

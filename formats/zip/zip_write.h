@@ -3,8 +3,7 @@
  * Fixed, so that the same members give the same bytes: date 1980-01-01, made by "Unix, 4.5", mode 0644, no comments, no
  * data descriptors. Extra fields: zip64 where a number needs it, and in local headers one that pads, so that data
  * starts at a multiple of VC_ZIP_ALIGN. */
-#ifndef VC_FORMATS_ZIP_WRITE_H
-#define VC_FORMATS_ZIP_WRITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ size_t vc_zip_put_central(const struct vc_zip_member *member, unsigned char *dst
 size_t vc_zip_end_bytes(uint64_t n_members, uint64_t directory_offset, uint64_t directory_bytes);
 /* Returns vc_zip_end_bytes. */
 size_t vc_zip_put_end(uint64_t n_members, uint64_t directory_offset, uint64_t directory_bytes, unsigned char *dst);
-
-#endif

@@ -248,12 +248,11 @@ static const char *ending(const struct vc_graph *graph, uint32_t v, unsigned for
     for (unsigned k = 0; k < VC_ANSWER_STEPS; k++) {
         const struct vc_graph_node *node = vc_answer_maker(graph, v);
         bool moves = false;
-        uint32_t before;
 
         if (node == NULL || node->row == NULL || node->n_inputs == 0) {
             return NULL;
         }
-        before = vc_answer_before_move(graph, node, &moves);
+        uint32_t before = vc_answer_before_move(graph, node, &moves);
         if (before != VC_NO_VALUE || pools(node) || cuts(graph, node)) {
             pooled = pooled || pools(node);
             v = before != VC_NO_VALUE ? before : node->inputs[0];

@@ -33,13 +33,12 @@ static bool reduced_axis(const struct vc_graph *graph, const struct vc_graph_nod
 {
     uint32_t axes = vc_answer_in(node, 1);
     int64_t n = (int64_t)graph->values[node->inputs[0]].n_dims;
-    int64_t k;
 
     if (axes == VC_NO_VALUE || graph->values[axes].data == NULL || graph->values[axes].n_dims > 1 ||
         (graph->values[axes].n_dims == 1 && graph->values[axes].shape[0].size != 1)) {
         return false;
     }
-    k = *(const int64_t *)graph->values[axes].data;
+    int64_t k = *(const int64_t *)graph->values[axes].data;
     *axis = (unsigned)(k < 0 ? k + n : k);
     return *axis < n;
 }
@@ -128,7 +127,6 @@ static uint32_t without_common(const struct vc_graph *graph, uint32_t v, unsigne
 static bool is_log_shares(const struct vc_graph *graph, uint32_t v, unsigned *axis)
 {
     const struct vc_graph_node *node = vc_answer_maker(graph, v);
-    const struct vc_graph_node *sum;
 
     if (node == NULL || !(vc_node_is(node, VC_OP_sub) || vc_node_is(node, VC_OP_log_softmax))) {
         return false;
@@ -136,7 +134,7 @@ static bool is_log_shares(const struct vc_graph *graph, uint32_t v, unsigned *ax
     if (vc_node_is(node, VC_OP_log_softmax)) {
         return own_axis(graph, node, axis);
     }
-    sum = vc_answer_maker(graph, before_shape(graph, node->inputs[1]));
+    const struct vc_graph_node *sum = vc_answer_maker(graph, before_shape(graph, node->inputs[1]));
     if (sum != NULL && vc_node_is(sum, VC_OP_reduce_log_sum_exp)) {
         return sum->inputs[0] == node->inputs[0] && reduced_axis(graph, sum, axis);
     }
@@ -182,13 +180,12 @@ static bool find_quotient(const struct vc_graph *graph, const struct vc_graph_no
 
     for (unsigned k = 0; k < (inverse ? 2U : 1U); k++) {
         uint32_t x = node->inputs[k];
-        const struct vc_graph_node *exp;
 
         if (!vc_answer_same_shape(graph, x, node->outputs[0]) ||
             !is_sum_of(graph, node->inputs[1 - k], x, inverse, &shares->axis)) {
             continue;
         }
-        exp = vc_answer_maker(graph, vc_answer_unmoved(graph, x));
+        const struct vc_graph_node *exp = vc_answer_maker(graph, vc_answer_unmoved(graph, x));
         shares->logits = VC_NO_VALUE;
         if (exp != NULL && vc_node_is(exp, VC_OP_exp) && vc_answer_same_shape(graph, exp->inputs[0], x)) {
             shares->logits = without_common(graph, exp->inputs[0], shares->axis);
@@ -271,7 +268,6 @@ static bool find_shares(const struct vc_graph *graph, uint32_t v, unsigned depth
 {
     const struct vc_graph_node *node = vc_answer_maker(graph, v);
     bool moves = false;
-    uint32_t before;
 
     if (node == NULL || node->row == NULL || depth > MOST_DEPTH) {
         return false;
@@ -279,7 +275,7 @@ static bool find_shares(const struct vc_graph *graph, uint32_t v, unsigned depth
     if (node->n_inputs != 0 && node->n_outputs != 0 && find_by_operator(graph, node, depth, shares)) {
         return true;
     }
-    before = vc_answer_before_move(graph, node, &moves);
+    uint32_t before = vc_answer_before_move(graph, node, &moves);
     before = before == VC_NO_VALUE ? vc_answer_before_scale(graph, node) : before;
     return depth != 0 && before != VC_NO_VALUE && !moves && vc_answer_same_shape(graph, before, v) &&
            find_shares(graph, before, depth + 1, shares);

@@ -1,6 +1,5 @@
 /* answer_path.h - inside of graph/answers: the way from an output back to the function that makes it. */
-#ifndef VC_ANSWER_PATH_H
-#define VC_ANSWER_PATH_H
+#pragma once
 
 #include "graph/answers/graph_answer.h"
 #include "graph/ops/ops.h"
@@ -43,5 +42,3 @@ bool vc_answer_is_shares(const struct vc_graph *graph, uint32_t v, struct vc_ans
 
 /* answer_ending.c: who makes values that are no logits; NULL: they may be. */
 const char *vc_answer_ending(const struct vc_graph *graph, uint32_t v);
-
-#endif

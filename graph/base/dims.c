@@ -191,9 +191,6 @@ static bool grow(struct vc_dims *dims)
 static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
 {
     const struct key key = {dims, sum};
-    struct vc_dim_expression *e;
-    uint64_t hash;
-    size_t at;
 
     if (sum->bad) {
         return vc_dim_bad();
@@ -204,8 +201,8 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
     if (sum->n == 1 && sum->terms[0].atoms[0] == NO_ATOM) {
         return vc_dim_number(sum->terms[0].coefficient);
     }
-    hash = hash_of_terms(sum->n, sum->terms);
-    at = vc_hash_find(&dims->by_terms, hash, is_same, &key);
+    uint64_t hash = hash_of_terms(sum->n, sum->terms);
+    size_t at = vc_hash_find(&dims->by_terms, hash, is_same, &key);
     if (at != SIZE_MAX) {
         return (struct vc_dim){.size = -1, .expression = (uint32_t)at};
     }
@@ -213,7 +210,7 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
         dims->no_memory = true;
         return vc_dim_bad();
     }
-    e = &dims->expressions[dims->n];
+    struct vc_dim_expression *e = &dims->expressions[dims->n];
     e->n_terms = sum->n;
     e->terms = vc_arena_alloc(dims->ctx, dims->arena, sum->n * sizeof *sum->terms);
     if (e->terms == NULL) {
@@ -277,8 +274,7 @@ static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
  * A divisor that is 0 marks max(0, above), see atom_dim and vc_dim_positive. */
 static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
 {
-    int64_t above;
-    int64_t below;
+    int64_t above, below;
 
     if (atom->name == NULL && vc_dim_is(atom->below, 0)) {
         atom->known = evaluate(dims, atom->above, &above);
@@ -303,8 +299,7 @@ static struct vc_dim_atom *new_atom(struct vc_dims *dims)
  * the dividend, divided; an expression as divisor may be large, and only 0 is certain. */
 static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, struct vc_dim below)
 {
-    int64_t least;
-    int64_t divisor;
+    int64_t least, divisor;
 
     if (vc_dim_is(below, 0)) {
         return 0;
@@ -526,12 +521,11 @@ static bool cancel(struct vc_dims *dims, struct vc_dim *a, struct vc_dim *b)
 {
     struct vc_dim_term number;
     const struct vc_dim_term *terms;
-    struct vc_dim_term first;
 
     if (terms_of(dims, b, &number, &terms) == 0) {
         return false;
     }
-    first = terms[0];
+    struct vc_dim_term first = terms[0];
     for (unsigned f = 0; f < VC_DIM_FACTORS && first.atoms[f] != NO_ATOM; f++) {
         uint32_t atom = first.atoms[f];
 
@@ -742,10 +736,9 @@ static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, 
 VC_PRINTF(4, 5) static void add(char *buffer, size_t n, size_t *at, const char *format, ...)
 {
     va_list args;
-    int more;
 
     va_start(args, format);
-    more = vsnprintf(buffer + *at, n - *at, format, args);
+    int more = vsnprintf(buffer + *at, n - *at, format, args);
     va_end(args);
     if (more > 0) {
         *at += (size_t)more < n - *at ? (size_t)more : n - *at - 1;

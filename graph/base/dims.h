@@ -16,8 +16,7 @@
  *
  * A sum or product of numbers that leaves int64_t, and an expression with too many factors or terms, is vc_dim_bad;
  * all that is computed from a bad dimension is bad. Callers therefore check once, at the end (vc_infer_out does). */
-#ifndef VC_GRAPH_DIMS_H
-#define VC_GRAPH_DIMS_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -135,5 +134,3 @@ int64_t vc_dim_value(const struct vc_dims *dims, struct vc_dim a);
 /* Text for sentences and for ONNX: "2*sequence + 1", "floor((height - 1)/2) + 1", "?" for a bad dimension. At most
  * n bytes with the NUL, cut where there is no room. Returns buffer. */
 const char *vc_dim_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n);
-
-#endif

@@ -250,12 +250,11 @@ static uint32_t new_value(struct vc_graph *graph, const char *name, const char *
 {
     const struct list lists[] = {{&graph->values, sizeof *graph->values}, {&graph->facts, sizeof *graph->facts}};
     uint32_t n = graph->n_values;
-    const char *own;
 
     if (graph->status != VC_OK || n >= VC_NO_VALUE / 2) {
         return VC_NO_VALUE;
     }
-    own = name_for(graph, name, kind_name);
+    const char *own = name_for(graph, name, kind_name);
     if (!make_room(graph, n, &graph->value_capacity, lists, 2)) { /* or no memory for the name */
         return VC_NO_VALUE;
     }
@@ -386,29 +385,28 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
 {
     const struct list lists[] = {{&graph->params, sizeof *graph->params}};
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
-    struct vc_graph_param param;
-    uint32_t value;
 
     if (!param_shape(graph, name, spec, shape)) {
         return vc_graph_unknown(graph, name);
     }
-    value = new_value(graph, name, "param", VC_VALUE_PARAMETER);
+    uint32_t value = new_value(graph, name, "param", VC_VALUE_PARAMETER);
     if (value == VC_NO_VALUE || !make_room(graph, graph->n_params, &graph->param_capacity, lists, 1)) {
         return VC_NO_VALUE;
     }
     set_shape(graph, value, spec->integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, spec->n_dims);
-    param = (struct vc_graph_param){.tensor = vc_graph_copy_text(graph, spec->tensor),
-                                    .index = spec->index,
-                                    .from_weights = spec->from_weights,
-                                    .n_dims = spec->n_dims,
-                                    .shape = vc_graph_copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
-                                    .sliced = spec->sliced,
-                                    .axis = spec->axis,
-                                    .first = spec->first,
-                                    .count = spec->count,
-                                    .transposed = spec->transposed,
-                                    .tied_to = VC_NO_PARAM,
-                                    .value = value};
+    struct vc_graph_param param =
+        (struct vc_graph_param){.tensor = vc_graph_copy_text(graph, spec->tensor),
+                                .index = spec->index,
+                                .from_weights = spec->from_weights,
+                                .n_dims = spec->n_dims,
+                                .shape = vc_graph_copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
+                                .sliced = spec->sliced,
+                                .axis = spec->axis,
+                                .first = spec->first,
+                                .count = spec->count,
+                                .transposed = spec->transposed,
+                                .tied_to = VC_NO_PARAM,
+                                .value = value};
     graph->values[value].param = graph->n_params;
     graph->params[graph->n_params++] = param;
     return whole(graph, value);
@@ -425,7 +423,6 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
     struct vc_dim dims[VC_GRAPH_MAX_DIMS];
     struct vc_dim elems[VC_MAX_ELEMS];
     size_t n = 1;
-    uint32_t value;
 
     if (n_dims > VC_GRAPH_MAX_DIMS) {
         vc_graph_complain(graph, "%s: the constant has %u dimensions; %d are supported", name != NULL ? name : "",
@@ -439,7 +436,7 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
             return vc_graph_unknown(graph, name);
         }
     }
-    value = new_value(graph, name, "constant", VC_VALUE_CONSTANT);
+    uint32_t value = new_value(graph, name, "constant", VC_VALUE_CONSTANT);
     if (value == VC_NO_VALUE) {
         return value;
     }
@@ -547,7 +544,6 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
     const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}};
-    struct vc_graph_node node;
 
     if (!make_room(graph, graph->n_nodes, &graph->node_capacity, lists, 1)) {
         return VC_NO_VALUE;
@@ -558,16 +554,17 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
         }
         return vc_graph_unknown(graph, NULL);
     }
-    node = (struct vc_graph_node){.op = vc_graph_copy_text(graph, spec->op),
-                                  .row = vc_op_find(spec->op),
-                                  .name = vc_graph_copy_text(graph, spec->name != NULL ? spec->name : ""),
-                                  .block = graph->block,
-                                  .expert = graph->in_expert,
-                                  .routes = graph->routes,
-                                  .expert_number = graph->expert_number,
-                                  .n_inputs = spec->n_inputs,
-                                  .n_outputs = spec->n_outputs,
-                                  .n_attrs = spec->n_attrs};
+    struct vc_graph_node node =
+        (struct vc_graph_node){.op = vc_graph_copy_text(graph, spec->op),
+                               .row = vc_op_find(spec->op),
+                               .name = vc_graph_copy_text(graph, spec->name != NULL ? spec->name : ""),
+                               .block = graph->block,
+                               .expert = graph->in_expert,
+                               .routes = graph->routes,
+                               .expert_number = graph->expert_number,
+                               .n_inputs = spec->n_inputs,
+                               .n_outputs = spec->n_outputs,
+                               .n_attrs = spec->n_attrs};
     node.inputs = vc_graph_copy(graph, spec->inputs, spec->n_inputs, sizeof *spec->inputs);
     node.attrs = copy_attrs(graph, spec->attrs, spec->n_attrs);
     node.outputs = make_outputs(graph, spec);

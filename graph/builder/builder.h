@@ -12,8 +12,7 @@
  *     vc_graph_add_output(g, y);
  *
  * Running out of memory is remembered and returned by vc_graph_finish. */
-#ifndef VC_GRAPH_BUILDER_H
-#define VC_GRAPH_BUILDER_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -119,5 +118,3 @@ uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name);
  * are problems; the sentence is the first, and *out has them and nothing else that may be used. Otherwise *out is NULL.
  * The graph is taken in any case. */
 enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out);
-
-#endif

@@ -56,7 +56,6 @@ static void make_constants(struct vc_graph *graph)
         struct vc_graph_value *value = &graph->values[v];
         size_t n = is_known(graph, v) ? count_of(value) : 0;
         int64_t *data;
-        double real;
 
         if (value->kind != VC_VALUE_RESULT || !is_known(graph, v)) {
             continue;
@@ -69,7 +68,7 @@ static void make_constants(struct vc_graph *graph)
         for (size_t k = 0; k < n; k++) {
             data[k] = graph->facts[v].elems[k].size;
             if (value->dtype == VC_DTYPE_F32) {
-                real = (double)data[k];
+                double real = (double)data[k];
                 memcpy(&data[k], &real, sizeof real);
             }
         }

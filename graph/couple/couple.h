@@ -1,6 +1,5 @@
 /* couple.h - inside of couplings, for those who make them: of a graph (couple_graph.c), of a file (couple_read.c). */
-#ifndef VC_COUPLE_H
-#define VC_COUPLE_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -93,5 +92,3 @@ static inline bool vc_couple_usually_makes(const struct vc_group_member *member)
 {
     return member->public.whole || (member->public.axis == 0 && member->n_dims >= 2);
 }
-
-#endif

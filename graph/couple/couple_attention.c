@@ -57,25 +57,20 @@ static void join_mask(struct vc_couple *c, uint32_t heads)
 void vc_couple_attention(struct vc_couple *c)
 {
     const struct vc_graph_value *q = vc_couple_in(c, 0);
-    uint32_t kv;
-    uint32_t heads;
-    uint32_t size;
-    uint32_t v_size;
     uint32_t pair[2];
-    int64_t n[3];
-    int64_t sizes[3];
+    int64_t n[3], sizes[3];
 
     if (!heads_of(c, 0, "q_num_heads", &n[0], &sizes[0]) || !heads_of(c, 1, "kv_num_heads", &n[1], &sizes[1]) ||
         !heads_of(c, 2, "kv_num_heads", &n[2], &sizes[2]) || n[0] % n[1] != 0) {
         vc_couple_mixes(c);
         return;
     }
-    kv = pair[0] = vc_axes_atom(&c->axes, vc_dim_number(n[1]));
+    uint32_t kv = pair[0] = vc_axes_atom(&c->axes, vc_dim_number(n[1]));
     pair[1] = vc_axes_atom(&c->axes, vc_dim_number(n[0] / n[1]));
     vc_couple_fix(c, pair[1], "has that many queries for each key");
-    heads = vc_axes_product(&c->axes, pair, 2);
-    size = vc_axes_atom(&c->axes, vc_dim_number(sizes[0]));
-    v_size = vc_axes_atom(&c->axes, vc_dim_number(sizes[2]));
+    uint32_t heads = vc_axes_product(&c->axes, pair, 2);
+    uint32_t size = vc_axes_atom(&c->axes, vc_dim_number(sizes[0]));
+    uint32_t v_size = vc_axes_atom(&c->axes, vc_dim_number(sizes[2]));
     vc_couple_fix(c, size, head_size);
     vc_couple_fix(c, v_size, head_size);
     vc_axes_set_unit(&c->axes, kv, VC_UNIT_HEADS);
@@ -109,15 +104,13 @@ void vc_couple_rotary(struct vc_couple *c)
     const struct vc_graph_value *x = vc_couple_in(c, 0);
     int64_t n = 0;
     int64_t size = 0;
-    uint32_t heads;
-    uint32_t of_head;
 
     if (!heads_of(c, 0, "num_heads", &n, &size)) {
         vc_couple_mixes(c);
         return;
     }
-    heads = vc_axes_atom(&c->axes, vc_dim_number(n));
-    of_head = vc_axes_atom(&c->axes, vc_dim_number(size));
+    uint32_t heads = vc_axes_atom(&c->axes, vc_dim_number(n));
+    uint32_t of_head = vc_axes_atom(&c->axes, vc_dim_number(size));
     vc_couple_fix(c, of_head, head_size);
     join_heads(c, 0, heads, of_head);
     for (unsigned k = 1; k < 4; k++) {

@@ -132,14 +132,13 @@ static uint32_t composite(struct vc_axes *axes, enum vc_term_kind kind, const ui
     for (size_t k = 0; k < n; k++) {
         uint32_t part = vc_axes_resolve(axes, list[k]);
         const struct vc_term *of = &axes->terms[part];
-        bool fits;
 
         if (vc_dim_is_number(of->size) && of->size.size == neutral) {
             continue;
         }
-        fits = vc_dim_is_number(of->size) && vc_dim_is_number(term.size) &&
-               !(kind == VC_TERM_PRODUCT ? __builtin_mul_overflow(term.size.size, of->size.size, &term.size.size)
-                                         : __builtin_add_overflow(term.size.size, of->size.size, &term.size.size));
+        bool fits = vc_dim_is_number(of->size) && vc_dim_is_number(term.size) &&
+                    !(kind == VC_TERM_PRODUCT ? __builtin_mul_overflow(term.size.size, of->size.size, &term.size.size)
+                                              : __builtin_add_overflow(term.size.size, of->size.size, &term.size.size));
         term.size = fits ? term.size : vc_dim_bad();
         term.leaves += of->kind == VC_TERM_ATOM ? 1 : of->leaves;
         axes->parts[term.first + term.n++] = last = part;
@@ -315,7 +314,6 @@ static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
 {
     struct vc_term t = axes->terms[term];
     struct list factors = {0};
-    struct vc_term outer;
     bool several = false;
 
     if (t.kind == VC_TERM_CONCAT) {
@@ -329,7 +327,7 @@ static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
     }
     factors_of(axes, term, &factors);
     if (axes->status == VC_OK) {
-        outer = axes->terms[factors.items[0]];
+        struct vc_term outer = axes->terms[factors.items[0]];
         several = outer.kind == VC_TERM_CONCAT;
         for (uint32_t k = several ? outer.n : 0; k-- > 0 && axes->status == VC_OK;) {
             factors.items[0] = axes->parts[outer.first + k];

@@ -18,8 +18,7 @@
  * the atom to product(12, 64). The heads of q and k are joined by the product of scores. In the end the atom 12
  * lies in q.weight, k.weight and v.weight along axis 0 and in o.weight along axis 1, in blocks of 64: the group of
  * 12 heads (couple_groups.c). */
-#ifndef VC_COUPLE_AXES_H
-#define VC_COUPLE_AXES_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -82,5 +81,3 @@ static inline const struct vc_term *vc_axes_term(const struct vc_axes *axes, uin
 {
     return &axes->terms[term];
 }
-
-#endif

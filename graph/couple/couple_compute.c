@@ -291,15 +291,13 @@ void vc_couple_group_norm(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
     int64_t n = vc_couple_int(c, "num_groups", 1);
-    uint32_t groups;
-    uint32_t share;
 
     if (!vc_dim_is_number(x->shape[1]) || n < 1) {
         vc_couple_mixes(c);
         return;
     }
-    groups = vc_axes_atom(&c->axes, vc_dim_number(n));
-    share = vc_axes_atom(&c->axes, vc_dim_number(x->shape[1].size / n));
+    uint32_t groups = vc_axes_atom(&c->axes, vc_dim_number(n));
+    uint32_t share = vc_axes_atom(&c->axes, vc_dim_number(x->shape[1].size / n));
     vc_axes_set_unit(&c->axes, share, VC_UNIT_HIDDEN);
     vc_couple_state(c, "num_groups", groups);
     vc_couple_pass(c);

@@ -102,16 +102,12 @@ static struct vc_group *group_of_router(struct vc_couple *c, const struct vc_cou
                                         const struct vc_couplings *couplings, const struct expert_tensor *list,
                                         size_t n)
 {
-    uint32_t rows;
-    uint32_t number;
-    struct vc_group *group;
-
     if (list->part != ROUTER || c->graph->params[tensors->param[list->tensor]].n_dims == 0) {
         return NULL;
     }
-    rows = vc_axes_resolve(&c->axes, tensors->axis[tensors->first[list->tensor]]);
-    number = couplings->sizes->group_of[rows];
-    group = number == 0 ? NULL : &couplings->groups[number - 1];
+    uint32_t rows = vc_axes_resolve(&c->axes, tensors->axis[tensors->first[list->tensor]]);
+    uint32_t number = couplings->sizes->group_of[rows];
+    struct vc_group *group = number == 0 ? NULL : &couplings->groups[number - 1];
     for (size_t k = 0; group != NULL && k < group->n; k++) {
         bool found = false;
 

@@ -1,6 +1,5 @@
 /* couple_graph.h - the steps by which couplings come from a graph: couple_graph.c calls them. */
-#ifndef VC_COUPLE_GRAPH_H
-#define VC_COUPLE_GRAPH_H
+#pragma once
 
 #include "graph/couple/couple.h"
 #include "graph/couple/couple_rules.h"
@@ -30,5 +29,3 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
 /* couple_experts.c: after that. */
 enum vc_status vc_couple_find_experts(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                       struct vc_couplings *couplings);
-
-#endif

@@ -99,10 +99,9 @@ static enum vc_status walk_product(struct walk *w, const struct vc_term *term, s
 static enum vc_status walk_term(struct walk *w, uint32_t term, struct place at)
 {
     const struct vc_axes *axes = &w->c->axes;
-    struct vc_term t;
 
     term = vc_axes_resolve(&w->c->axes, term);
-    t = *vc_axes_term(axes, term);
+    struct vc_term t = *vc_axes_term(axes, term);
     if (!vc_dim_is_number(t.size)) { /* of no tensor's axis, but for shapes that are taken to fit */
         return VC_OK;
     }

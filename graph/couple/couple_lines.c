@@ -163,7 +163,6 @@ static bool take_member(struct vc_couple_reader *r, char **s)
     char *word = *s;
     char *end = word;
     char *place = NULL;
-    char last;
 
     if (m == NULL) {
         return false;
@@ -177,7 +176,7 @@ static bool take_member(struct vc_couple_reader *r, char **s)
     while (*end != '\0' && *end != '=' && *end != '#' && !is_space(*end)) {
         end++;
     }
-    last = *end;
+    char last = *end;
     *end = '\0';
     if (!m->literal) {
         m->name = word;

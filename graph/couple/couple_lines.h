@@ -1,7 +1,6 @@
 /* couple_lines.h - a file of couplings while it is read: couple_read.c binds lines to tensors, couple_lines.c takes
  * them apart, couple_claims.c looks for axes that two groups claim. */
-#ifndef VC_COUPLE_LINES_H
-#define VC_COUPLE_LINES_H
+#pragma once
 
 #include "graph/couple/couple.h"
 
@@ -41,5 +40,3 @@ void vc_couple_complain(struct vc_couple_reader *r, size_t line, const char *for
 /* The line in its members, in place. False: it has none, or something is wrong with it, which was said. */
 bool vc_couple_take_line(struct vc_couple_reader *r, char *line);
 enum vc_status vc_couple_check_claims(struct vc_couple_reader *r);
-
-#endif

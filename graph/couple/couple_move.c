@@ -72,14 +72,12 @@ static void next_segment(struct vc_couple *c, const struct side *in, unsigned i,
 static void join_segment(struct vc_couple *c, const struct side *in, unsigned i, unsigned p, const struct side *out,
                          unsigned j, unsigned q)
 {
-    uint32_t from[VC_GRAPH_MAX_DIMS];
-    uint32_t to[VC_GRAPH_MAX_DIMS];
-    uint32_t term;
+    uint32_t from[VC_GRAPH_MAX_DIMS], to[VC_GRAPH_MAX_DIMS];
 
     for (unsigned k = 0; k < p; k++) {
         from[k] = vc_couple_axis(c, 0, in->axis[i + k]);
     }
-    term = vc_axes_product(&c->axes, from, p);
+    uint32_t term = vc_axes_product(&c->axes, from, p);
     if (q == 1) {
         vc_couple_set(c, 0, out->axis[j], term);
         return;
@@ -141,8 +139,7 @@ void vc_couple_reshape(struct vc_couple *c)
     take_side(&in, vc_couple_in(c, 0));
     take_side(&out, vc_couple_out(c, 0));
     while (i < in.n && j < out.n) {
-        unsigned p;
-        unsigned q;
+        unsigned p, q;
 
         next_segment(c, &in, i, &out, j, &p, &q);
         join_segment(c, &in, i, p, &out, j, q);
@@ -261,8 +258,7 @@ static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_di
 void vc_couple_slice(struct vc_couple *c)
 {
     unsigned n_dims = vc_couple_in(c, 0)->n_dims;
-    size_t n;
-    size_t n_more;
+    size_t n, n_more;
     const struct vc_dim *starts = vc_couple_elems(c, 1, &n);
     const struct vc_dim *ends = vc_couple_elems(c, 2, &n_more);
     const struct vc_dim *axes = vc_couple_elems(c, 3, &n_more);
@@ -412,8 +408,7 @@ void vc_couple_tile(struct vc_couple *c)
 void vc_couple_pad(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
-    size_t n;
-    size_t n_axes;
+    size_t n, n_axes;
     const struct vc_dim *pads = vc_couple_elems(c, 1, &n);
     const struct vc_dim *axes = vc_couple_elems(c, 3, &n_axes);
     bool padded[VC_GRAPH_MAX_DIMS];

@@ -192,7 +192,6 @@ static void bind_glob(struct vc_couple_reader *r, struct vc_group *group, const 
 static void bind_line(struct vc_couple_reader *r)
 {
     struct sizes sizes = {.repeats = 1};
-    struct vc_group *group;
 
     for (size_t k = 0; k < r->n; k++) {
         struct vc_written_member *m = &r->members[k];
@@ -218,7 +217,7 @@ static void bind_line(struct vc_couple_reader *r)
     if (r->broken) {
         return;
     }
-    group = vc_couplings_add(r->couplings, r->head.unit, sizes.units);
+    struct vc_group *group = vc_couplings_add(r->couplings, r->head.unit, sizes.units);
     if (group == NULL) {
         r->status = VC_E_NOMEM;
         return;

@@ -3,8 +3,7 @@
  *
  * A rule is called once for its node, after those of the nodes before it. It gives each axis of the outputs a term and
  * joins or fixes axes of the inputs. Axes of outputs that it gives nothing are atoms of their own. */
-#ifndef VC_COUPLE_RULES_H
-#define VC_COUPLE_RULES_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 #include "graph/couple/couple_axes.h"
@@ -93,5 +92,3 @@ vc_couple_rule vc_couple_attention, vc_couple_rotary;
 vc_couple_rule vc_couple_einsum;
 /* couple_recurrent.c */
 vc_couple_rule vc_couple_recurrent;
-
-#endif

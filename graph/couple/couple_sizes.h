@@ -3,8 +3,7 @@
  *     Reshape "heads" input 1 [0, -1, 12, 64]     12 heads, of which 9 stay: [0, -1, 9, 64]
  *
  * Rules note what their nodes say, in terms; the sizes of terms follow from how many units of each group stay. */
-#ifndef VC_COUPLE_SIZES_H
-#define VC_COUPLE_SIZES_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/edit.h"
@@ -50,5 +49,3 @@ struct vc_couple_sizes {
 /* Everything is copied. No memory is remembered by axes->status. */
 void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, const struct vc_said *said);
 void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes); /* accepts NULL */
-
-#endif

@@ -1,6 +1,5 @@
 /* families_build.h - the builders of this room, for build.c. */
-#ifndef VC_GRAPH_FAMILIES_BUILD_H
-#define VC_GRAPH_FAMILIES_BUILD_H
+#pragma once
 
 #include "graph/build.h"
 
@@ -8,5 +7,3 @@
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph);
 /* Of VC_PROGRAM_KEYS: GGUF's llama family. */
 enum vc_status vc_families_build_keys(const struct vc_graph_source *source, struct vc_graph *graph);
-
-#endif

@@ -16,11 +16,10 @@ static const char *whole_name(struct vc_net *net, const char *name)
 
 void vc_net_block(struct vc_net *net, const char *format, ...)
 {
-    const char *text;
     va_list args;
 
     va_start(args, format);
-    text = vc_arena_vprintf(net->ctx, net->arena, format, args);
+    const char *text = vc_arena_vprintf(net->ctx, net->arena, format, args);
     va_end(args);
     if (text == NULL) {
         net->graph->status = VC_E_NOMEM;
@@ -74,8 +73,6 @@ static const char *shape_text(struct vc_net *net, unsigned n_dims, const uint64_
  * problem. With net->stated the shape of the program counts: the tensors will be written anew. */
 static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct vc_param_spec *spec)
 {
-    const struct vc_tensor *t;
-
     spec->tensor = whole_name(net, tensor->name);
     spec->index = VC_NO_TENSOR;
     if (net->model == NULL) {
@@ -88,7 +85,7 @@ static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct 
         return false;
     }
     net->used[spec->index] = true;
-    t = &net->model->tensors[spec->index];
+    const struct vc_tensor *t = &net->model->tensors[spec->index];
     if (net->stated) {
         return true;
     }
@@ -245,12 +242,11 @@ uint32_t vc_net_positions(struct vc_net *net)
 uint32_t vc_net_text_length(struct vc_net *net)
 {
     struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
-    uint32_t x;
 
     if (!net->cached) {
         return vc_net_cast(net, vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1), VC_DTYPE_F32);
     }
-    x = vc_net_cast(net, net->position_ids, VC_DTYPE_F32);
+    uint32_t x = vc_net_cast(net, net->position_ids, VC_DTYPE_F32);
     x = vc_net_node(net, "ReduceMax", NULL, &x, 1, &keep, 1);
     return vc_net_add(net, NULL, x, vc_graph_add_float(net->graph, 1));
 }

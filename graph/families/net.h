@@ -12,8 +12,7 @@
  * Names are those of the checkpoint without net->prefix ("bert."), which the functions put in front. A tensor that is
  * missing or has another shape than the configuration says is a problem of the graph, and building goes on; so is every
  * key that changes the computation and that nobody asked for. Nothing has to be checked by a family. */
-#ifndef VC_GRAPH_NET_H
-#define VC_GRAPH_NET_H
+#pragma once
 
 #include <jansson.h>
 
@@ -277,5 +276,3 @@ extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_robert
 
 /* The same of a decoder of the form of Llama, of which arch/arch_family.h has a row (net_decoder.c); false: it has none. */
 bool vc_net_find_decoder(const char *type, struct vc_net_family *out);
-
-#endif

@@ -28,7 +28,6 @@ static uint32_t cached_attention(struct vc_net *net, const struct vc_net_attenti
 {
     const char *names[3] = {vc_net_print(net, "%s%s", net->prefix, how->value)};
     struct vc_graph *graph = net->graph;
-    uint32_t y;
 
     if (inputs[1] >= graph->n_values || graph->facts[inputs[1]].unknown || inputs[2] >= graph->n_values ||
         graph->facts[inputs[2]].unknown) {
@@ -40,13 +39,13 @@ static uint32_t cached_attention(struct vc_net *net, const struct vc_net_attenti
     }
     cache(net, how->kv_heads, inputs[1], 0, &inputs[4], &names[1]);
     cache(net, how->kv_heads, inputs[2], 1, &inputs[5], &names[2]);
-    y = vc_graph_add_node(graph, &(struct vc_node_spec){.op = "Attention",
-                                                        .n_inputs = 6,
-                                                        .inputs = inputs,
-                                                        .n_outputs = 3,
-                                                        .output_names = names,
-                                                        .n_attrs = n_attrs,
-                                                        .attrs = attrs});
+    uint32_t y = vc_graph_add_node(graph, &(struct vc_node_spec){.op = "Attention",
+                                                                 .n_inputs = 6,
+                                                                 .inputs = inputs,
+                                                                 .n_outputs = 3,
+                                                                 .output_names = names,
+                                                                 .n_attrs = n_attrs,
+                                                                 .attrs = attrs});
     if (y < graph->n_values) {
         net->presents[net->n_presents++] = vc_graph_output_of(graph, y, 1);
         net->presents[net->n_presents++] = vc_graph_output_of(graph, y, 2);
@@ -61,7 +60,6 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     uint32_t inputs[6] = {q, k, v, how->mask};
     struct vc_graph_attr attrs[5];
     unsigned n = 0;
-    uint32_t y;
 
     attrs[n++] = vc_attr_int("q_num_heads", how->heads);
     attrs[n++] = vc_attr_int("kv_num_heads", how->kv_heads);
@@ -72,8 +70,9 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     if (how->softcap != 0) {
         attrs[n++] = vc_attr_float("softcap", how->softcap);
     }
-    y = net->cached ? cached_attention(net, how, inputs, attrs, n)
-                    : vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
+    uint32_t y = net->cached
+                     ? cached_attention(net, how, inputs, attrs, n)
+                     : vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
     if (y < net->graph->n_values) {
         net->graph->values[y].drops_scores = how->dropout > 0;
         net->graph->values[y].half_softmax = how->half_softmax;
@@ -86,9 +85,7 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
  * all tokens, of which the queries are the last. */
 static void places(struct vc_net *net, uint32_t *queries, uint32_t *keys)
 {
-    uint32_t all;
-    uint32_t end;
-    uint32_t own;
+    uint32_t all, own;
 
     vc_graph_set_block(net->graph, NULL);
     if (!net->cached) {
@@ -96,7 +93,7 @@ static void places(struct vc_net *net, uint32_t *queries, uint32_t *keys)
         own = all;
     } else {
         all = vc_net_positions_of(net, net->attention_mask);
-        end = vc_net_pick(net, vc_net_op1(net, "Shape", net->attention_mask), 0, 1);
+        uint32_t end = vc_net_pick(net, vc_net_op1(net, "Shape", net->attention_mask), 0, 1);
         own = vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1);
         own =
             vc_graph_add(net->graph, "Range", NULL,
@@ -109,8 +106,7 @@ static void places(struct vc_net *net, uint32_t *queries, uint32_t *keys)
 /* positions [n, 1] - positions [1, n] < window. Keys behind the query are left to the causal mask. */
 uint32_t vc_net_window(struct vc_net *net, int64_t window)
 {
-    uint32_t queries;
-    uint32_t keys;
+    uint32_t queries, keys;
 
     places(net, &queries, &keys);
     return vc_net_op(net, "Less", NULL, vc_net_op(net, "Sub", NULL, queries, keys),
@@ -129,8 +125,7 @@ static uint32_t keys_that_count(struct vc_net *net, uint32_t mask)
 
 uint32_t vc_net_padding_mask(struct vc_net *net)
 {
-    uint32_t queries;
-    uint32_t keys;
+    uint32_t queries, keys;
 
     if (!net->exported) {
         return keys_that_count(net, vc_net_text_option(net, "attention_mask", 1));
@@ -158,14 +153,12 @@ uint32_t vc_net_decoder_padding_mask(struct vc_net *net)
 static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t longest)
 {
     int64_t exact = buckets / 2;
-    double part;
-    int64_t bucket;
 
     if (distance < exact) {
         return distance;
     }
-    part = vc_log_f64((double)distance / (double)exact) / vc_log_f64((double)longest / (double)exact);
-    bucket = exact + (int64_t)(part * (double)(buckets - exact));
+    double part = vc_log_f64((double)distance / (double)exact) / vc_log_f64((double)longest / (double)exact);
+    int64_t bucket = exact + (int64_t)(part * (double)(buckets - exact));
     return bucket < buckets ? bucket : buckets - 1;
 }
 
@@ -204,7 +197,6 @@ uint32_t vc_net_relative_bias(struct vc_net *net, const struct vc_net_relative *
     uint32_t positions = vc_net_positions_of(net, ids);
     uint32_t place = vc_net_op(net, "Sub", NULL, vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2),
                                vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2));
-    uint32_t bias;
 
     if (table == VC_NO_VALUE) {
         return table;
@@ -213,7 +205,7 @@ uint32_t vc_net_relative_bias(struct vc_net *net, const struct vc_net_relative *
         graph, "Clip", NULL,
         (uint32_t[]){place, vc_graph_add_int(graph, -how->longest), vc_graph_add_int(graph, how->longest)}, 3);
     place = vc_net_add(net, NULL, place, vc_graph_add_int(graph, how->longest));
-    bias = vc_net_embed(net, vc_net_op(net, "Gather", NULL, table, place), how->table, how->rows, how->heads);
+    uint32_t bias = vc_net_embed(net, vc_net_op(net, "Gather", NULL, table, place), how->table, how->rows, how->heads);
     bias = vc_net_node(net, "Transpose", NULL, &bias, 1, &perm, 1);
     return vc_net_op(net, "Unsqueeze", vc_net_print(net, "%s.bias", how->table), bias,
                      vc_graph_add_ints(graph, (int64_t[]){0}, 1));

@@ -167,16 +167,14 @@ static uint32_t position_ids(struct encoder *e)
 {
     struct vc_net *net = e->net;
     uint32_t padding;
-    uint32_t real;
-    uint32_t count;
 
     if (e->style->positions == POSITIONS_FROM_0) {
         return vc_net_positions(net);
     }
     padding = vc_graph_add_int(net->graph, e->padding);
-    real = vc_net_op1(net, "Not", vc_net_op(net, "Equal", NULL, net->input_ids, padding));
+    uint32_t real = vc_net_op1(net, "Not", vc_net_op(net, "Equal", NULL, net->input_ids, padding));
     real = vc_net_cast(net, real, VC_DTYPE_I64);
-    count = vc_net_op(net, "CumSum", NULL, real, vc_graph_add_int(net->graph, 1));
+    uint32_t count = vc_net_op(net, "CumSum", NULL, real, vc_graph_add_int(net->graph, 1));
     return vc_net_add(net, NULL, vc_net_op(net, "Mul", NULL, count, real), padding);
 }
 
@@ -186,10 +184,9 @@ static uint32_t position_ids(struct encoder *e)
 static uint32_t embeddings(struct encoder *e)
 {
     struct vc_net *net = e->net;
-    uint32_t x;
 
     vc_net_block(net, "embeddings");
-    x = vc_net_embed(net, net->input_ids, "embeddings.word_embeddings", e->vocabulary, e->embedding);
+    uint32_t x = vc_net_embed(net, net->input_ids, "embeddings.word_embeddings", e->vocabulary, e->embedding);
     if (e->types != 0) {
         x = vc_net_add(net, NULL, x,
                        vc_net_embed(net, vc_net_text_option(net, "token_type_ids", 0),
@@ -225,13 +222,12 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
                                    .dropout = e->score_dropout,
                                    .half_softmax = true};
     uint32_t qkv[3];
-    uint32_t y;
 
     vc_net_block(net, "%s.attention", layer);
     for (int k = 0; k < 3; k++) {
         qkv[k] = vc_net_linear(net, x, vc_net_print(net, "%s.%s", layer, projections[k]), e->hidden, e->hidden, true);
     }
-    y = vc_net_attention(net, qkv[0], qkv[1], qkv[2], &how);
+    uint32_t y = vc_net_attention(net, qkv[0], qkv[1], qkv[2], &how);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.%s", layer, n->out), e->hidden, e->hidden, true);
     y = vc_net_drop(net, y, n->distil ? 0 : e->dropout);
     y = vc_net_add(net, NULL, y, x);
@@ -250,11 +246,10 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
 static uint32_t encoder(struct encoder *e)
 {
     struct vc_net *net = e->net;
-    uint32_t x;
 
     vc_net_text_input(net);
     e->mask = vc_net_padding_mask(net);
-    x = embeddings(e);
+    uint32_t x = embeddings(e);
     if (e->style->relative) {
         const struct vc_net_relative how = {.table = "encoder.relative_attention_bias",
                                             .buckets = 32,
@@ -332,12 +327,11 @@ static void build(struct vc_net *net, const struct style *style)
 {
     struct encoder e = {.net = net, .style = style, .names = style->names};
     const struct sequence_head *sequence = &style->sequence;
-    uint32_t x;
 
     if (!read_config(&e)) {
         return;
     }
-    x = encoder(&e);
+    uint32_t x = encoder(&e);
     switch (net->head) {
     case VC_NET_MASKED:
         masked(&e, x);

@@ -292,11 +292,10 @@ void vc_net_check_keys(struct vc_net *net)
 
 const char *vc_net_print(struct vc_net *net, const char *format, ...)
 {
-    const char *text;
     va_list args;
 
     va_start(args, format);
-    text = vc_arena_vprintf(net->ctx, net->arena, format, args);
+    const char *text = vc_arena_vprintf(net->ctx, net->arena, format, args);
     va_end(args);
     if (text == NULL) {
         net->graph->status = VC_E_NOMEM;

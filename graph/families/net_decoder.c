@@ -284,14 +284,11 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .mask = window ? d->mask : d->padding,
                                    .dropout = d->score_dropout,
                                    .copied = has(d, VC_ARCH_PACKED)};
-    uint32_t q;
-    uint32_t k;
-    uint32_t v;
 
     vc_net_block(net, "%s", module);
-    q = projection(d, x, module, 0, 0, local);
-    k = projection(d, x, module, 1, q_size, local);
-    v = projection(d, x, module, 2, q_size + d->kv_heads * d->head_dim, local);
+    uint32_t q = projection(d, x, module, 0, 0, local);
+    uint32_t k = projection(d, x, module, 1, q_size, local);
+    uint32_t v = projection(d, x, module, 2, q_size + d->kv_heads * d->head_dim, local);
     x = vc_net_attention(net, q, k, v, &how);
     return vc_net_linear(net, x, vc_net_print(net, "%s.o_proj", module), q_size, d->hidden, d->output_bias);
 }
@@ -321,10 +318,9 @@ static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
     const char *second = vc_net_print(net, "%s.post_attention_layernorm", module);
     const char *third = vc_net_print(net, "%s.pre_feedforward_layernorm", module);
     const char *fourth = vc_net_print(net, "%s.post_feedforward_layernorm", module);
-    uint32_t y;
 
     vc_net_block(net, "%s", module);
-    y = places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden);
+    uint32_t y = places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden);
     y = attention(d, y, layer, vc_net_print(net, "%s.self_attn", module));
     vc_net_block(net, "%s", module);
     y = places == VC_NORMS_BEFORE ? vc_net_drop(net, y, d->dropout) : norm(d, y, second, d->hidden);
@@ -358,10 +354,9 @@ static void make_constants(struct vc_decoder *d)
 static uint32_t embeddings(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
-    uint32_t x;
 
     vc_net_block(net, "embed_tokens");
-    x = vc_net_embed(net, net->input_ids, "embed_tokens", d->vocabulary, d->hidden);
+    uint32_t x = vc_net_embed(net, net->input_ids, "embed_tokens", d->vocabulary, d->hidden);
     return has(d, VC_ARCH_SCALED) ? vc_net_op(net, "Mul", "embed_tokens.scaled", x,
                                               vc_graph_add_float(net->graph, sqrt((double)d->hidden)))
                                   : x;
@@ -371,13 +366,12 @@ static uint32_t embeddings(struct vc_decoder *d)
 static uint32_t logits(struct vc_decoder *d, uint32_t x)
 {
     struct vc_net *net = d->net;
-    uint32_t cap;
 
     x = vc_net_tied_head(net, x, "/lm_head", "embed_tokens", d->hidden, d->vocabulary, NULL, d->tied);
     if (d->logit_cap == 0) {
         return x;
     }
-    cap = vc_graph_add_float(net->graph, d->logit_cap);
+    uint32_t cap = vc_graph_add_float(net->graph, d->logit_cap);
     return vc_net_op(net, "Mul", NULL, vc_net_op1(net, "Tanh", vc_net_op(net, "Div", NULL, x, cap)), cap);
 }
 
@@ -389,7 +383,6 @@ static void build(struct vc_net *net)
                            .usual = vc_arch_family_class(net->family->row),
                            .mask = VC_NO_VALUE,
                            .ones = VC_NO_VALUE};
-    uint32_t x;
 
     read_config(&d);
     vc_net_text_input(net);
@@ -400,7 +393,7 @@ static void build(struct vc_net *net)
     }
     d.padding = vc_net_padding_mask(net);
     make_constants(&d);
-    x = embeddings(&d);
+    uint32_t x = embeddings(&d);
     for (int64_t k = 0; k < d.layers && net->graph->status == VC_OK; k++) {
         x = decoder_layer(&d, x, k);
     }

@@ -1,7 +1,6 @@
 /* net_decoder.h - what the files of decoders share: net_decoder.c builds their layers as the row of the family says
  * (arch/arch_family.h), net_experts.c the experts that some have in place of an MLP. */
-#ifndef VC_GRAPH_NET_DECODER_H
-#define VC_GRAPH_NET_DECODER_H
+#pragma once
 
 #include "arch/arch_family.h"
 #include "graph/families/net.h"
@@ -50,5 +49,3 @@ static inline bool vc_decoder_is_mixtral(const struct vc_decoder *d)
 {
     return !vc_arch_has(d->family, VC_ARCH_EXPERT_SIZE);
 }
-
-#endif

@@ -91,8 +91,6 @@ static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *mod
     const char *names[2] = {NULL, NULL};
     uint32_t p = vc_net_linear(net, x, vc_net_print(net, "%s.gate", module), d->hidden, d->experts, false);
     uint32_t inputs[3];
-    uint32_t top;
-    uint32_t places;
 
     p = vc_graph_add(net->graph, "Softmax", NULL, &p, 1);
     if (p < net->graph->n_values) {
@@ -100,14 +98,14 @@ static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *mod
     }
     inputs[0] = p;
     inputs[1] = vc_graph_add_ints(net->graph, &d->chosen, 1);
-    top = vc_graph_add_node(net->graph, &(struct vc_node_spec){.op = "TopK",
-                                                               .n_inputs = 2,
-                                                               .inputs = inputs,
-                                                               .n_outputs = 2,
-                                                               .output_names = names,
-                                                               .n_attrs = 1,
-                                                               .attrs = &last});
-    places = vc_graph_output_of(net->graph, top, 1);
+    uint32_t top = vc_graph_add_node(net->graph, &(struct vc_node_spec){.op = "TopK",
+                                                                        .n_inputs = 2,
+                                                                        .inputs = inputs,
+                                                                        .n_outputs = 2,
+                                                                        .output_names = names,
+                                                                        .n_attrs = 1,
+                                                                        .attrs = &last});
+    uint32_t places = vc_graph_output_of(net->graph, top, 1);
     if (d->sum_is_1) {
         inputs[0] = top;
         inputs[1] = vc_graph_add_ints(net->graph, (int64_t[]){-1}, 1);
@@ -176,8 +174,7 @@ static uint32_t expert(struct vc_decoder *d, uint32_t x, const char *module, int
     const char *dot = form == STACKED ? ".weight" : "";
     struct vc_decoder_mlp mlp = vc_decoder_is_mixtral(d) ? mixtral : qwen;
     int64_t n = d->expert_inner;
-    uint32_t parts[2];
-    uint32_t y;
+    uint32_t parts[2], y;
 
     vc_net_block(net, "%s", own);
     mlp.inner = n;
@@ -205,10 +202,9 @@ static uint32_t shared_expert(struct vc_decoder *d, uint32_t x, const char *modu
     struct vc_net *net = d->net;
     const char *own = vc_net_print(net, "%s.shared_expert", module);
     struct vc_decoder_mlp mlp = {.gate = "gate_proj", .up = "up_proj", .down = "down_proj", .inner = d->shared_inner};
-    uint32_t weight;
 
     vc_net_block(net, "%s", module);
-    weight = vc_net_linear(net, x, vc_net_print(net, "%s.shared_expert_gate", module), d->hidden, 1, false);
+    uint32_t weight = vc_net_linear(net, x, vc_net_print(net, "%s.shared_expert_gate", module), d->hidden, 1, false);
     vc_net_block(net, "%s", own);
     return vc_net_op(net, "Mul", own, vc_net_op1(net, "Sigmoid", weight), vc_decoder_mlp(d, x, own, &mlp));
 }
@@ -221,20 +217,16 @@ uint32_t vc_decoder_experts(struct vc_decoder *d, uint32_t x, const char *layer)
     enum form form = form_of(d, layer);
     bool own_name = vc_decoder_is_mixtral(d) && form == ONE_BY_ONE;
     const char *module = vc_net_print(net, "%s.%s", layer, own_name ? "block_sparse_moe" : "mlp");
-    uint32_t weights;
     uint32_t sum = VC_NO_VALUE;
 
     vc_net_block(net, "%s", module);
-    weights = expert_weights(d, x, module);
+    uint32_t weights = expert_weights(d, x, module);
     for (int64_t e = 0; e < d->experts; e++) {
-        uint32_t y;
-        uint32_t weight;
-
         vc_graph_set_expert(net->graph, (uint32_t)d->experts, (uint32_t)d->chosen, weights, (uint32_t)e);
-        y = expert(d, x, module, e, form);
+        uint32_t y = expert(d, x, module, e, form);
         vc_graph_set_expert(net->graph, 0, 0, 0, 0);
         vc_net_block(net, "%s", module);
-        weight = vc_net_reshape(net, vc_net_pick(net, weights, -1, e), (int64_t[]){0, 0, 1}, 3);
+        uint32_t weight = vc_net_reshape(net, vc_net_pick(net, weights, -1, e), (int64_t[]){0, 0, 1}, 3);
         y = vc_net_op(net, "Mul", NULL, y, weight);
         sum = sum == VC_NO_VALUE ? y : vc_net_add(net, NULL, sum, y);
     }

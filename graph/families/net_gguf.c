@@ -64,9 +64,7 @@ static const char *rename_tensor(struct vc_net *net, const char *name)
     const char *own = strncmp(name, "model.", 6) == 0 ? name + 6 : name;
     const char *at = strstr(own, experts);
     bool stacked = at != NULL && !isdigit((unsigned char)at[sizeof experts - 1]);
-    const struct vc_arch_name *rule;
-    int64_t layer;
-    int64_t expert;
+    int64_t layer, expert;
     const char *rest;
     const char *number;
 
@@ -74,7 +72,7 @@ static const char *rename_tensor(struct vc_net *net, const char *name)
         at += sizeof experts - 1;
         own = vc_net_print(net, "%.*s0.%s", (int)(at - own), own, at);
     }
-    rule = find_rule(net->gguf->rules, own, &layer, &expert, &rest);
+    const struct vc_arch_name *rule = find_rule(net->gguf->rules, own, &layer, &expert, &rest);
     rule = rule != NULL ? rule : find_rule(vc_arch_names, own, &layer, &expert, &rest);
     if (rule == NULL) {
         return name;
@@ -128,8 +126,6 @@ static bool put_scaling(struct vc_net *net, const char *name, const struct vc_pr
 /* Which layers slide: a list with an entry for each layer, or a period. */
 static bool put_pattern(struct vc_net *net, const struct vc_program_key *key)
 {
-    json_t *list;
-
     if (key->is_integer) {
         set(net, "sliding_window_pattern", json_integer((json_int_t)key->integer));
         return true;
@@ -137,7 +133,7 @@ static bool put_pattern(struct vc_net *net, const struct vc_program_key *key)
     if (key->integers == NULL) {
         return false;
     }
-    list = json_array();
+    json_t *list = json_array();
     for (size_t i = 0; i < key->n; i++) {
         (void)json_array_append_new(list, json_string(key->integers[i] != 0 ? "sliding_attention" : "full_attention"));
     }

@@ -88,10 +88,9 @@ static uint32_t block(struct gpt2 *g, uint32_t x, int64_t layer)
 {
     struct vc_net *net = g->net;
     const char *module = vc_net_print(net, "h.%lld", (long long)layer);
-    uint32_t y;
 
     vc_net_block(net, "%s", module);
-    y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.ln_1", module), g->hidden, g->epsilon);
+    uint32_t y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.ln_1", module), g->hidden, g->epsilon);
     vc_net_block(net, "%s.attn", module);
     y = vc_net_drop(net, attention(g, y, layer, vc_net_print(net, "%s.attn", module)), g->dropout);
     vc_net_block(net, "%s", module);
@@ -109,8 +108,6 @@ static uint32_t block(struct gpt2 *g, uint32_t x, int64_t layer)
 static void build_gpt2(struct vc_net *net)
 {
     struct gpt2 g = {.net = net};
-    uint32_t x;
-    uint32_t positions;
 
     if (!read_config(&g)) {
         return;
@@ -118,9 +115,9 @@ static void build_gpt2(struct vc_net *net)
     vc_net_text_input(net);
     g.padding = vc_net_padding_mask(net);
     vc_net_block(net, "wte");
-    x = vc_net_embed(net, net->input_ids, "wte", g.vocabulary, g.hidden);
+    uint32_t x = vc_net_embed(net, net->input_ids, "wte", g.vocabulary, g.hidden);
     vc_net_block(net, "wpe");
-    positions = vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden);
+    uint32_t positions = vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden);
     vc_graph_set_block(net->graph, "%.*s", (int)strcspn(net->prefix, "."),
                        net->prefix); /* the model itself adds them */
     x = vc_net_add(net, NULL, x, positions);

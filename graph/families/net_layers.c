@@ -29,15 +29,14 @@ uint32_t vc_net_linear_part(struct vc_net *net, uint32_t x, const struct vc_net_
                                  .sliced = sliced,
                                  .first = (uint64_t)part->first,
                                  .count = (uint64_t)part->out};
-    uint32_t y;
 
     if (part->conv1d) {
         weight.shape[0] = (uint64_t)part->in;
         weight.shape[1] = (uint64_t)part->all;
     }
     x = vc_net_layer_input(net, x, part->module, value, part->in);
-    y = vc_net_op(net, "MatMul", part->bias ? vc_net_print(net, "%s.product", value) : value, x,
-                  vc_net_param(net, &weight));
+    uint32_t y = vc_net_op(net, "MatMul", part->bias ? vc_net_print(net, "%s.product", value) : value, x,
+                           vc_net_param(net, &weight));
     return part->bias ? vc_net_add(net, value, y, vc_net_param(net, &bias)) : y;
 }
 
@@ -59,12 +58,11 @@ uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, cons
                                    .n_dims = 2,
                                    .shape = {(uint64_t)vocabulary, (uint64_t)hidden},
                                    .transposed = true};
-    uint32_t y;
 
     vc_net_block(net, "%s", head);
     x = shared ? x : vc_net_layer_input(net, x, head, head, hidden);
-    y = vc_net_op(net, "MatMul", bias != NULL ? vc_net_print(net, "%s.product", head) : head, x,
-                  vc_net_param(net, &weight));
+    uint32_t y = vc_net_op(net, "MatMul", bias != NULL ? vc_net_print(net, "%s.product", head) : head, x,
+                           vc_net_param(net, &weight));
     return bias == NULL ? y : vc_net_add(net, head, y, vc_net_vector(net, bias, vocabulary));
 }
 

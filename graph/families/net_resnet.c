@@ -44,7 +44,6 @@ static void read_sizes(struct resnet *r, const char *key, int64_t *sizes, int64_
 static bool read_config(struct resnet *r)
 {
     struct vc_net *net = r->net;
-    const char *type;
 
     r->channels = vc_net_size(net, "num_channels", 3);
     r->stem = vc_net_size(net, "embedding_size", 64);
@@ -55,7 +54,7 @@ static bool read_config(struct resnet *r)
             vc_net_refuse(net, "depths", "more layers than are supported");
         }
     }
-    type = vc_net_word(net, "layer_type", "bottleneck");
+    const char *type = vc_net_word(net, "layer_type", "bottleneck");
     r->bottleneck = strcmp(type, "bottleneck") == 0;
     if (!r->bottleneck && strcmp(type, "basic") != 0) {
         vc_net_refuse(net, "layer_type", "neither basic nor bottleneck");
@@ -138,14 +137,13 @@ static uint32_t stem(struct resnet *r)
                                      vc_attr_ints("pads", (int64_t[]){1, 1, 1, 1}, 4)};
     struct convolution first = {"embedder.embedder", r->channels, r->stem, 7, 2, true};
     struct vc_dim shape[4];
-    uint32_t x;
 
     shape[0] = vc_dim_symbol(&net->graph->dims, "batch");
     shape[1] = vc_dim_number(r->channels);
     shape[2] = vc_dim_symbol(&net->graph->dims, "height");
     shape[3] = vc_dim_symbol(&net->graph->dims, "width");
     vc_net_block(net, "embedder");
-    x = vc_graph_add_input(net->graph, "pixel_values", VC_DTYPE_F32, shape, 4);
+    uint32_t x = vc_graph_add_input(net->graph, "pixel_values", VC_DTYPE_F32, shape, 4);
     x = convolve(r, x, &first);
     return vc_net_node(net, "MaxPool", "embedder.pooler", &x, 1, attrs, 3);
 }
@@ -154,14 +152,12 @@ static uint32_t stem(struct resnet *r)
 static void build_resnet(struct vc_net *net)
 {
     struct resnet r = {.net = net};
-    int64_t in;
-    uint32_t x;
 
     if (!read_config(&r)) {
         return;
     }
-    x = stem(&r);
-    in = r.stem;
+    uint32_t x = stem(&r);
+    int64_t in = r.stem;
     for (int64_t s = 0; s < r.n_stages; s++) {
         for (int64_t k = 0; k < r.depths[s] && net->graph->status == VC_OK; k++) {
             x = residual_layer(&r, x, vc_net_print(net, "encoder.stages.%lld.layers.%lld", (long long)s, (long long)k),

@@ -203,11 +203,10 @@ static void check_members(struct scaling *s)
 static void apply_kind(struct scaling *s)
 {
     const json_t *type = json_object_get(s->values, "rope_type");
-    const char *name;
     const char *known = "";
 
     type = type == NULL ? json_object_get(s->values, "type") : type;
-    name = type == NULL ? "default" : json_is_string(type) ? json_string_value(type) : "";
+    const char *name = type == NULL ? "default" : json_is_string(type) ? json_string_value(type) : "";
     if (strcmp(name, "yarn") == 0 && strcmp(s->net->family->type, "phi3") == 0) {
         name = "longrope"; /* what early files of that family call it */
     }
@@ -231,9 +230,7 @@ static void read_scaling(struct vc_net *net, const char *part_name, const char *
 {
     const json_t *parameters = vc_net_get(net, "rope_parameters");
     const json_t *old = vc_net_get(net, "rope_scaling");
-    const json_t *partial;
     double part = vc_net_real(net, "partial_rotary_factor", 1);
-    double original;
 
     if (part_name != NULL && parameters != NULL && !json_is_object(parameters)) {
         vc_net_refuse(net, "rope_parameters", "not an object");
@@ -250,11 +247,11 @@ static void read_scaling(struct vc_net *net, const char *part_name, const char *
         vc_net_refuse(net, s->key, "not an object");
         s->values = NULL;
     }
-    partial = json_object_get(s->values, "partial_rotary_factor");
+    const json_t *partial = json_object_get(s->values, "partial_rotary_factor");
     part = json_is_number(partial) ? json_number_value(partial) : part;
     s->theta = number(s, "rope_theta", vc_net_real(net, theta_key, theta));
     s->longest = (double)vc_net_size(net, "max_position_embeddings", 2048);
-    original = vc_net_real(net, "original_max_position_embeddings", 0);
+    double original = vc_net_real(net, "original_max_position_embeddings", 0);
     s->original = original > 0 ? original : number(s, "original_max_position_embeddings", s->longest);
     s->dim = part > 0 && part <= 1 ? (int64_t)((double)head_dim * part) : 0;
     if (s->dim < 2 || s->dim % 2 != 0 || s->dim > MAX_ROPE_DIM || !(s->theta > 1)) {
@@ -330,8 +327,6 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
                            struct vc_net_rope *rope)
 {
     struct scaling s = {0};
-    uint32_t positions;
-    uint32_t angles;
 
     *rope = (struct vc_net_rope){.cosines = VC_NO_VALUE, .sines = VC_NO_VALUE, .ids = VC_NO_VALUE};
     read_scaling(net, part, theta_key, head_dim, theta, &s);
@@ -344,9 +339,9 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
     }
     rope->dim = s.dim;
     vc_net_block(net, "rotary_emb");
-    positions = vc_net_positions(net);
-    angles = net->cached ? vc_net_reshape(net, positions, (int64_t[]){0, -1, 1}, 3)
-                         : vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2);
+    uint32_t positions = vc_net_positions(net);
+    uint32_t angles = net->cached ? vc_net_reshape(net, positions, (int64_t[]){0, -1, 1}, 3)
+                                  : vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2);
     angles = vc_net_op(net, "Mul", NULL, vc_net_cast(net, angles, VC_DTYPE_F32), frequency_row(&s));
     rope->cosines = vc_net_op1(net, "Cos", angles);
     rope->sines = vc_net_op1(net, "Sin", angles);

@@ -103,14 +103,11 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .mask = own ? s->mask : s->padding,
                                    .dropout = t->dropout,
                                    .half_softmax = true};
-    uint32_t q;
-    uint32_t k;
-    uint32_t v;
 
     vc_net_block(net, "%s", module);
-    q = vc_net_linear(net, x, vc_net_print(net, "%s.q", module), t->hidden, size, false);
-    k = vc_net_linear(net, from, vc_net_print(net, "%s.k", module), t->hidden, size, false);
-    v = vc_net_linear(net, from, vc_net_print(net, "%s.v", module), t->hidden, size, false);
+    uint32_t q = vc_net_linear(net, x, vc_net_print(net, "%s.q", module), t->hidden, size, false);
+    uint32_t k = vc_net_linear(net, from, vc_net_print(net, "%s.k", module), t->hidden, size, false);
+    uint32_t v = vc_net_linear(net, from, vc_net_print(net, "%s.v", module), t->hidden, size, false);
     x = vc_net_attention(net, q, k, v, &how);
     return vc_net_linear(net, x, vc_net_print(net, "%s.o", module), size, t->hidden, false);
 }
@@ -173,10 +170,9 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
     struct t5 *t = s->t;
     struct vc_net *net = t->net;
     struct vc_net_relative how = {.buckets = t->buckets, .rows = t->buckets, .longest = t->longest, .heads = t->heads};
-    uint32_t x;
 
     vc_net_block(net, "%s.embed_tokens", s->name);
-    x = vc_net_op(
+    uint32_t x = vc_net_op(
         net, "Gather", vc_net_print(net, "%s.embed_tokens", s->name),
         vc_net_param(net, &(struct vc_net_tensor){.name = "shared.weight",
                                                   .value = vc_net_print(net, "%s.embed_tokens.weight", s->name),
@@ -204,7 +200,6 @@ static void build_any(struct vc_net *net, const char *function, bool scales)
     struct t5 t = {.net = net};
     struct stack encoder = {.t = &t, .name = "encoder", .memory = VC_NO_VALUE};
     struct stack decoder = {.t = &t, .name = "decoder"};
-    uint32_t x;
 
     if (!read_config(&t, function, scales)) {
         return;
@@ -220,7 +215,7 @@ static void build_any(struct vc_net *net, const char *function, bool scales)
     decoder.own_padding = vc_net_decoder_padding_mask(net);
     decoder.padding = encoder.padding;
     decoder.memory = run_stack(&encoder, t.layers);
-    x = run_stack(&decoder, t.decoder_layers);
+    uint32_t x = run_stack(&decoder, t.decoder_layers);
     if (net->head == VC_NET_BASE) {
         vc_net_output(net, x, "last_hidden_state");
     } else {

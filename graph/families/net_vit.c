@@ -92,19 +92,16 @@ static uint32_t embeddings(struct vit *v, uint32_t pixels)
     struct vc_net_tensor positions = {.name = "embeddings.position_embeddings",
                                       .n_dims = 3,
                                       .shape = {1, (uint64_t)v->patches + 1, (uint64_t)v->hidden}};
-    uint32_t inputs[3];
-    uint32_t sizes[3];
-    uint32_t batch;
-    uint32_t x;
+    uint32_t inputs[3], sizes[3];
 
     vc_net_block(net, "embeddings");
     inputs[0] = pixels;
     inputs[1] = vc_net_param(net, &weight);
     inputs[2] = vc_net_vector(net, "embeddings.patch_embeddings.projection.bias", v->hidden);
-    x = vc_net_node(net, "Conv", NULL, inputs, 3, attrs, 2);
+    uint32_t x = vc_net_node(net, "Conv", NULL, inputs, 3, attrs, 2);
     x = vc_net_reshape(net, x, (int64_t[]){0, 0, -1}, 3);
     x = vc_net_node(net, "Transpose", NULL, &x, 1, &perm, 1);
-    batch = vc_net_reshape(net, vc_net_pick(net, vc_net_op1(net, "Shape", pixels), 0, 0), (int64_t[]){1}, 1);
+    uint32_t batch = vc_net_reshape(net, vc_net_pick(net, vc_net_op1(net, "Shape", pixels), 0, 0), (int64_t[]){1}, 1);
     sizes[0] = batch;
     sizes[1] = vc_graph_add_ints(net->graph, (int64_t[]){1, v->hidden}, 2);
     axis.i = 0;
@@ -130,10 +127,9 @@ static uint32_t vit_layer(struct vit *v, uint32_t x, int64_t number)
                                    .mask = VC_NO_VALUE,
                                    .dropout = v->score_dropout};
     uint32_t qkv[3];
-    uint32_t y;
 
     vc_net_block(net, "%s", layer);
-    y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.layernorm_before", layer), v->hidden, v->epsilon);
+    uint32_t y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.layernorm_before", layer), v->hidden, v->epsilon);
     vc_net_block(net, "%s.attention", layer);
     for (int k = 0; k < 3; k++) {
         qkv[k] = vc_net_linear(net, y, vc_net_print(net, "%s.attention.attention.%s", layer, projections[k]), v->hidden,
@@ -156,8 +152,6 @@ static void build_vit(struct vc_net *net)
 {
     struct vit v = {.net = net};
     struct vc_dim shape[4];
-    uint32_t x;
-    uint32_t first;
 
     if (!read_config(&v)) {
         return;
@@ -167,7 +161,7 @@ static void build_vit(struct vc_net *net)
     shape[1] = vc_dim_number(v.channels);
     shape[2] = vc_dim_number(v.image[0]);
     shape[3] = vc_dim_number(v.image[1]);
-    x = embeddings(&v, vc_graph_add_input(net->graph, "pixel_values", VC_DTYPE_F32, shape, 4));
+    uint32_t x = embeddings(&v, vc_graph_add_input(net->graph, "pixel_values", VC_DTYPE_F32, shape, 4));
     for (int64_t k = 0; k < v.layers && net->graph->status == VC_OK; k++) {
         x = vit_layer(&v, x, k);
     }
@@ -179,7 +173,7 @@ static void build_vit(struct vc_net *net)
         vc_net_output(net, x, "logits");
         return;
     }
-    first = vc_net_pick(net, x, 1, 0);
+    uint32_t first = vc_net_pick(net, x, 1, 0);
     vc_net_output(net, x, "last_hidden_state");
     if (vc_net_has(net, "pooler.dense.weight")) {
         vc_net_block(net, "pooler");

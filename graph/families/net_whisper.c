@@ -73,14 +73,11 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .dropout = s->w->score_dropout,
                                    .half_softmax = true,
                                    .copied = true};
-    uint32_t q;
-    uint32_t k;
-    uint32_t v;
 
     vc_net_block(net, "%s", module);
-    q = vc_net_linear(net, x, vc_net_print(net, "%s.q_proj", module), n, n, true);
-    k = vc_net_linear(net, from, vc_net_print(net, "%s.k_proj", module), n, n, false);
-    v = vc_net_linear(net, from, vc_net_print(net, "%s.v_proj", module), n, n, true);
+    uint32_t q = vc_net_linear(net, x, vc_net_print(net, "%s.q_proj", module), n, n, true);
+    uint32_t k = vc_net_linear(net, from, vc_net_print(net, "%s.k_proj", module), n, n, false);
+    uint32_t v = vc_net_linear(net, from, vc_net_print(net, "%s.v_proj", module), n, n, true);
     x = vc_net_attention(net, q, k, v, &how);
     return vc_net_linear(net, x, vc_net_print(net, "%s.out_proj", module), n, n, true);
 }
@@ -90,10 +87,9 @@ static uint32_t layer(const struct stack *s, uint32_t x, int64_t number)
 {
     struct vc_net *net = s->w->net;
     const char *own = vc_net_print(net, "%s.layers.%lld", s->name, (long long)number);
-    uint32_t y;
 
     vc_net_block(net, "%s", own);
-    y = norm(s, x, vc_net_print(net, "%s.self_attn_layer_norm", own));
+    uint32_t y = norm(s, x, vc_net_print(net, "%s.self_attn_layer_norm", own));
     y = vc_net_drop(net, attention(s, y, y, vc_net_print(net, "%s.self_attn", own)), s->w->dropout);
     vc_net_block(net, "%s", own);
     x = vc_net_add(net, NULL, x, y);
@@ -161,10 +157,9 @@ static uint32_t sound(struct whisper *w)
 static uint32_t text(struct whisper *w, uint32_t ids)
 {
     struct vc_net *net = w->net;
-    uint32_t x;
 
     vc_net_block(net, "decoder.embed_tokens");
-    x = vc_net_embed(net, ids, "decoder.embed_tokens", w->vocabulary, w->hidden);
+    uint32_t x = vc_net_embed(net, ids, "decoder.embed_tokens", w->vocabulary, w->hidden);
     vc_net_block(net, "decoder.embed_positions");
     x = vc_net_add(net, "decoder.embeddings", x,
                    vc_net_embed(net, vc_net_positions_of(net, ids), "decoder.embed_positions", w->texts, w->hidden));
@@ -176,16 +171,14 @@ static void build_whisper(struct vc_net *net)
     struct whisper w = {.net = net};
     struct stack encoder = {.w = &w, .name = "encoder", .memory = VC_NO_VALUE, .mask = VC_NO_VALUE};
     struct stack decoder = {.w = &w, .name = "decoder"};
-    uint32_t ids;
-    uint32_t x;
 
     if (!read_config(&w, &encoder, &decoder)) {
         return;
     }
     decoder.memory = run_stack(&encoder, sound(&w));
-    ids = vc_net_decoder_input(net);
+    uint32_t ids = vc_net_decoder_input(net);
     decoder.mask = vc_net_decoder_padding_mask(net);
-    x = run_stack(&decoder, text(&w, ids));
+    uint32_t x = run_stack(&decoder, text(&w, ids));
     if (net->head == VC_NET_BASE) {
         vc_net_output(net, x, "last_hidden_state");
     } else {

@@ -110,12 +110,11 @@ static int64_t whole(struct vc_layer_list *list, const char *name, int64_t other
 static double real(struct vc_layer_list *list, const char *name, const char *text, double otherwise)
 {
     char *end;
-    double x;
 
     if (text == NULL) {
         return otherwise;
     }
-    x = strtod(text, &end);
+    double x = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || strchr(text, ',') != NULL) {
         vc_layer_fail(list, "%s is a number, not '%s'", name, text);
     }
@@ -190,14 +189,12 @@ static uint32_t param(struct vc_layer_list *list, const char *layer, const char 
 
     snprintf(name, sizeof name, "%s.%s", layer, what);
     if (list->model != NULL) {
-        const struct vc_tensor *tensor;
-
         spec.index = vc_model_find(list->model, name);
         if (spec.index == VC_NO_TENSOR) {
             vc_layer_fail(list, "the checkpoint has no tensor '%s'", name);
             return vc_graph_unknown(list->graph, NULL);
         }
-        tensor = vc_model_tensor(list->model, spec.index);
+        const struct vc_tensor *tensor = vc_model_tensor(list->model, spec.index);
         if (tensor->n_dims != n_dims || memcmp(tensor->shape, shape, n_dims * sizeof *shape) != 0) {
             char wanted[200] = "";
             char found[200] = "";
@@ -221,10 +218,9 @@ static uint32_t param(struct vc_layer_list *list, const char *layer, const char 
 static const struct vc_tensor *weight_of(const struct vc_layer_list *list, const char *layer)
 {
     char name[VC_LAYER_MAX_LINE + 32];
-    size_t index;
 
     snprintf(name, sizeof name, "%s.weight", layer);
-    index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
+    size_t index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
     return index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
 }
 
@@ -360,10 +356,7 @@ static void add_conv(struct vc_layer_list *list)
 {
     const char *name = name_word(list);
     int64_t out = name == NULL ? 0 : size_word(list, 1, "its output channels");
-    int64_t kernel[2];
-    int64_t strides[2];
-    int64_t pad[2];
-    int64_t dilations[2];
+    int64_t kernel[2], strides[2], pad[2], dilations[2];
     int64_t groups = whole(list, "groups", 1);
     bool bias = yes(list, "bias", true);
     uint64_t in = size_of(list, 1);
@@ -481,9 +474,7 @@ static void add_embedding(struct vc_layer_list *list)
  * both to the rows of the kernel, and the columns are set here. */
 static void add_pool(struct vc_layer_list *list, const char *op)
 {
-    int64_t kernel[2];
-    int64_t strides[2];
-    int64_t pad[2];
+    int64_t kernel[2], strides[2], pad[2];
 
     pair(list, "kernel", 0, kernel);
     pair(list, "stride", kernel[0], strides);

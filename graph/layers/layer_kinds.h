@@ -1,6 +1,5 @@
 /* layer_kinds.h - one line of a list of layers, and the table of what a line can be. */
-#ifndef VC_GRAPH_LAYER_KINDS_H
-#define VC_GRAPH_LAYER_KINDS_H
+#pragma once
 
 #include "graph/builder/builder.h"
 
@@ -37,5 +36,3 @@ void vc_layer_fail(struct vc_layer_list *list, const char *format, ...) VC_PRINT
 
 /* Adds the layer that the line says. */
 void vc_layer_add(struct vc_layer_list *list);
-
-#endif

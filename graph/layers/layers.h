@@ -9,8 +9,7 @@
  *
  * A shorthand for the operators of ONNX and nothing else. Parameters are called as torch.nn calls them: conv1.weight,
  * conv1.bias. With a model, they are its tensors; without one, shapes follow from the list. */
-#ifndef VC_GRAPH_LAYERS_H
-#define VC_GRAPH_LAYERS_H
+#pragma once
 
 #include "graph/builder/builder.h"
 
@@ -19,5 +18,3 @@ bool vc_layers_probe(const char *text, size_t n);
 
 /* Adds everything that the list says; what is wrong are problems with the number of the line. model may be NULL. */
 void vc_layers_build(struct vc_graph *graph, const char *text, size_t n, const struct vc_model *model);
-
-#endif

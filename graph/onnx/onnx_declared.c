@@ -55,13 +55,12 @@ static void check_declared(struct vc_onnx_build *b, const struct vc_program_valu
     const struct vc_graph_value *value;
     enum vc_dtype kind = vc_onnx_kind(said->dtype);
     char text[2][300];
-    bool same;
 
     if (name == NULL || !name->is_made || name->value == VC_NO_VALUE || b->graph->facts[name->value].unknown) {
         return;
     }
     value = &b->graph->values[name->value];
-    same = kind == VC_DTYPE_RAW || kind == value->dtype;
+    bool same = kind == VC_DTYPE_RAW || kind == value->dtype;
     if (!same) {
         vc_graph_complain(b->graph, "the file says that '%s' has %s; it has %s", said->name, vc_onnx_kind_text(kind),
                           vc_onnx_kind_text(value->dtype));

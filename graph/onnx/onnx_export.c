@@ -80,13 +80,12 @@ static enum vc_status tensor_of(struct export *e, enum vc_dtype dtype, unsigned 
                                 const void *elements, struct vc_program_tensor *to)
 {
     size_t size = dtype == VC_DTYPE_I64 ? 8 : dtype == VC_DTYPE_F32 ? 4 : 1;
-    unsigned char *bytes;
     uint64_t n = 1;
 
     for (unsigned d = 0; d < n_dims; d++) {
         n *= shape[d];
     }
-    bytes = room(e, (size_t)n, size);
+    unsigned char *bytes = room(e, (size_t)n, size);
     VC_CALL_ALLOC(bytes);
     for (size_t i = 0; i < n; i++) {
         if (dtype == VC_DTYPE_F32) {

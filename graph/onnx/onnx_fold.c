@@ -67,16 +67,14 @@ static unsigned mean_of(const struct vc_onnx_build *b, uint32_t value, uint32_t 
 {
     const struct vc_graph_node *node = made_by(b, value, "ReduceMean");
     const struct vc_graph_value *in = node == NULL ? NULL : &b->graph->values[node->inputs[0]];
-    const struct vc_dim *axes;
-    int64_t n;
     uint64_t seen = 0;
 
     if (node == NULL || node->n_inputs != 2 || node->inputs[1] == VC_NO_VALUE ||
         b->graph->facts[node->inputs[1]].elems == NULL || b->graph->values[value].n_dims != in->n_dims) {
         return 0;
     }
-    axes = b->graph->facts[node->inputs[1]].elems;
-    n = b->graph->values[node->inputs[1]].n_dims == 1 ? b->graph->values[node->inputs[1]].shape[0].size : 0;
+    const struct vc_dim *axes = b->graph->facts[node->inputs[1]].elems;
+    int64_t n = b->graph->values[node->inputs[1]].n_dims == 1 ? b->graph->values[node->inputs[1]].shape[0].size : 0;
     for (int64_t k = 0; k < n; k++) {
         int64_t axis = !vc_dim_is_number(axes[k]) ? 0 : axes[k].size + (axes[k].size < 0 ? (int64_t)in->n_dims : 0);
 
@@ -117,8 +115,7 @@ static bool is_same_difference(const struct vc_onnx_build *b, uint32_t a, uint32
 static unsigned is_root(const struct vc_onnx_build *b, uint32_t value, uint32_t *x, double *epsilon)
 {
     const struct vc_graph_node *root = made_by(b, value, "Sqrt");
-    uint32_t mean;
-    uint32_t squares;
+    uint32_t mean, squares;
     unsigned n;
 
     if (root == NULL || !with_number(b, root->inputs[0], "Add", true, &mean, epsilon)) {
@@ -168,8 +165,7 @@ static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *ou
 static uint32_t fold_layer_norm(struct vc_onnx_build *b, const struct vc_onnx_node *div, const char *output)
 {
     const struct vc_graph_node *sub = made_by(b, div->inputs[0], "Sub");
-    uint32_t difference;
-    uint32_t x;
+    uint32_t difference, x;
     double epsilon;
     unsigned n = is_root(b, div->inputs[1], &difference, &epsilon);
 
@@ -352,17 +348,15 @@ static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mu
     factor(b, mul->inputs[1], MAX_NESTED, &p);
     for (unsigned k = 0; !p.too_many && p.n == 2 && is_near(p.number, 0.5) && k < 2; k++) {
         uint32_t x = p.factors[k];
-        const struct vc_graph_node *inner;
         struct vc_graph_attr tanh_form = vc_attr_string("approximate", "tanh");
         uint32_t rest;
         double one;
-        bool is_erf;
 
         if (!with_number(b, p.factors[1 - k], "Add", true, &rest, &one) || one != 1) {
             continue;
         }
-        inner = made_by(b, rest, "Erf");
-        is_erf = inner != NULL && is_power(b, inner->inputs[0], x, 0.70710678118654752, 1);
+        const struct vc_graph_node *inner = made_by(b, rest, "Erf");
+        bool is_erf = inner != NULL && is_power(b, inner->inputs[0], x, 0.70710678118654752, 1);
         inner = made_by(b, rest, "Tanh");
         if (is_erf || (inner != NULL && is_cubic(b, inner->inputs[0], x))) {
             return vc_onnx_add_one(b, "Gelu", output, &x, 1, &tanh_form, is_erf ? 0 : 1);
@@ -398,7 +392,6 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
     const struct vc_graph_attr *perm = vc_onnx_attr(node, "perm");
-    struct vc_param_spec spec;
 
     if (x == NULL || x->kind != VC_VALUE_PARAMETER || x->n_dims < 2 || (perm == NULL && x->n_dims != 2) ||
         (perm != NULL && (perm->kind != VC_ATTR_INTS || perm->n != x->n_dims))) {
@@ -411,7 +404,7 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
             return VC_NO_VALUE;
         }
     }
-    spec = spec_of(b, x);
+    struct vc_param_spec spec = spec_of(b, x);
     spec.transposed = !spec.transposed;
     return vc_graph_add_param(b->graph, output, &spec);
 }
@@ -475,7 +468,6 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
     const struct vc_graph_value *sizes = vc_onnx_input(b, node, 1);
     int64_t axis = vc_onnx_int(node, "axis", 0);
     int64_t n = (int64_t)node->from->n_outputs;
-    struct vc_graph_value whole;
     int64_t at = 0;
 
     if (strcmp(node->op, "Split") != 0 || x == NULL || x->kind != VC_VALUE_PARAMETER || n == 0 ||
@@ -489,7 +481,7 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
              : x->shape[axis].size % n != 0)) {
         return false;
     }
-    whole = *x; /* values move as parts are added */
+    struct vc_graph_value whole = *x; /* values move as parts are added */
     for (int64_t k = 0; k < n; k++) {
         int64_t size = sizes != NULL ? ((const int64_t *)sizes->data)[k] : whole.shape[axis].size / n;
 

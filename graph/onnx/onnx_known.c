@@ -88,12 +88,11 @@ static bool run_node(struct known *known, uint32_t v, const struct vc_run_value 
                          .out = out,
                          .real_bytes = sizeof(float)};
     const struct vc_graph_value *value = &graph->values[v];
-    bool right;
 
     node->row->run_f32(&run);
     *to = out[0];
-    right = run.status == VC_OK && to->data != NULL && to->n <= VC_MAX_ELEMS && to->n_dims == value->n_dims &&
-            to->is_real == (value->dtype == VC_DTYPE_F32);
+    bool right = run.status == VC_OK && to->data != NULL && to->n <= VC_MAX_ELEMS && to->n_dims == value->n_dims &&
+                 to->is_real == (value->dtype == VC_DTYPE_F32);
     for (unsigned d = 0; right && d < value->n_dims; d++) {
         right = to->shape[d] == value->shape[d].size;
     }

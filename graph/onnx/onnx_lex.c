@@ -132,7 +132,6 @@ bool vc_onnx_next_is_word(struct vc_onnx_text *t, const char *word)
 enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, size_t *n)
 {
     const char *from;
-    char *to;
 
     if (vc_onnx_peek_char(t) != '"') {
         return vc_onnx_fail_at(t, "a string in quotes");
@@ -144,7 +143,7 @@ enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, 
         t->at = t->end;
         return vc_onnx_fail_at(t, "'\"' at the end of a string");
     }
-    to = vc_arena_alloc(t->ctx, t->arena, (size_t)(t->at - from) + 1);
+    char *to = vc_arena_alloc(t->ctx, t->arena, (size_t)(t->at - from) + 1);
     VC_CALL_ALLOC(to);
     *string = to;
     while (from < t->at) {

@@ -97,13 +97,12 @@ static uint32_t swapped(struct vc_onnx_build *b, uint32_t x)
     int64_t perm[VC_GRAPH_MAX_DIMS];
     struct vc_graph_attr attr;
     struct vc_onnx_node node = {.op = "Transpose", .n_inputs = 1, .n_attrs = 1, .inputs = &x, .attrs = &attr};
-    uint32_t folded;
 
     for (unsigned k = 0; k < n; k++) {
         perm[k] = k + 2 == n ? k + 1 : k + 1 == n && n > 1 ? k - 1 : k;
     }
     attr = vc_attr_ints("perm", perm, n);
-    folded = vc_onnx_fold(b, &node, NULL); /* of a parameter: its own property */
+    uint32_t folded = vc_onnx_fold(b, &node, NULL); /* of a parameter: its own property */
     return folded != VC_NO_VALUE ? folded : vc_onnx_add_one(b, "Transpose", NULL, &x, 1, &attr, 1);
 }
 
@@ -371,12 +370,11 @@ static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *no
                                 .output_names = names,
                                 .attrs = attrs};
     double scale = vc_onnx_float(node, "scale", 0);
-    uint32_t first;
 
     if (scale != 0) {
         attrs[spec.n_attrs++] = vc_attr_float("scale", scale);
     }
-    first = vc_graph_add_node(b->graph, &spec);
+    uint32_t first = vc_graph_add_node(b->graph, &spec);
     for (unsigned k = 0; first != VC_NO_VALUE && k < spec.n_outputs; k++) {
         vc_onnx_set_output(b, node->from, k, vc_graph_output_of(b->graph, first, k));
     }
@@ -390,17 +388,15 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
     const struct vc_graph_attr *sizes = vc_onnx_attr(node, "qkv_hidden_sizes");
     const struct vc_graph_value *w = vc_onnx_input(b, node, 1);
     const struct vc_graph_attr axis = vc_attr_int("axis", -1);
-    int64_t columns;
     int64_t parts[3];
     uint32_t in[6] = {VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
     uint32_t two[2];
-    uint32_t split;
 
     if (w == NULL || w->n_dims != 2 || !vc_dim_is_number(w->shape[1]) || vc_onnx_has_input(node, 4) ||
         vc_onnx_has_input(node, 6) || vc_onnx_int(node, "do_rotary", 0) != 0 || vc_onnx_input(b, node, 0) == NULL) {
         return vc_onnx_refuse(b, node, "with keys and values of before, or rotary positions, it is not supported");
     }
-    columns = w->shape[1].size;
+    int64_t columns = w->shape[1].size;
     if (!only_first(b, node, 1) || !take_masks(b, node, 3, 5, &in[3])) {
         return false;
     }
@@ -412,7 +408,7 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
         two[0] = two_in(b, "Add", two[0], node->inputs[2]);
     }
     two[1] = vc_graph_add_ints(b->graph, parts, 3);
-    split = vc_graph_add_node(
+    uint32_t split = vc_graph_add_node(
         b->graph, &(struct vc_node_spec){
                       .op = "Split", .n_inputs = 2, .n_outputs = 3, .n_attrs = 1, .inputs = two, .attrs = &axis});
     for (unsigned k = 0; k < 3; k++) {

@@ -95,13 +95,11 @@ static void note_training(struct vc_onnx_build *b, const struct vc_onnx_node *no
  * there). The mask, where something uses it, is all true and needs the node. */
 static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_graph_value *mode;
-
     if (node->n_inputs == 0 || node->inputs[0] == VC_NO_VALUE) {
         return true;
     }
     vc_onnx_drop_attr(node, "ratio");
-    mode = vc_onnx_input(b, node, 2);
+    const struct vc_graph_value *mode = vc_onnx_input(b, node, 2);
     if (mode != NULL && mode->data != NULL && mode->dtype == VC_DTYPE_BOOL && *(const int64_t *)mode->data != 0) {
         note_training(b, node);
     }
@@ -198,7 +196,6 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     struct vc_graph_attr *scales = vc_onnx_attr(node, "scales");
     bool upsample = strcmp(node->op, "Upsample") == 0;
-    const struct vc_graph_value *v;
 
     if (!upsample && b->opset > 10) {
         return true;
@@ -212,7 +209,7 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (node->n_inputs != 2) {
         return vc_onnx_refuse(b, node, "its scales are missing");
     }
-    v = vc_onnx_input(b, node, 1);
+    const struct vc_graph_value *v = vc_onnx_input(b, node, 1);
     for (int64_t k = 0; v != NULL && k < (v->n_dims == 1 && v->data != NULL ? v->shape[0].size : 0); k++) {
         if (((const double *)v->data)[k] < 1) {
             return vc_onnx_refuse(b, node,
@@ -244,7 +241,6 @@ static bool take_top_k(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_program_tensor *tensor = NULL;
-    uint32_t constant;
     double x = 0;
 
     for (size_t k = 0; k < node->from->n_attrs; k++) {
@@ -253,7 +249,7 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
     if (tensor == NULL) {
         return true;
     }
-    constant = vc_onnx_add_tensor(b, NULL, tensor);
+    uint32_t constant = vc_onnx_add_tensor(b, NULL, tensor);
     if (constant == VC_NO_VALUE || !vc_onnx_scalar(b, constant, &x)) {
         return vc_onnx_refuse(b, node, "its value is no single number");
     }

@@ -240,13 +240,12 @@ bool vc_onnx_through_floats(struct vc_onnx_build *b, struct vc_onnx_node *node)
     const struct vc_graph_attr back = vc_attr_int("to", INT64);
     const struct vc_graph_attr *mode = vc_onnx_attr(node, "mode");
     bool nearest = mode == NULL || mode->kind != VC_ATTR_STRING || strcmp(mode->s, "nearest") == 0;
-    uint32_t y;
 
     if (x == NULL || x->dtype != VC_DTYPE_I64 || !nearest || vc_onnx_output_is_used(b, node->from, 1)) {
         return true;
     }
     node->inputs[0] = vc_onnx_add_one(b, "Cast", NULL, node->inputs, 1, &to_float, 1);
-    y = vc_onnx_add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+    uint32_t y = vc_onnx_add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
     vc_onnx_set_output(b, node->from, 0,
                        vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), &y, 1, &back, 1));
     return false;

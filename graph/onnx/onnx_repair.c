@@ -39,11 +39,10 @@ static bool is_weight(const struct vc_tensor *t)
 static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float **values)
 {
     const struct vc_tensor *t = vc_model_tensor(model, index);
-    enum vc_status status;
 
     *values = t->n_elems <= SIZE_MAX ? vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof **values) : NULL;
     VC_CALL_ALLOC(*values);
-    status = vc_tensor_read_f32(ctx, model, index, *values, (size_t)t->n_elems);
+    enum vc_status status = vc_tensor_read_f32(ctx, model, index, *values, (size_t)t->n_elems);
     if (status != VC_OK) {
         vc_free(ctx, *values);
         *values = NULL;
@@ -61,10 +60,9 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
     VC_CALL(read_tensor(ctx, c->model, c->index, &values));
     for (uint64_t k = 0; k < c->n_elems; k++) {
         uint32_t bits;
-        uint64_t h;
 
         memcpy(&bits, &values[k], sizeof bits);
-        h = (bits + (uint64_t)0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+        uint64_t h = (bits + (uint64_t)0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
         c->sum += (h ^ h >> 31) * 0x94d049bb133111ebu;
     }
     vc_free(ctx, values);
@@ -272,7 +270,6 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b)
     const struct vc_program *p = b->program;
     bool *claimed =
         vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(b->source->weights) + 1, sizeof *claimed);
-    const struct vc_tensor *variance;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(claimed);
@@ -281,7 +278,7 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b)
             claimed[b->matches[k].index] = true;
         }
     }
-    variance = left_variance(b, claimed);
+    const struct vc_tensor *variance = left_variance(b, claimed);
     for (size_t k = 0; variance != NULL && k < p->n_constants; k++) {
         struct weight_sum other = {.model = b->source->weights, .index = b->matches[k].index};
         float *values = NULL;

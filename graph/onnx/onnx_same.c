@@ -41,7 +41,6 @@ static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
     const struct vc_graph_value *like = vc_onnx_input(b, node, 1);
     int64_t to = vc_onnx_type_of_input(b, node->from, 1);
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
-    struct vc_graph_attr attr;
 
     if (node->n_inputs != 2 || like == NULL || x == NULL) {
         return true;
@@ -50,7 +49,7 @@ static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (to == 0) {
         return vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have");
     }
-    attr = vc_attr_int("to", to);
+    struct vc_graph_attr attr = vc_attr_int("to", to);
     vc_onnx_set_output(
         b, node->from, 0,
         x->dtype == VC_DTYPE_F32 && to == 1
@@ -150,17 +149,13 @@ static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *
     const struct vc_graph_attr type = vc_attr_int("output_dtype", UINT8);
     uint32_t zero = vc_graph_add_float(b->graph, 0);
     uint32_t in[3] = {node->n_inputs == 1 ? node->inputs[0] : VC_NO_VALUE};
-    uint32_t most;
-    uint32_t least;
-    uint32_t scale;
-    uint32_t point;
 
     if (in[0] == VC_NO_VALUE || node->from->n_outputs != 3) {
         return vc_onnx_refuse(b, node, "has one input and three outputs");
     }
-    most = two_in(b, "Max", NULL, vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
-    least = two_in(b, "Min", NULL, vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
-    scale = two_in(b, "Div", NULL, two_in(b, "Sub", NULL, most, least), vc_graph_add_float(b->graph, 255));
+    uint32_t most = two_in(b, "Max", NULL, vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
+    uint32_t least = two_in(b, "Min", NULL, vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
+    uint32_t scale = two_in(b, "Div", NULL, two_in(b, "Sub", NULL, most, least), vc_graph_add_float(b->graph, 255));
     in[0] = two_in(b, "Equal", NULL, scale, zero);
     in[1] = vc_graph_add_float(b->graph, 1);
     in[2] = scale;
@@ -169,7 +164,7 @@ static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *
     in[1] = zero;
     in[2] = vc_graph_add_float(b->graph, 255);
     in[0] = vc_onnx_add_one(b, "Clip", NULL, in, 3, NULL, 0);
-    point = vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 2), in, 1, &to, 1);
+    uint32_t point = vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 2), in, 1, &to, 1);
     in[0] = node->inputs[0];
     in[1] = scale;
     in[2] = point;

@@ -244,10 +244,9 @@ static enum vc_status take_node(struct vc_onnx_text *t)
 static enum vc_status take_value(struct vc_onnx_text *t, struct vc_program_value *value)
 {
     const char *name = NULL;
-    bool has_tensor;
 
     *value = (struct vc_program_value){.dtype = VC_DTYPE_RAW};
-    has_tensor = vc_onnx_next_type(t, &value->dtype);
+    bool has_tensor = vc_onnx_next_type(t, &value->dtype);
     if (has_tensor) {
         VC_CALL(vc_onnx_take_type(t, value));
     }

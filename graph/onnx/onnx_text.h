@@ -1,7 +1,6 @@
 /* onnx_text.h - the textual form of ONNX while it is read: tokens, types and tensors (onnx_lex.c), from which
  * onnx_text.c makes a program. */
-#ifndef VC_GRAPH_ONNX_TEXT_H
-#define VC_GRAPH_ONNX_TEXT_H
+#pragma once
 
 #include "graph/onnx/onnx_build.h"
 
@@ -46,5 +45,3 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
                                    struct vc_program_tensor *to);
 
 #define VC_ONNX_ADD(t, list, n, capacity) vc_onnx_one_more(t, &(list), &(n), &(capacity), sizeof *(list))
-
-#endif

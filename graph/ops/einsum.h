@@ -3,8 +3,7 @@
  *     "bij, bjk -> bik"     inputs [0, 1, 2] and [0, 2, 3], output [0, 1, 3]; label 2 is summed
  *
  * A label is a letter, or a dimension of "...". A letter twice in one input takes its diagonal. */
-#ifndef VC_GRAPH_OPS_EINSUM_H
-#define VC_GRAPH_OPS_EINSUM_H
+#pragma once
 
 #include "graph/ops/ops.h"
 
@@ -23,5 +22,3 @@ struct vc_einsum {
 
 /* NULL, or what is wrong with the equation for inputs of those numbers of dimensions. */
 const char *vc_einsum_parse(const char *equation, unsigned n_inputs, const unsigned *n_dims, struct vc_einsum *out);
-
-#endif

@@ -208,8 +208,7 @@ unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)
  */
 struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b)
 {
-    char text_a[128];
-    char text_b[128];
+    char text_a[128], text_b[128];
 
     if (vc_dim_equal(a, b)) {
         return a;
@@ -243,8 +242,7 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
     for (unsigned k = 0; k < n; k++) {
         struct vc_dim x = k < n - a->n_dims ? vc_dim_number(1) : a->shape[k - (n - a->n_dims)];
         struct vc_dim y = k < n - b->n_dims ? vc_dim_number(1) : b->shape[k - (n - b->n_dims)];
-        char text_x[128];
-        char text_y[128];
+        char text_x[128], text_y[128];
 
         if (!may_broadcast(in, x, y)) {
             vc_infer_fail(in, "'%s' and '%s' do not broadcast: dimension %u is %s and %s", a->name, b->name, k,
@@ -265,7 +263,6 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
 {
     struct vc_graph *graph = in->graph;
     const struct vc_graph_node *node = node_of(in);
-    struct vc_graph_value *value;
     struct vc_dim *own;
     int64_t n = 1;
 
@@ -298,7 +295,7 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
     if (n_dims != 0) {
         memcpy(own, shape, n_dims * sizeof *own);
     }
-    value = &graph->values[node->outputs[k]];
+    struct vc_graph_value *value = &graph->values[node->outputs[k]];
     value->dtype = dtype;
     value->shape = own;
     value->n_dims = n_dims;
@@ -310,14 +307,13 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n)
 {
     struct vc_graph *graph = in->graph;
-    const struct vc_graph_value *value;
     struct vc_dim *own;
     size_t all = 1;
 
     if (in->failed || k >= vc_infer_n_out(in) || node_of(in)->outputs[k] == VC_NO_VALUE || n > VC_MAX_ELEMS) {
         return;
     }
-    value = &graph->values[node_of(in)->outputs[k]];
+    const struct vc_graph_value *value = &graph->values[node_of(in)->outputs[k]];
     for (unsigned d = 0; d < value->n_dims; d++) {
         all *= vc_dim_is_number(value->shape[d]) ? (size_t)value->shape[d].size : VC_MAX_ELEMS + 1;
     }

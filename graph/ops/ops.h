@@ -6,8 +6,7 @@
  *     vc_run_X     the definition, compiled twice from the same source, for float and for double (op_loops.h)
  *
  * Attributes are asked for by name; one that the node has and nobody asked for is not supported, and a problem. */
-#ifndef VC_GRAPH_OPS_H
-#define VC_GRAPH_OPS_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -213,5 +212,3 @@ static inline bool vc_node_is_view(const struct vc_graph_node *node)
     void vc_run_##id##_f64(struct vc_run *run);
 #include "graph/ops/ops.inc"
 #undef OP
-
-#endif

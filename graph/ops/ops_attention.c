@@ -83,7 +83,6 @@ void vc_infer_attention(struct vc_infer *in)
     struct vc_dim k[4];
     struct vc_dim v[4];
     struct vc_dim shape[4];
-    struct vc_dim scores;
 
     vc_infer_int(in, "is_causal", 0);
     vc_infer_float(in, "scale", 0);
@@ -118,7 +117,7 @@ void vc_infer_attention(struct vc_infer *in)
     if (in->failed) {
         return;
     }
-    scores = vc_dim_multiply(dims, vc_dim_product(dims, q, 3), k[2]);
+    struct vc_dim scores = vc_dim_multiply(dims, vc_dim_product(dims, q, 3), k[2]);
     vc_infer_macs(in, vc_dim_multiply(dims, scores, vc_dim_add(dims, q[3], v[3])));
     shape[0] = q[0];
     shape[1] = queries.n_dims == 4 ? q[1] : q[2];

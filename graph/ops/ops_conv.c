@@ -47,12 +47,11 @@ void vc_infer_conv(struct vc_infer *in)
     const struct vc_graph_value *bias = vc_infer_in(in, 2);
     struct vc_dim shape[2 + VC_WINDOW_DIMS];
     struct vc_window_attrs w;
-    int64_t groups;
 
     if (!check_ranks(in) || !vc_infer_window(in, x->n_dims - 2, weights->shape + 2, &w)) {
         return;
     }
-    groups = groups_of(in, x->shape[1], weights->shape[0]);
+    int64_t groups = groups_of(in, x->shape[1], weights->shape[0]);
     vc_infer_same(in, "the channels of the input and those that the weights and groups make", x->shape[1],
                   vc_dim_multiply(vc_infer_dims(in), weights->shape[1], vc_dim_number(groups)));
     if (bias != NULL) {
@@ -95,18 +94,15 @@ void vc_infer_conv_transpose(struct vc_infer *in)
     const struct vc_graph_value *bias = vc_infer_in(in, 2);
     struct vc_dims *dims = vc_infer_dims(in);
     struct vc_dim shape[2 + VC_WINDOW_DIMS];
-    const int64_t *more;
-    const int64_t *wanted;
     struct vc_window_attrs w;
-    int64_t groups;
     bool ok = true;
 
     if (!check_ranks(in) || !vc_infer_window(in, x->n_dims - 2, weights->shape + 2, &w)) {
         return;
     }
-    more = extra(in, "output_padding", w.n, &ok);
-    wanted = extra(in, "output_shape", w.n, &ok);
-    groups = groups_of(in, x->shape[1], x->shape[1]);
+    const int64_t *more = extra(in, "output_padding", w.n, &ok);
+    const int64_t *wanted = extra(in, "output_shape", w.n, &ok);
+    int64_t groups = groups_of(in, x->shape[1], x->shape[1]);
     vc_infer_same(in, "the channels of the input and of the weights", x->shape[1], weights->shape[0]);
     shape[0] = x->shape[0];
     shape[1] = vc_dim_multiply(dims, weights->shape[1], vc_dim_number(groups));

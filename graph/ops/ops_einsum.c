@@ -25,7 +25,6 @@ void vc_infer_einsum(struct vc_infer *in)
     struct vc_dim size[VC_EINSUM_LABELS];
     struct vc_dim shape[VC_EINSUM_LABELS];
     struct vc_einsum e;
-    const char *wrong;
 
     for (unsigned k = 0; k < n && k < VC_EINSUM_INPUTS; k++) {
         if (vc_infer_in(in, k) == NULL) {
@@ -38,7 +37,7 @@ void vc_infer_einsum(struct vc_infer *in)
         vc_infer_fail(in, "the attribute equation is missing");
         return;
     }
-    wrong = vc_einsum_parse(equation, n, n_dims, &e);
+    const char *wrong = vc_einsum_parse(equation, n, n_dims, &e);
     if (wrong != NULL || !vc_infer_types(in, "f")) {
         vc_infer_fail(in, "the equation '%.60s' %s", equation, wrong != NULL ? wrong : "");
         return;

@@ -25,8 +25,7 @@
 static void gather_elems(struct vc_infer *in)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
-    size_t n_x;
-    size_t n;
+    size_t n_x, n;
     const struct vc_dim *x = vc_infer_elems(in, 0, &n_x);
     const struct vc_dim *at = vc_infer_elems(in, 1, &n);
 
@@ -104,8 +103,7 @@ void vc_infer_gather_nd(struct vc_infer *in)
     const struct vc_graph_value *at = vc_infer_in(in, 1);
     int64_t batch = vc_infer_int(in, "batch_dims", 0);
     struct vc_dim shape[2 * VC_GRAPH_MAX_DIMS];
-    unsigned n_dims;
-    unsigned tuple;
+    unsigned n_dims, tuple;
 
     if (!vc_infer_types(in, "ai")) {
         return;
@@ -283,8 +281,7 @@ void vc_infer_range(struct vc_infer *in)
     }
     if (vc_infer_in(in, 0)->dtype == VC_DTYPE_F32 &&
         (from == NULL || to == NULL || vc_infer_elems(in, 2, &n[2]) == NULL)) {
-        double ends[3];
-        double count;
+        double ends[3], count;
 
         for (unsigned k = 0; k < 3; k++) {
             if (!vc_infer_floats(in, k, "the range", &ends[k], 1, &n[0])) {

@@ -53,22 +53,18 @@ static void infer_pair(struct vc_infer *in, const char *types, char op)
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     struct vc_dim elems[VC_MAX_ELEMS];
     unsigned n_dims;
-    size_t n_a;
-    size_t n_b;
-    size_t n;
-    const struct vc_dim *a;
-    const struct vc_dim *b;
+    size_t n_a, n_b;
 
     if (!vc_infer_types(in, types) || !vc_infer_broadcast(in, vc_infer_in(in, 0), vc_infer_in(in, 1), shape, &n_dims)) {
         return;
     }
     vc_infer_out(in, 0, VC_DTYPE_BOOL, shape, n_dims);
-    a = vc_infer_elems(in, 0, &n_a);
-    b = vc_infer_elems(in, 1, &n_b);
+    const struct vc_dim *a = vc_infer_elems(in, 0, &n_a);
+    const struct vc_dim *b = vc_infer_elems(in, 1, &n_b);
     if (a == NULL || b == NULL || n_a == 0 || n_b == 0) {
         return;
     }
-    n = n_a > n_b ? n_a : n_b;
+    size_t n = n_a > n_b ? n_a : n_b;
     for (size_t k = 0; k < n; k++) {
         int truth = compare(vc_infer_dims(in), op, a[n_a == 1 ? 0 : k], b[n_b == 1 ? 0 : k]);
 
@@ -144,7 +140,6 @@ void vc_infer_isinf(struct vc_infer *in)
  * Three shapes are broadcast in two steps, first the choices with each other. */
 void vc_infer_where(struct vc_infer *in)
 {
-    struct vc_graph_value all;
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     struct vc_dim both[VC_GRAPH_MAX_DIMS];
     struct vc_dim elems[VC_MAX_ELEMS];
@@ -156,7 +151,7 @@ void vc_infer_where(struct vc_infer *in)
     if (!vc_infer_types(in, "ba")) {
         return;
     }
-    all = *vc_infer_in(in, 1);
+    struct vc_graph_value all = *vc_infer_in(in, 1);
     if (all.dtype != vc_infer_in(in, 2)->dtype) {
         vc_infer_fail(in, "'%s' and '%s' are of different types", all.name, vc_infer_in(in, 2)->name);
     }

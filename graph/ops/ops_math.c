@@ -55,16 +55,14 @@ bool vc_infer_quotient(struct vc_infer *in, bool up, struct vc_dim *elems, size_
                                            ? &in->graph->nodes[x->node]
                                            : NULL;
     struct vc_infer at = {.graph = in->graph, .index = x->node};
-    const struct vc_dim *a;
-    const struct vc_dim *b;
     size_t n_b;
     int64_t least;
 
     if (node == NULL || strcmp(node->op, "Div") != 0) {
         return false;
     }
-    a = vc_infer_elems(&at, 0, n);
-    b = vc_infer_elems(&at, 1, &n_b);
+    const struct vc_dim *a = vc_infer_elems(&at, 0, n);
+    const struct vc_dim *b = vc_infer_elems(&at, 1, &n_b);
     if (a == NULL || b == NULL || n_b != 1) {
         return false;
     }
@@ -112,14 +110,13 @@ static void known_elems(struct vc_infer *in, char op)
 /* Type of the first input, shape that all inputs broadcast to; op ' ' computes no elements. */
 static void infer_together(struct vc_infer *in, const char *types, char op)
 {
-    struct vc_graph_value all;
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     struct vc_dim next[VC_GRAPH_MAX_DIMS];
 
     if (!vc_infer_types(in, types)) {
         return;
     }
-    all = *vc_infer_in(in, 0);
+    struct vc_graph_value all = *vc_infer_in(in, 0);
     for (unsigned k = 1; k < vc_infer_n_in(in); k++) {
         const struct vc_graph_value *x = vc_infer_in(in, k);
         unsigned n_dims;

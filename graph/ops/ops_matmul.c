@@ -51,7 +51,6 @@ void vc_infer_gemm(struct vc_infer *in)
     struct vc_dims *dims = vc_infer_dims(in);
     struct vc_dim shape[2];
     struct vc_dim all[VC_GRAPH_MAX_DIMS];
-    struct vc_dim inner;
     struct vc_graph_value product = {.name = "the product", .shape = shape, .n_dims = 2};
     unsigned n_dims;
 
@@ -63,7 +62,7 @@ void vc_infer_gemm(struct vc_infer *in)
     }
     shape[0] = a->shape[swap_a];
     shape[1] = b->shape[!swap_b];
-    inner = vc_infer_same(in, "the inner dimensions", a->shape[!swap_a], b->shape[swap_b]);
+    struct vc_dim inner = vc_infer_same(in, "the inner dimensions", a->shape[!swap_a], b->shape[swap_b]);
     if (c != NULL && !in->failed && vc_infer_broadcast(in, &product, c, all, &n_dims)) {
         vc_infer_same(in, "'c' and the product", shape[0], all[0]);
         vc_infer_same(in, "'c' and the product", shape[1], all[1]);

@@ -100,8 +100,7 @@ void vc_infer_transpose(struct vc_infer *in)
     }
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
     if (vc_infer_all_elems(in, 0, &n) != NULL) {
-        int64_t step[VC_GRAPH_MAX_DIMS];
-        int64_t moved[VC_GRAPH_MAX_DIMS];
+        int64_t step[VC_GRAPH_MAX_DIMS], moved[VC_GRAPH_MAX_DIMS];
 
         steps_of(x, step);
         for (unsigned k = 0; k < x->n_dims; k++) {
@@ -272,9 +271,7 @@ void vc_infer_slice(struct vc_infer *in)
     int64_t axes[VC_GRAPH_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
     int64_t steps[VC_GRAPH_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
     bool seen[VC_GRAPH_MAX_DIMS] = {false};
-    size_t n;
-    size_t n_ends;
-    size_t n_more;
+    size_t n, n_ends, n_more;
     const struct vc_dim *starts = vc_infer_elems(in, 1, &n);
     const struct vc_dim *ends = vc_infer_elems(in, 2, &n_ends);
 
@@ -341,7 +338,6 @@ void vc_infer_split(struct vc_infer *in)
     const struct vc_dim *sizes = vc_infer_elems(in, 1, &n_sizes);
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     struct vc_dim sum = vc_dim_number(0);
-    struct vc_dim chunk;
 
     if (in->failed || !vc_infer_types(in, "ai")) {
         return;
@@ -355,7 +351,7 @@ void vc_infer_split(struct vc_infer *in)
         vc_infer_fail(in, "num_outputs is %lld and there are %lld outputs", (long long)parts, (long long)n);
         return;
     }
-    chunk = vc_dim_divide(dims, vc_dim_add(dims, of.shape[axis], vc_dim_number(n - 1)), vc_dim_number(n));
+    struct vc_dim chunk = vc_dim_divide(dims, vc_dim_add(dims, of.shape[axis], vc_dim_number(n - 1)), vc_dim_number(n));
     memcpy(shape, of.shape, of.n_dims * sizeof *shape);
     for (int64_t k = 0; k < n; k++) {
         shape[axis] = sizes != NULL ? sizes[k] : k + 1 < n ? chunk : vc_dim_subtract(dims, of.shape[axis], sum);
@@ -372,8 +368,7 @@ void vc_infer_split(struct vc_infer *in)
 void vc_infer_expand(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
-    size_t n;
-    size_t n_known;
+    size_t n, n_known;
     const struct vc_dim *wanted = vc_infer_elems(in, 1, &n);
     const struct vc_dim *known = vc_infer_elems(in, 0, &n_known);
     struct vc_graph_value to = {.name = "the shape", .shape = wanted, .n_dims = (unsigned)n};

@@ -101,14 +101,12 @@ static void infer_channels(struct vc_infer *in)
 /* Inference: the model's stored statistics are used and returned; momentum and training_mode change nothing. */
 void vc_infer_batch_norm(struct vc_infer *in)
 {
-    struct vc_dim channels;
-
     vc_infer_float(in, "epsilon", 0);
     vc_infer_float(in, "momentum", 0);
     vc_infer_int(in, "training_mode", 0);
     infer_channels(in);
     if (!in->failed) {
-        channels = vc_infer_in(in, 0)->shape[1];
+        struct vc_dim channels = vc_infer_in(in, 0)->shape[1];
         vc_infer_out(in, 1, VC_DTYPE_F32, &channels, 1);
         vc_infer_out(in, 2, VC_DTYPE_F32, &channels, 1);
     }

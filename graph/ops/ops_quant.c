@@ -81,12 +81,11 @@ void vc_infer_fake_quantize(struct vc_infer *in)
     const struct vc_graph_value *x = vc_infer_in(in, 0);
     const char *codes = vc_infer_string(in, "codes", "int8");
     int64_t size = vc_infer_int(in, "size", 0);
-    struct vc_dim row;
 
     if (!vc_infer_types(in, "ff") || !vc_infer_rank(in, 0, 1, VC_GRAPH_MAX_DIMS) || !vc_infer_single(in, 1, "scale")) {
         return;
     }
-    row = x->shape[x->n_dims - 1];
+    struct vc_dim row = x->shape[x->n_dims - 1];
     if (strcmp(codes, "int8") != 0 && strcmp(codes, "f8_e4m3") != 0) {
         vc_infer_fail(in, "codes of the type '%s' are not supported", codes);
     }

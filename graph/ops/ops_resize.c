@@ -79,7 +79,6 @@ void vc_infer_resize(struct vc_infer *in)
     const int64_t *axes = vc_infer_ints(in, "axes", &n_axes);
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     double scales[VC_GRAPH_MAX_DIMS];
-    const struct vc_dim *sizes;
     size_t n;
     bool by_size = vc_infer_in(in, 3) != NULL;
 
@@ -87,7 +86,7 @@ void vc_infer_resize(struct vc_infer *in)
     if (!vc_infer_types(in, "fffi") || !check_attrs(in)) {
         return;
     }
-    sizes = vc_infer_elems(in, 3, &n);
+    const struct vc_dim *sizes = vc_infer_elems(in, 3, &n);
     if (by_size ? sizes == NULL : !vc_infer_floats(in, 2, "the list of scales", scales, VC_GRAPH_MAX_DIMS, &n)) {
         vc_infer_fail(in, "the sizes are computed from values, not from the sizes of inputs");
         return;

@@ -10,13 +10,12 @@ void vc_infer_shape(struct vc_infer *in)
     int64_t n_dims = x->n_dims;
     int64_t from = vc_infer_int(in, "start", 0);
     int64_t to = vc_infer_int(in, "end", n_dims);
-    struct vc_dim n;
 
     from = from < 0 ? from + n_dims : from;
     to = to < 0 ? to + n_dims : to;
     from = from < 0 ? 0 : from > n_dims ? n_dims : from;
     to = to < from ? from : to > n_dims ? n_dims : to;
-    n = vc_dim_number(to - from);
+    struct vc_dim n = vc_dim_number(to - from);
     vc_infer_out(in, 0, VC_DTYPE_I64, &n, 1);
     vc_infer_out_elems(in, 0, x->shape == NULL ? NULL : x->shape + from, (size_t)(to - from));
 }
@@ -153,8 +152,6 @@ void vc_infer_reshape(struct vc_infer *in)
     size_t n;
     const struct vc_dim *wanted = vc_infer_elems(in, 1, &n);
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
-    struct vc_dim all;
-    struct vc_dim made;
     size_t open = (size_t)-1;
 
     if (!vc_infer_types(in, "ai") || !vc_infer_rank(in, 1, 1, 1)) {
@@ -181,8 +178,8 @@ void vc_infer_reshape(struct vc_infer *in)
     if (open != (size_t)-1) {
         shape[open] = open_dim(in, x, shape, n, open);
     }
-    all = vc_dim_product(vc_infer_dims(in), x->shape, x->n_dims);
-    made = vc_dim_product(vc_infer_dims(in), shape, (unsigned)n);
+    struct vc_dim all = vc_dim_product(vc_infer_dims(in), x->shape, x->n_dims);
+    struct vc_dim made = vc_dim_product(vc_infer_dims(in), shape, (unsigned)n);
     if (vc_dim_differ(vc_infer_dims(in), all, made)) {
         char text[2][128];
 

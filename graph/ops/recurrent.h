@@ -1,6 +1,5 @@
 /* recurrent.h - attributes of RNN, GRU and LSTM, for shapes and loops alike. */
-#ifndef VC_GRAPH_RECURRENT_H
-#define VC_GRAPH_RECURRENT_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -27,5 +26,3 @@ unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node);
 const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_recurrent_function *out);
 /* Direction d runs from the last step to the first. */
 bool vc_recurrent_is_reverse(const struct vc_graph_node *node, unsigned d);
-
-#endif

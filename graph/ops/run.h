@@ -3,8 +3,7 @@
  * Floats are REAL, float or double by the run's precision; integers are int64_t, and truth values int64_t 0 and 1.
  * Shapes were checked when the graph was built, except where they depend on the sizes of the inputs: vc_run_fail
  * says so. Integers that choose elements (Gather) come from data and are checked in the loop. */
-#ifndef VC_GRAPH_RUN_H
-#define VC_GRAPH_RUN_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -99,5 +98,3 @@ static inline void vc_run_walk_next(struct vc_run_walk *walk)
         walk->at[k] = 0;
     }
 }
-
-#endif

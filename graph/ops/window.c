@@ -89,14 +89,13 @@ struct vc_dim vc_window_count(struct vc_dims *dims, const struct vc_window_attrs
 {
     struct vc_dim stride = vc_dim_number(w->stride[k]);
     int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1;
-    int64_t spare;
 
     if (w->pad == VC_PAD_SAME_UPPER || w->pad == VC_PAD_SAME_LOWER) { /* ceil(size / stride) */
         return vc_dim_divide(dims, vc_dim_add(dims, size, vc_dim_number(w->stride[k] - 1)), stride);
     }
     /* floor((before + size + behind - reach) / stride) + 1. With ceil the quotient is rounded up, and a window that
      * would begin behind the input is not there: ceil((before + size + min(behind - reach + stride, 0)) / stride). */
-    spare = w->behind[k] - reach + w->stride[k];
+    int64_t spare = w->behind[k] - reach + w->stride[k];
     if (ceil) {
         spare = (spare < 0 ? spare : 0) + w->stride[k] - 1;
     }
@@ -146,23 +145,20 @@ bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct 
     read_attrs(run, kernel, w);
     for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
         int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1;
-        int64_t room;
 
         if (w->in[k] > INT64_MAX / 4) {
             vc_run_fail(run, "a dimension of the input is too large");
             return false;
         }
         if (strncmp(pad, "SAME", 4) == 0) {
-            int64_t all;
-
             w->out[k] = quotient_up(w->in[k], w->stride[k]);
-            all = (w->out[k] - 1) * w->stride[k] + reach - w->in[k];
+            int64_t all = (w->out[k] - 1) * w->stride[k] + reach - w->in[k];
             all = all < 0 ? 0 : all;
             w->before[k] = strcmp(pad, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
             w->behind[k] = all - w->before[k];
             continue;
         }
-        room = w->in[k] + w->before[k] + w->behind[k] - reach;
+        int64_t room = w->in[k] + w->before[k] + w->behind[k] - reach;
         if (room < 0 && !(ceil && room + w->stride[k] > 0)) {
             vc_run_fail(run, "a window of %lld elements does not fit into %lld with padding", (long long)reach,
                         (long long)(w->in[k] + w->before[k] + w->behind[k]));
@@ -195,19 +191,16 @@ bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct 
     for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
         int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1 + (more != NULL && k >= skip ? more[k - skip] : 0);
         int64_t windows = w->in[k];
-        int64_t all;
 
         if (windows == 0 || windows > INT64_MAX / 4 / w->stride[k]) {
             vc_run_fail(run, "a dimension of the input has size %lld", (long long)windows);
             return false;
         }
-        all = (windows - 1) * w->stride[k] + reach; /* with what the pads cut off */
+        int64_t all = (windows - 1) * w->stride[k] + reach; /* with what the pads cut off */
         w->in[k] = all - w->before[k] - w->behind[k];
         if (k >= skip && (shape != NULL || same)) {
-            int64_t cut;
-
             w->in[k] = shape != NULL ? shape[k - skip] : windows * w->stride[k];
-            cut = all > w->in[k] ? all - w->in[k] : 0;
+            int64_t cut = all > w->in[k] ? all - w->in[k] : 0;
             w->before[k] = strcmp(pad, "SAME_UPPER") == 0 ? cut / 2 : cut - cut / 2;
         }
         w->out[k] = windows;

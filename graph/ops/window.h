@@ -2,8 +2,7 @@
  * over the spatial dimensions by `stride`, with `pads` around the input.
  *
  *     in 5, kernel 3, dilation 1, stride 2, pads 1 and 1:   . 0 1 2 3 4 .   windows at -1, 1, 3: three outputs */
-#ifndef VC_GRAPH_OPS_WINDOW_H
-#define VC_GRAPH_OPS_WINDOW_H
+#pragma once
 
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
@@ -83,5 +82,3 @@ static inline int64_t vc_padded_from(int64_t at, int64_t size, const char *mode)
     at = (at < 0 ? -at : at) % (2 * (size - 1)); /* reflect: there and back */
     return at < size ? at : 2 * (size - 1) - at;
 }
-
-#endif

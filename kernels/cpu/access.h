@@ -4,8 +4,7 @@
  * alignment.
  *
  * Kernels get pointers into files and network buffers; dereferencing an unaligned float * is undefined in C. */
-#ifndef VC_KERNELS_ACCESS_H
-#define VC_KERNELS_ACCESS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ VC_ACCESS(f32, float)
 VC_ACCESS(f64, double)
 VC_ACCESS(u32, uint32_t)
 VC_ACCESS(u16, uint16_t)
-
-#endif

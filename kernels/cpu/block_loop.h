@@ -1,8 +1,7 @@
 /* block_loop.h - the loop that makes blocks of rows by block_encode.h and block_best.h. kernel_ref_blocks.c has every
  * type; loops_blocks.h compiles it once more, with the vectors of each level, for types whose inner loops compilers
  * make vectors of. */
-#ifndef VC_KERNELS_BLOCK_LOOP_H
-#define VC_KERNELS_BLOCK_LOOP_H
+#pragma once
 
 #include "kernels/block_best.h"
 #include "kernels/cpu/access.h"
@@ -45,5 +44,3 @@ static inline float row_mean(const float *x, size_t first, size_t row_len)
         }                                                                                                        \
         return 0;                                                                                                \
     }
-
-#endif

@@ -1,7 +1,6 @@
 /* group_loop.h - the walk over the groups of a tile (group_codes_rows of kernels.h): the scale of each, its codes, what
  * they stand for. How a group is made is the caller's. Valid as C11 and C++. */
-#ifndef VC_KERNELS_GROUP_LOOP_H
-#define VC_KERNELS_GROUP_LOOP_H
+#pragma once
 
 #include "kernels/cpu/access.h"
 #include "kernels/grid_codes.h"
@@ -40,5 +39,3 @@ static inline int vc_groups_walk(const float *x, size_t n_rows, size_t row_len, 
     }
     return 0;
 }
-
-#endif

@@ -50,8 +50,6 @@ static void encode_block(const float *x, size_t first, uint32_t *bits, uint8_t *
 {
     size_t g = first / 32;
     uint32_t most = 0;
-    uint16_t stored;
-    float inverse;
 
     for (size_t i = 0; i < 32; i++) {
         uint32_t m = vc_f32_magnitude(vc_get_f32(x, first + i));
@@ -59,8 +57,8 @@ static void encode_block(const float *x, size_t first, uint32_t *bits, uint8_t *
         most = m > most ? m : most;
     }
     vc_put_u32(bits, g, most);
-    stored = vc_f32_to_f16(vc_q8_0_step(most));
-    inverse = vc_q8_0_inverse(vc_q8_0_step(most));
+    uint16_t stored = vc_f32_to_f16(vc_q8_0_step(most));
+    float inverse = vc_q8_0_inverse(vc_q8_0_step(most));
     block[0] = (uint8_t)stored;
     block[1] = (uint8_t)(stored >> 8);
     for (size_t i = 0; i < 32; i++) {

@@ -1,8 +1,7 @@
 /* loops_absmax.h - part of loops.h: largest magnitudes by group and by channel (absmax_*, range_*), and the walk
  * along an axis that loops_int8.h uses too. Integer maxima, so their order does not matter, and NaN and Inf need no
  * rule. */
-#ifndef VC_KERNELS_LOOPS_ABSMAX_H
-#define VC_KERNELS_LOOPS_ABSMAX_H
+#pragma once
 
 /* Largest magnitude of n elements; 0 for none. Signed compare is enough (the sign bit is masked off), and every
  * instruction set has it. */
@@ -169,5 +168,3 @@ int VC_VARIANT(range_axis)(const float *x, size_t n, const struct vc_axis_map *m
     }
     return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* loops_blocks.h - part of loops.h: GGUF's block types. Q8_0 from weights, block by block with its statistics, and
  * the values of the types that models use most. Layouts and definitions: blocks.h. */
-#ifndef VC_KERNELS_LOOPS_BLOCKS_H
-#define VC_KERNELS_LOOPS_BLOCKS_H
+#pragma once
 
 #include "core/base/compiler.h"
 #include "kernels/blocks.h"
@@ -152,10 +151,9 @@ static void strip_q8_0(struct op *op, size_t first, size_t n, struct strip *stri
 {
     const float *x = (const float *)op->x + first;
     uint8_t *blocks = (uint8_t *)op->out + first / 32 * VC_Q8_0_BYTES;
-    uint32_t lost;
 
     (void)strip_start(strip, x);
-    lost = q8_0_blocks(x, n, op->bits + first / 32, blocks, op->measure, strip);
+    uint32_t lost = q8_0_blocks(x, n, op->bits + first / 32, blocks, op->measure, strip);
     strip->wide = lost != 0 || strip->max_bits >= VC_F32_INF_BITS;
     if (strip->wide) {
         q8_0_errors_wide(x, n, blocks, strip);
@@ -412,5 +410,3 @@ FORWARD(tq2_0)
 #endif
 
 #undef EVERY
-
-#endif

@@ -3,8 +3,7 @@
  *
  * With statistics a strip takes three walks: convert into the output, convert back into strip->e, and turn strip->e
  * into errors. From f64 the sums are those of f64 values, so these strips are always wide. */
-#ifndef VC_KERNELS_LOOPS_CAST_H
-#define VC_KERNELS_LOOPS_CAST_H
+#pragma once
 
 /* <from>_to_<to>_run: n elements, by the function of arith.h of that name. */
 #ifndef VC_HAVE_X86
@@ -203,5 +202,3 @@ int VC_VARIANT(f64_to_f32)(const double *x, size_t n, float *y)
     f64_to_f32_run(x, n, y);
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* loops_groups.h - part of loops.h: codes with a scale per group. */
-#ifndef VC_KERNELS_LOOPS_GROUPS_H
-#define VC_KERNELS_LOOPS_GROUPS_H
+#pragma once
 
 #include "kernels/cpu/group_loop.h"
 
@@ -18,5 +17,3 @@ int VC_VARIANT(group_codes_rows)(const float *x, size_t n_rows, size_t row_len, 
     return vc_group_codes_rows_ref(x, n_rows, row_len, group, how, bits, scale, q, y);
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* loops_groups_x86.h - scales and codes of a group (grid_codes.h) with AVX2: several trials at once, eight elements at
  * a time, whose terms go to the eight lanes of the definition, two vectors of four f64. Elements that a group lacks are
  * zeros, which add nothing. Products of two f32 are exact in f64, so fused or not they give the same sums. */
-#ifndef VC_KERNELS_LOOPS_GROUPS_X86_H
-#define VC_KERNELS_LOOPS_GROUPS_X86_H
+#pragma once
 
 #include "kernels/grid_codes.h"
 
@@ -320,8 +319,7 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
     const size_t n_trials = (size_t)t.n;
     struct vc_float_scale best = vc_scale_of_nothing(c);
     struct vc_float_scale scale[TRIALS_MOST];
-    double error[TRIALS_MOST];
-    double rest[TRIALS];
+    double error[TRIALS_MOST], rest[TRIALS];
     struct trial_scales s;
     struct near_how how;
     bool near_first = n <= WHOLE_MOST && absmax < 0x1p20f;
@@ -329,8 +327,7 @@ static inline __attribute__((always_inline)) struct vc_float_scale make_x86(enum
 
     near_prepare(grid, &how);
     for (size_t i = 0; i < n_trials; i += TRIALS) {
-        double a[TRIALS];
-        double b[TRIALS];
+        double a[TRIALS], b[TRIALS];
 
         for (size_t k = 0; k < TRIALS; k++) {
             scale[i + k] = vc_trial_begin(c, &t, (int)(i + k < n_trials ? i + k : i));
@@ -405,5 +402,3 @@ static struct vc_float_scale group_x86(const struct vc_group_codes *c, const flo
 #undef TRIALS
 #undef TRIALS_MOST
 #undef WHOLE_MOST
-
-#endif

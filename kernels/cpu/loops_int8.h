@@ -3,8 +3,7 @@
  *
  * A strip takes three steps: lay out the scale (and zero point) of every element, encode with errors in f32, and
  * where a clamp or an infinity makes these inexact, take the errors again in f64. */
-#ifndef VC_KERNELS_LOOPS_INT8_H
-#define VC_KERNELS_LOOPS_INT8_H
+#pragma once
 
 /* int8_rows: magnitude and scale of group number g, whose n elements start at x. Strips come in order, so groups do,
  * too, and op->n_made tells which are done; a group may reach beyond the strip that meets it first. */
@@ -184,15 +183,12 @@ static void strip_int8(struct op *op, size_t first, size_t n, struct strip *stri
 {
     const float *x = (const float *)op->x + first;
     int8_t *q = (int8_t *)op->out + first;
-    float s[STRIP];
-    float z[STRIP];
-    size_t step;
-    size_t z_step;
+    float s[STRIP], z[STRIP];
 
     s[0] = 1.0f;
     z[0] = 0.0f;
-    step = op->map != NULL ? scales_of_channels(op, first, n, s, z) : scales_of_groups(op, first, n, s, z);
-    z_step = op->zero == NULL ? 0 : step;
+    size_t step = op->map != NULL ? scales_of_channels(op, first, n, s, z) : scales_of_groups(op, first, n, s, z);
+    size_t z_step = op->zero == NULL ? 0 : step;
     if (op->bits != NULL) {
         if (step == 0) {
             encode_own(x, n, s, 0, q, strip);
@@ -306,5 +302,3 @@ int VC_VARIANT(int8_decode_axis)(const int8_t *q, size_t n, const struct vc_axis
     }
     return 0;
 }
-
-#endif

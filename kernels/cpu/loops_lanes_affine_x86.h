@@ -8,8 +8,7 @@
  *         add      the codes, and the sums of a straight line through (code, value)
  *         fit      the line: scale and least element
  *         take     in the lanes where the error is less than the best one before */
-#ifndef VC_KERNELS_LOOPS_LANES_AFFINE_X86_H
-#define VC_KERNELS_LOOPS_LANES_AFFINE_X86_H
+#pragma once
 
 /* ---- as llama.cpp ---- */
 
@@ -92,13 +91,11 @@ ALWAYS bool lanes_affine_wild(const struct affine_search *s)
 /* The scale and the least element that fit the codes of a try best. */
 ALWAYS void lanes_affine_fit(const struct affine_search *s, struct affine_try *y)
 {
-    iv positive;
-
     y->d = s->sum_w * y->sum_ll - y->sum_l * y->sum_l;
     y->scale = (s->sum_w * y->sum_xl - s->sum_x * y->sum_l) / y->d;
     y->least = (y->sum_ll * s->sum_x - y->sum_l * y->sum_xl) / y->d;
     /* A line whose least element would be above 0 goes through the origin instead. */
-    positive = (iv)(y->least > F_ZERO);
+    iv positive = (iv)(y->least > F_ZERO);
     y->least = f_select(positive, F_ZERO, y->least);
     y->scale = f_select(positive, y->sum_xl / y->sum_ll, y->scale);
 }
@@ -312,12 +309,11 @@ ALWAYS void lanes_refit(const fv *x, const fv *w, size_t n, struct vc_affine_ran
     SIDES(t)
     {
         fv d = sums->w * sum_ll[t] - sum_l[t] * sum_l[t];
-        iv positive;
 
         f[t].scale = (sums->w * sum_xl[t] - sums->x * sum_l[t]) / d;
         f[t].least = (sum_ll[t] * sums->x - sum_l[t] * sum_xl[t]) / d;
         if (r.minimum) {
-            positive = (iv)(f[t].least > F_ZERO);
+            iv positive = (iv)(f[t].least > F_ZERO);
             f[t].least = f_select(positive, F_ZERO, f[t].least);
             f[t].scale = f_select(positive, sum_xl[t] / sum_ll[t], f[t].scale);
         }
@@ -431,11 +427,8 @@ ALWAYS void lanes_k_refit(const struct lane_blocks *b, size_t n_parts, int32_t m
     fv bb = F_ZERO;
     fv ax = F_ZERO;
     fv bx = F_ZERO;
-    fv det;
     fv d;
     fv dmin;
-    iv good;
-    iv alone;
 
     for (size_t j = 0; j < n_parts; j++) {
         fv step = found->d * found->level[j];
@@ -456,9 +449,9 @@ ALWAYS void lanes_k_refit(const struct lane_blocks *b, size_t n_parts, int32_t m
             bx = bx + wb * b->x[i];
         }
     }
-    det = aa * bb - ab * ab;
-    good = (iv)(det > f_set(1e-6f) * aa * bb);
-    alone = ~good & (iv)(aa > F_ZERO) & (iv)(bb == F_ZERO) & (iv)(ax > F_ZERO) & f_is_step(f_half(ax / aa));
+    fv det = aa * bb - ab * ab;
+    iv good = (iv)(det > f_set(1e-6f) * aa * bb);
+    iv alone = ~good & (iv)(aa > F_ZERO) & (iv)(bb == F_ZERO) & (iv)(ax > F_ZERO) & f_is_step(f_half(ax / aa));
     d = f_half((ax * bb - bx * ab) / det);
     dmin = f_half((bx * aa - ax * ab) / det);
     good &= (iv)(d > F_ZERO) & (iv)(dmin >= F_ZERO) & f_is_step(d) & (iv)(f_magnitude(dmin) < f_set(INFINITY));
@@ -551,7 +544,6 @@ ALWAYS void lanes_affine_32_make(const struct lane_blocks *b, int32_t most, stru
 {
     fv least = b->x[0];
     fv top = b->x[0];
-    fv inverse;
 
     for (size_t i = 1; i < 32; i++) {
         least = f_min(b->x[i], least);
@@ -561,7 +553,7 @@ ALWAYS void lanes_affine_32_make(const struct lane_blocks *b, int32_t most, stru
     found->dmin = least;
     found->step[0] = f_half(found->d);
     found->least[0] = f_half(least);
-    inverse = f_inverse_or_0(found->d);
+    fv inverse = f_inverse_or_0(found->d);
     for (size_t i = 0; i < 32; i++) {
         fv t = (b->x[i] - least) * inverse + f_set(0.5f);
 
@@ -607,5 +599,3 @@ ALWAYS void lanes_affine_32_search(const struct lane_blocks *b, int32_t most, st
 LANES_AFFINE_32(q4_1, 15, 20)
 LANES_AFFINE_32(q5_1, 31, 24)
 #undef LANES_AFFINE_32
-
-#endif

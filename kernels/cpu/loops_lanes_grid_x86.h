@@ -1,7 +1,6 @@
 /* loops_lanes_grid_x86.h - part of loops_lanes_x86.h: codes that stand for numbers of a table. IQ4_NL and IQ4_XS,
  * NVFP4 and MXFP4, with both encoders. */
-#ifndef VC_KERNELS_LOOPS_LANES_GRID_X86_H
-#define VC_KERNELS_LOOPS_LANES_GRID_X86_H
+#pragma once
 
 /* ---- IQ4_NL, IQ4_XS ---- */
 
@@ -179,7 +178,6 @@ ALWAYS void lanes_iq4_xs_make(const struct lane_blocks *b, bool weighted, struct
 {
     fv mean = weighted ? 2.0f * f_squares(b->x, 256) / 256.0f : F_ZERO;
     fv scale[8];
-    fv inverse;
 
     for (size_t j = 0; j < 8; j++) {
         fv w[32];
@@ -190,7 +188,7 @@ ALWAYS void lanes_iq4_xs_make(const struct lane_blocks *b, bool weighted, struct
         scale[j] = lanes_search_iq4(b->x + 32 * j, w, weighted);
     }
     found->d = -f_largest(scale, 8) / f_set(32.0f);
-    inverse = f_inverse_or_0(found->d);
+    fv inverse = f_inverse_or_0(found->d);
     for (size_t j = 0; j < 8; j++) {
         found->level[j] = f_code(inverse * scale[j], -32, 31);
         lanes_iq4_part(b, j, f_inverse_or_0(found->d * found->level[j]), f_half(found->d) * found->level[j], found);
@@ -531,5 +529,3 @@ static const struct lane_type lane_mxfp4 = {
 
 LANE_KERNEL(nvfp4, true)
 LANE_KERNEL(mxfp4, true)
-
-#endif

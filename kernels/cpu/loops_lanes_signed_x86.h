@@ -6,8 +6,7 @@
  * block.
  *
  *     fv x[16]    x[i] = element i of block 0, element i of block 1, ... */
-#ifndef VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
-#define VC_KERNELS_LOOPS_LANES_SIGNED_X86_H
+#pragma once
 
 /* ---- as llama.cpp ---- */
 
@@ -150,7 +149,6 @@ ALWAYS void lanes_signed_levels(const fv *scale, int32_t half, struct lane_found
 ALWAYS void lanes_q6_k_make(const struct lane_blocks *b, bool weighted, struct lane_found *found)
 {
     fv scale[16];
-    iv none;
 
     for (size_t j = 0; j < 16; j++) {
         fv l[16];
@@ -162,7 +160,7 @@ ALWAYS void lanes_q6_k_make(const struct lane_blocks *b, bool weighted, struct l
     }
     lanes_signed_levels(scale, 128, found);
     lanes_signed_stored(b, 32, found);
-    none = (iv)(f_magnitude(f_largest(scale, 16)) < f_set(VC_GGML_TINY));
+    iv none = (iv)(f_magnitude(f_largest(scale, 16)) < f_set(VC_GGML_TINY));
     if (f_any(none)) { /* such a block is zeros throughout */
         found->d = f_only(~none, found->d);
         for (size_t j = 0; j < 16; j++) {
@@ -402,12 +400,10 @@ LANES_K(q6_k, 128, VC_Q6_K_BYTES, 32)
  * (vc_symmetric_32). */
 ALWAYS void lanes_symmetric_make(const struct lane_blocks *b, int32_t half, struct lane_found *found)
 {
-    fv inverse;
-
     found->d = f_largest(b->x, 32) / f_set((float)-half);
     found->step[0] = f_half(found->d);
     found->least[0] = f_set(-0.0f);
-    inverse = f_inverse_or_0(found->d);
+    fv inverse = f_inverse_or_0(found->d);
     for (size_t i = 0; i < 32; i++) {
         fv t = b->x[i] * inverse + f_set((float)half + 0.5f);
 
@@ -418,12 +414,10 @@ ALWAYS void lanes_symmetric_make(const struct lane_blocks *b, int32_t half, stru
 /* Q8_0: vc_q8_0_encode, halves away from zero (NEARLY_HALF of loops_blocks.h), with the offset 128. */
 ALWAYS void lanes_q8_0_make(const struct lane_blocks *b, struct lane_found *found)
 {
-    fv inverse;
-
     found->d = f_magnitude(f_largest(b->x, 32)) / f_set(127.0f);
     found->step[0] = f_half(found->d);
     found->least[0] = f_set(-0.0f);
-    inverse = f_only((iv)found->d > 0x00200000, 1.0f / found->d);
+    fv inverse = f_only((iv)found->d > 0x00200000, 1.0f / found->d);
     for (size_t i = 0; i < 32; i++) {
         fv t = b->x[i] * inverse;
         fv whole = f_of_int(f_to_int(f_min(f_magnitude(t), f_set(127.0f)) + f_set(NEARLY_HALF)));
@@ -435,12 +429,10 @@ ALWAYS void lanes_q8_0_make(const struct lane_blocks *b, struct lane_found *foun
 /* vc_ternary, with the offset 1. */
 ALWAYS void lanes_ternary_make(const struct lane_blocks *b, size_t n, struct lane_found *found)
 {
-    fv inverse;
-
     found->d = f_magnitude(f_largest(b->x, n));
     found->step[0] = f_half(found->d);
     found->least[0] = f_set(-0.0f);
-    inverse = f_inverse_or_0(found->d);
+    fv inverse = f_inverse_or_0(found->d);
     for (size_t i = 0; i < n; i++) {
         fv t = b->x[i] * inverse;
         iv code = 1 - (iv)(t >= f_set(0.5f)) + (iv)(t <= f_set(-0.5f)); /* masks are -1 */
@@ -482,10 +474,9 @@ ALWAYS void lanes_ternary_search(const struct lane_blocks *b, struct lane_found 
     lanes_sort(sorted);
     for (size_t k = 0; k < 256; k++) {
         fv n = f_set((float)(k + 1));
-        iv more;
 
         a = a + sorted[k];
-        more = (iv)(a * a > best * n);
+        iv more = (iv)(a * a > best * n);
         best = f_select(more, a * a / n, best);
         s = f_select(more, a / n, s);
     }
@@ -566,5 +557,3 @@ LANES_ONE(tq2_0, 256, -1, 66, lanes_ternary_make(b, 256, found), lanes_ternary_s
           vc_tq2_0_put(found->d[lane], codes, block))
 #undef LANES_ONE
 #undef LANES_SEARCH_ONE
-
-#endif

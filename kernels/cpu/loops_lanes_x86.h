@@ -12,8 +12,7 @@
  *
  * This file: vectors, and the walk over the blocks. Types are in loops_lanes_affine_x86.h (a scale and a minimum),
  * loops_lanes_signed_x86.h (a signed scale) and loops_lanes_grid_x86.h (IQ4, NVFP4, MXFP4). */
-#ifndef VC_KERNELS_LOOPS_LANES_X86_H
-#define VC_KERNELS_LOOPS_LANES_X86_H
+#pragma once
 
 #include "kernels/block_best.h"
 
@@ -309,7 +308,6 @@ ALWAYS wide f_wide(fv v, size_t k)
 #ifdef __AVX512F__
     return wide_of(k == 0 ? _mm512_castps512_ps256((__m512)v) : _mm512_extractf32x8_ps((__m512)v, 1));
 #else
-    (void)k;
     return wide_of((__m256)v);
 #endif
 }
@@ -426,5 +424,3 @@ static int lanes_blocks(const struct lane_type *type, const float *x, size_t n_r
 
 #undef F
 #undef FW
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Eight blocks at a time: their maxima first, then the eight steps in one vector (one division instead of eight),
  * then block by block the codes and errors. Everything works on magnitudes; the codes get their signs last. */
-#ifndef VC_KERNELS_LOOPS_Q8_0_X86_H
-#define VC_KERNELS_LOOPS_Q8_0_X86_H
+#pragma once
 
 #define Q8_0_BATCH 8 /* blocks */
 
@@ -112,10 +111,8 @@ static inline void q8_0_block_x86(const float *x, const struct q8_0_steps *steps
     __m256i q[4];
 
     for (size_t k = 0; k < 4; k++) {
-        __m256 v;
-
         a[k] = magnitude_8(x + 8 * k);
-        v = _mm256_castsi256_ps(a[k]);
+        __m256 v = _mm256_castsi256_ps(a[k]);
         q[k] = _mm256_cvttps_epi32(_mm256_add_ps(_mm256_mul_ps(v, inverse), _mm256_set1_ps(NEARLY_HALF)));
         if (e != NULL) {
             q8_0_errors_8(v, q[k], stored, rare, e + 8 * k, t);
@@ -167,5 +164,3 @@ static inline uint32_t q8_0_blocks_x86(const float *x, size_t n, uint32_t *bits,
     tally_end(&sums, x, strip);
     return !_mm256_testz_si256(t.lost, t.lost);
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  *     diff_*      x, y    -> x x, e e, y y, x y by chunk; the largest |e|; how many differ
  *     values_*    x       -> x, x x by chunk; minimum, maximum, zeros, NaN, Inf; a histogram of exponents */
-#ifndef VC_KERNELS_LOOPS_SUMS_H
-#define VC_KERNELS_LOOPS_SUMS_H
+#pragma once
 
 /* A piece of both sides, already in f64: counters into *sums, products into the four sums of its chunk. Pairs with a
  * NaN or an Inf are set to 0 on both sides, which adds nothing; x and y are scratch. |e| serves for e * e as well. */
@@ -13,7 +12,6 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
                        struct vc_diff_sums *sums)
 {
     double e[STRIP];
-    double most;
     uint64_t different = 0;
     uint64_t nonfinite = 0;
 
@@ -28,7 +26,7 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
         y[i] = ok ? y[i] : 0.0;
         e[i] = fabs(x[i] - y[i]);
     }
-    most = max_f64(e, n);
+    double most = max_f64(e, n);
     products_f64(lane[0], x, x, n);
     products_f64(lane[1], e, e, n);
     products_f64(lane[2], y, y, n);
@@ -42,8 +40,7 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
  * the kernel makes either +0 at its end. */
 static void extremes_f64(const double *x, size_t n, double *min, double *max)
 {
-    double least[8];
-    double most[8];
+    double least[8], most[8];
     size_t i = 0;
 
     for (size_t l = 0; l < 8; l++) {
@@ -240,5 +237,3 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
 
 SUMS(float, f32)
 SUMS(double, f64)
-
-#endif

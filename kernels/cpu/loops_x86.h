@@ -5,8 +5,7 @@
  * Conversion and sums are two walks over a strip in the first-level cache, not one: widening f32 to f64 from memory
  * takes half a cycle, from the upper half of a register two (measured on Zen 3: 7.6 cycles per 8 elements against 10
  * in one walk). */
-#ifndef VC_KERNELS_LOOPS_X86_H
-#define VC_KERNELS_LOOPS_X86_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -100,7 +99,6 @@ static bool diff_looks_f32(const float *x, const float *y, size_t n, uint64_t *d
     __m256i most = _mm256_setzero_si256();
     __m256i equal = _mm256_setzero_si256();
     uint32_t all = 0;
-    uint32_t same;
     uint32_t lane[8];
     size_t i = 0;
 
@@ -117,7 +115,7 @@ static bool diff_looks_f32(const float *x, const float *y, size_t n, uint64_t *d
         all = lane[l] > all ? lane[l] : all;
     }
     _mm256_storeu_si256((__m256i *)lane, equal);
-    same = lane[0] + lane[1] + lane[2] + lane[3] + lane[4] + lane[5] + lane[6] + lane[7];
+    uint32_t same = lane[0] + lane[1] + lane[2] + lane[3] + lane[4] + lane[5] + lane[6] + lane[7];
     for (; i < n; i++) {
         uint32_t a = vc_f32_magnitude(vc_get_f32(x, i));
         uint32_t b = vc_f32_magnitude(vc_get_f32(y, i));
@@ -305,10 +303,9 @@ static inline __m256i given_8(__m256 x, __m256 s, __m256 z, __m256 lo, struct ta
     __m256 v = _mm256_max_ps(_mm256_min_ps(_mm256_div_ps(x, s), bound), _mm256_sub_ps(_mm256_setzero_ps(), bound));
     __m256 c = _mm256_add_ps(_mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), z);
     __m256 k = _mm256_max_ps(_mm256_min_ps(c, _mm256_set1_ps(127.0f)), lo);
-    __m256 y;
 
     *changed = _mm256_sub_epi32(*changed, _mm256_castps_si256(_mm256_cmp_ps(c, k, _CMP_NEQ_UQ)));
-    y = _mm256_mul_ps(_mm256_sub_ps(k, z), s);
+    __m256 y = _mm256_mul_ps(_mm256_sub_ps(k, z), s);
     tally_add(t, x, y, e);
     t->after = _mm256_sub_epi32(t->after, float_zero(y));
     return _mm256_cvtps_epi32(k);
@@ -352,10 +349,9 @@ static inline size_t encode_f16_x86(const float *x, size_t n, uint16_t *h, struc
     for (; i + 8 <= n; i += 8) {
         __m256 v = _mm256_loadu_ps(x + i);
         __m128i r = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-        __m256 y;
 
         _mm_storeu_si128((__m128i *)(h + i), r);
-        y = _mm256_cvtph_ps(r);
+        __m256 y = _mm256_cvtph_ps(r);
         /* on integers: clang 14 turns a float compare of converted halves into scalar code */
         tally_add(&t, v, y, strip->e + i);
         t.after = _mm256_sub_epi32(t.after, _mm256_cmpeq_epi32(_mm256_slli_epi32(_mm256_castps_si256(y), 1), zero));
@@ -475,5 +471,3 @@ static inline void f16_to_f32_run(const uint16_t *h, size_t n, float *y)
         vc_put_f32(y, i, vc_f16_to_f32(vc_get_u16(h, i)));
     }
 }
-
-#endif

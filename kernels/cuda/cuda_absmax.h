@@ -1,6 +1,5 @@
 /* cuda_absmax.h - starts the kernels of cuda_absmax.cu from other files. */
-#ifndef VC_CUDA_ABSMAX_H
-#define VC_CUDA_ABSMAX_H
+#pragma once
 
 #include "kernels/cuda/cuda_pipeline.h"
 
@@ -9,5 +8,3 @@
  * which go on from there. */
 void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit, const float *x,
                           uint32_t *pos, uint32_t *neg);
-
-#endif

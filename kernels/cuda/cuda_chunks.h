@@ -12,8 +12,7 @@
  *
  * (flat = row * row_len + col, all within the unit). Loading is apart from visiting so that a thread has several
  * loads in flight. */
-#ifndef VC_CUDA_CHUNKS_H
-#define VC_CUDA_CHUNKS_H
+#pragma once
 
 #include "core/values/tile.h"
 #include "kernels/cuda/cuda_reduce.h"
@@ -151,5 +150,3 @@ static inline void vc_cuda_add_stats(struct vc_cuda_call *call, struct vc_tile_s
         call->user = stats;
     }
 }
-
-#endif

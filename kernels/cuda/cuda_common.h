@@ -6,8 +6,7 @@
  * groups, inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that
  * stands in for the real one (tests/cuda_emu) and defines the macros below in its own way. Every size can be set from
  * outside: tests make them small. */
-#ifndef VC_CUDA_COMMON_H
-#define VC_CUDA_COMMON_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stddef.h>
@@ -61,6 +60,4 @@
 /* Blocks of a launch, at most; more work makes them loop. */
 #ifndef VC_CUDA_MAX_GRID
 #define VC_CUDA_MAX_GRID 1024u
-#endif
-
 #endif

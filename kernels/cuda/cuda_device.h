@@ -3,8 +3,7 @@
  *
  * A slot has two lanes, each with a stream, an arena in device memory and one in pinned host memory. Arenas have a
  * fixed size and are reused by every call, so nothing is allocated while tiles pass through. */
-#ifndef VC_CUDA_DEVICE_H
-#define VC_CUDA_DEVICE_H
+#pragma once
 
 #include "kernels/cuda/cuda_common.h"
 #include "kernels/device/backend.h"
@@ -46,5 +45,3 @@ void vc_cuda_slot_give(struct vc_cuda_slot *slot);
  * give takes p NULL, too. */
 int vc_cuda_memory_take(uint64_t bytes, void **out);
 void vc_cuda_memory_give(void *p, uint64_t bytes);
-
-#endif

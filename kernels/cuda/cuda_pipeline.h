@@ -10,8 +10,7 @@
  *     lane 1                           H2D 1, kernel 1, D2H 1                      ...
  *
  * so that copying on the host, both directions of the bus and the kernels of one call overlap. */
-#ifndef VC_CUDA_PIPELINE_H
-#define VC_CUDA_PIPELINE_H
+#pragma once
 
 #include "kernels/cuda/cuda_device.h"
 
@@ -108,5 +107,3 @@ unsigned vc_cuda_block(size_t needed);
 
 /* Blocks for `needed` of them with grid-stride loops; at least 1. */
 unsigned vc_cuda_grid(size_t needed);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Sums follow the tree of kernels.h, so their bits do not depend on the launch; maxima and counts are integers, so
  * their order does not matter. */
-#ifndef VC_CUDA_REDUCE_H
-#define VC_CUDA_REDUCE_H
+#pragma once
 
 #include "kernels/arith.h"
 #include "kernels/cuda/cuda_pipeline.h"
@@ -140,5 +139,3 @@ static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tall
         atomicMax(&totals->peak[threadIdx.x], peaks[threadIdx.x]);
     }
 }
-
-#endif

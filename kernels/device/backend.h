@@ -16,8 +16,7 @@
  *   what a context has            CUDA          CPU           CUDA         CPU
  *
  * Mixed tables are safe because kernels take host memory only and every variant gives the same bits. */
-#ifndef VC_KERNELS_BACKEND_H
-#define VC_KERNELS_BACKEND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -83,5 +82,4 @@ typedef const struct vc_backend *vc_backend_entry_fn(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

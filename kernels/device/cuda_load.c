@@ -117,7 +117,6 @@ static void set_loaded(char outcome[256], const struct vc_backend *backend)
  * again. */
 static const struct vc_backend *try_place(const char *path, char outcome[256])
 {
-    const struct vc_backend *backend;
     vc_backend_entry_fn *entry;
     void *symbol;
     void *library = vc_plugin_load(&cuda_plugin, path, &symbol, outcome);
@@ -126,7 +125,7 @@ static const struct vc_backend *try_place(const char *path, char outcome[256])
         return NULL;
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
-    backend = entry();
+    const struct vc_backend *backend = entry();
     if (!backend_fits(backend, outcome)) {
         vc_plugin_unload(library);
         return NULL;
@@ -161,10 +160,8 @@ static const struct vc_backend *find_plugin(struct vc_plugin_search *search)
 
 const struct vc_backend *vc_cuda_plugin(struct vc_plugin_search *search)
 {
-    const struct vc_backend *backend;
-
     (void)pthread_mutex_lock(&plugin.mutex);
-    backend = find_plugin(search);
+    const struct vc_backend *backend = find_plugin(search);
     (void)pthread_mutex_unlock(&plugin.mutex);
     return backend;
 }
@@ -210,13 +207,12 @@ static void attach(struct user *user, struct vc_pool *pool)
 static struct user *detach(struct vc_pool *pool)
 {
     struct user **at = &plugin.users;
-    struct user *user;
 
     (void)pthread_mutex_lock(&plugin.account_mutex);
     while (*at != NULL && (*at)->pool != pool) {
         at = &(*at)->next;
     }
-    user = *at;
+    struct user *user = *at;
     if (user != NULL) {
         bool counted = user == plugin.users;
 
@@ -260,13 +256,12 @@ enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *t
 {
     struct vc_plugin_search *search = vc_alloc(ctx, VC_TAG_MISC, sizeof *search);
     struct user *user = vc_alloc(ctx, VC_TAG_MISC, sizeof *user);
-    const struct vc_backend *backend;
     enum vc_status status = VC_OK;
 
     (void)pthread_mutex_lock(&plugin.mutex);
     VC_TRY_ALLOC(search);
     VC_TRY_ALLOC(user);
-    backend = find_plugin(search);
+    const struct vc_backend *backend = find_plugin(search);
     if (backend == NULL) {
         status = fail_search(ctx, search);
         goto out;
@@ -297,7 +292,6 @@ static bool trains(const struct vc_train_backend *t)
 enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend **out)
 {
     const struct vc_backend *backend;
-    bool has;
 
     *out = NULL;
     if (strncmp(ctx->shared->device, "cuda", 4) != 0) {
@@ -305,8 +299,8 @@ enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend *
     }
     (void)pthread_mutex_lock(&plugin.mutex);
     backend = plugin.backend;
-    has = backend != NULL && backend->struct_size >= offsetof(struct vc_backend, train) + sizeof backend->train &&
-          trains(backend->train);
+    bool has = backend != NULL && backend->struct_size >= offsetof(struct vc_backend, train) + sizeof backend->train &&
+               trains(backend->train);
     *out = has ? backend->train : NULL;
     (void)pthread_mutex_unlock(&plugin.mutex);
     return has ? VC_OK
@@ -318,14 +312,12 @@ enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend *
 
 void vc_cuda_unload(struct vc_ctx *ctx)
 {
-    struct user *user;
-
     (void)pthread_mutex_lock(&plugin.mutex);
     if (plugin.users != NULL && plugin.users->next == NULL && plugin.handle != NULL) {
         plugin.backend->close(plugin.handle);
         plugin.handle = NULL;
     }
-    user = detach(ctx->shared->pool);
+    struct user *user = detach(ctx->shared->pool);
     (void)pthread_mutex_unlock(&plugin.mutex);
     vc_free(ctx, user);
 }

@@ -2,8 +2,7 @@
  * plugin.h says where it is looked for: VCOMPRESS_BACKEND_PATH, and the usual places.
  *
  * One device is open per process; contexts that ask for the same one share it. */
-#ifndef VC_KERNELS_CUDA_LOAD_H
-#define VC_KERNELS_CUDA_LOAD_H
+#pragma once
 
 #include "core/base/ctx.h"
 #include "core/base/plugin.h"
@@ -31,5 +30,3 @@ void vc_cuda_unload(struct vc_ctx *ctx);
 /* Turns the nonzero result of a CUDA kernel into a status, with the sentence set: VC_E_NOMEM when device or pinned
  * memory ran out, else VC_E_DEVICE. */
 enum vc_status vc_cuda_fail(struct vc_ctx *ctx, int result);
-
-#endif

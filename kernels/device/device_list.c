@@ -44,9 +44,7 @@ static void add_device(struct list *list, const struct vc_backend *backend, size
 enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
 {
     struct list *list = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *list);
-    const struct vc_backend *backend;
     unsigned place;
-    int count;
     int i;
 
     *out = NULL;
@@ -56,7 +54,7 @@ enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
     list->devices.reason = list->reason;
     list->devices.devices = list->info;
     list->devices.searched = list->searched;
-    backend = vc_cuda_plugin(&list->search);
+    const struct vc_backend *backend = vc_cuda_plugin(&list->search);
     list->devices.n_searched = list->search.n_places;
     for (place = 0; place < list->search.n_places; place++) {
         list->searched[place].path = list->search.places[place].path;
@@ -66,7 +64,7 @@ enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
         (void)snprintf(list->reason, sizeof list->reason, "the plug-in %s could not be loaded", VC_BACKEND_FILE);
     } else {
         list->devices.runtime = backend->runtime;
-        count = backend->device_count(list->reason, sizeof list->reason);
+        int count = backend->device_count(list->reason, sizeof list->reason);
         for (i = 0; i < count && i < MAX_DEVICES; i++) {
             add_device(list, backend, (size_t)i);
             list->devices.n_devices++;

@@ -10,8 +10,7 @@
  *
  * Everything of a session happens in the order of its calls; to_host, fault and measure wait for what was asked for
  * before. One thread at a time calls. Results: 0, or a code for vc_backend.error. */
-#ifndef VC_KERNELS_TRAIN_BACKEND_H
-#define VC_KERNELS_TRAIN_BACKEND_H
+#pragma once
 
 #include "core/values/grids.h"
 #include "kernels/train_args.h"
@@ -149,5 +148,4 @@ struct vc_train_backend {
 
 #ifdef __cplusplus
 }
-#endif
 #endif

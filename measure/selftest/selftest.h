@@ -1,6 +1,5 @@
 /* selftest.h - the two parts of vc_selftest. Each adds its line to the summary, and fails with VC_E_INTERNAL. */
-#ifndef VC_MEASURE_SELFTEST_H
-#define VC_MEASURE_SELFTEST_H
+#pragma once
 
 #include "core/text/text.h"
 
@@ -10,5 +9,3 @@ enum vc_status vc_selftest_kernels(struct vc_ctx *ctx, struct vc_text *summary);
 
 /* A small checkpoint in a new folder below `folder`: quantized, opened, dequantized, compared, removed. */
 enum vc_status vc_selftest_files(struct vc_ctx *ctx, const char *folder, struct vc_text *summary);
-
-#endif

@@ -31,15 +31,13 @@ struct weights {
 /* In `folder`, in TMPDIR, or in /tmp. folder[0] is 0 as long as there is nothing to remove. */
 static enum vc_status make_folder(struct vc_ctx *ctx, const char *folder, struct paths *paths)
 {
-    int n;
-
     if (folder == NULL) {
         folder = getenv("TMPDIR");
     }
     if (folder == NULL || folder[0] == '\0') {
         folder = "/tmp";
     }
-    n = snprintf(paths->folder, sizeof paths->folder, "%s/vcompress-selftest-XXXXXX", folder);
+    int n = snprintf(paths->folder, sizeof paths->folder, "%s/vcompress-selftest-XXXXXX", folder);
     if (n < 0 || (size_t)n >= sizeof paths->folder) {
         paths->folder[0] = '\0';
         return vc_fail(ctx, VC_E_ARGUMENT, "%.100s...: the path is too long", folder);
@@ -68,10 +66,7 @@ static void remove_all(const struct paths *paths)
 /* 93 'NUMPY' 1 0 | u16 length | text padded to 128 | f32 little-endian */
 static enum vc_status write_npy(struct vc_ctx *ctx, const char *path, const float *x)
 {
-    char header[HEADER];
-    char text[HEADER];
-    FILE *file;
-    size_t written;
+    char header[HEADER], text[HEADER];
     int n = snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", ROWS, COLS);
 
     memset(header, ' ', sizeof header);
@@ -80,9 +75,9 @@ static enum vc_status write_npy(struct vc_ctx *ctx, const char *path, const floa
     header[9] = 0;
     memcpy(header + 10, text, (size_t)n);
     header[HEADER - 1] = '\n';
-    file = fopen(path, "wb");
+    FILE *file = fopen(path, "wb");
     VC_REFUSE_IF(file == NULL, ctx, VC_E_IO, "%s: cannot be created", path);
-    written = fwrite(header, 1, sizeof header, file) + fwrite(x, sizeof *x, ELEMS, file);
+    size_t written = fwrite(header, 1, sizeof header, file) + fwrite(x, sizeof *x, ELEMS, file);
     VC_REFUSE_IF(fclose(file) != 0 || written != sizeof header + ELEMS, ctx, VC_E_IO, "%s: cannot be written", path);
     return VC_OK;
 }
@@ -137,12 +132,11 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, const struct weights *w, 
     for (size_t row = 0; row < ROWS; row++) {
         const float *x = w->x + row * COLS;
         float absmax = 0;
-        float scale;
 
         for (size_t i = 0; i < COLS; i++) {
             absmax = fabsf(x[i]) > absmax ? fabsf(x[i]) : absmax;
         }
-        scale = absmax / 127.0f;
+        float scale = absmax / 127.0f;
         for (size_t i = 0; i < COLS; i++) {
             double steps = fabs((double)x[i] - (double)w->decoded[row * COLS + i]) / (double)scale;
 

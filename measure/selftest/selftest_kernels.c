@@ -180,10 +180,8 @@ static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct 
  * A kernel fails only where a device does: those of processors return 0. */
 static int run_table(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
-    int failed;
-
     memset(slots, 0, VC_KERNEL_ID_COUNT * sizeof *slots);
-    failed = run_int8(k, in, slots);
+    int failed = run_int8(k, in, slots);
     failed |= run_casts(k, in, slots);
     failed |= run_blocks(k, in, slots);
     return failed | run_sums(k, in, slots);

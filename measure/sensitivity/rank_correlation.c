@@ -28,12 +28,11 @@ static void rank(struct vc_rank_pair *pairs, size_t n)
     qsort(pairs, n, sizeof *pairs, by_x);
     while (i < n) {
         size_t end = i;
-        double mean;
 
         while (end < n && pairs[end].x == pairs[i].x) {
             end++;
         }
-        mean = ((double)i + (double)(end - 1)) / 2.0;
+        double mean = ((double)i + (double)(end - 1)) / 2.0;
         for (; i < end; i++) {
             pairs[i] = (struct vc_rank_pair){pairs[i].y, mean};
         }

@@ -1,6 +1,5 @@
 /* rank_correlation.h - how well one figure predicts the order of another. */
-#ifndef VC_MEASURE_RANK_CORRELATION_H
-#define VC_MEASURE_RANK_CORRELATION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ struct vc_rank_pair {
 /* Spearman's rank correlation; equal ones have the mean of their ranks. NaN: fewer than three pairs, or all of one side
  * are equal. The pairs are changed. */
 double vc_rank_correlation(struct vc_rank_pair *pairs, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  * made to do nothing. A normalization takes its mean over all channels, also over those that are zero.
  *
  *     model -- prune --remove --> plan -- planned model --> weights and graph with the new shapes -> outputs */
-#ifndef VC_MEASURE_REMOVED_H
-#define VC_MEASURE_REMOVED_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -14,5 +13,3 @@
  * what it computes, out->reason, in the arena, is why. */
 enum vc_status vc_removed_run(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_output_runs *runs,
                               const struct vc_coupling *group, const bool *goes, struct vc_output_change *out);
-
-#endif

@@ -101,10 +101,9 @@ static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const stru
     const char *glob = NULL;
     enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
     const struct vc_tensor *own;
-    const char *skip;
 
     (void)vc_model_of(m->owned->result.model, row->tensor, &own);
-    skip = vc_keep_reason(own);
+    const char *skip = vc_keep_reason(own);
     row->reason = impossible(t);
     if (row->reason != NULL || choice == VC_CHOICE_INCLUDE) {
         return VC_OK;

@@ -1,7 +1,6 @@
 /* sensitivity_changes.h - the weights of a tensor after one of the candidates of vc_model_sensitivity, in memory, as
  * f32: what a model is computed with to see what its outputs lose. */
-#ifndef VC_MEASURE_SENSITIVITY_CHANGES_H
-#define VC_MEASURE_SENSITIVITY_CHANGES_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -20,5 +19,3 @@ void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupli
 /* The elements of the units that go become zero. The member is not `whole`. */
 void vc_change_remove(const struct vc_coupling *group, const struct vc_coupling_member *member,
                       const struct vc_tensor *tensor, const bool *goes, float *values);
-
-#endif

@@ -327,10 +327,9 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
 static enum vc_status list_targets(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
-    size_t n_groups;
 
     VC_CALL(vc_couplings_of_graph(ctx, m->options.graph, &m->couplings));
-    n_groups = vc_couplings_count(m->couplings);
+    size_t n_groups = vc_couplings_count(m->couplings);
     m->tensors = vc_arena_alloc(ctx, &owned->arena, (owned->result.n_rows + 1) * sizeof *m->tensors);
     m->groups = vc_arena_alloc(ctx, &owned->arena, (n_groups + 1) * sizeof *m->groups);
     m->targets = vc_alloc_array(ctx, VC_TAG_MISC, owned->result.n_rows + n_groups + 1, sizeof *m->targets);
@@ -472,10 +471,8 @@ out:
 /* Gives out the next unit of work; none after a failure. */
 static bool next_work(struct measuring *m, size_t *number)
 {
-    bool more;
-
     (void)pthread_mutex_lock(&m->mutex);
-    more = m->failed == SIZE_MAX && m->next < m->n_works;
+    bool more = m->failed == SIZE_MAX && m->next < m->n_works;
     *number = more ? m->next++ : 0;
     (void)pthread_mutex_unlock(&m->mutex);
     return more;

@@ -1,6 +1,5 @@
 /* sensitivity_parts.h - what the files of vc_model_sensitivity share. */
-#ifndef VC_MEASURE_SENSITIVITY_PARTS_H
-#define VC_MEASURE_SENSITIVITY_PARTS_H
+#pragma once
 
 #include <vcompress/sensitivity.h>
 
@@ -18,5 +17,3 @@ struct vc_sensitivity_owned {
 
 /* Fills result.prune and result.quantize from the figures of the rows. */
 enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_owned *owned);
-
-#endif

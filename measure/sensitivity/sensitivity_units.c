@@ -177,11 +177,10 @@ static enum vc_status make_scores(struct vc_ctx *ctx, const struct vc_model *mod
     struct vc_unit_part *parts = vc_alloc_array(ctx, VC_TAG_MISC, group->n_members + 1, sizeof *parts);
     enum vc_status status = VC_OK;
     size_t n_parts = 0;
-    size_t n;
 
     VC_TRY(places == NULL || parts == NULL ? VC_E_NOMEM : VC_OK);
     memset(scores, 0, (size_t)group->n_units * sizeof *scores);
-    n = list_places(model, group, places);
+    size_t n = list_places(model, group, places);
     for (size_t i = 0; i < n; i++) {
         const struct vc_coupling_member *member = places[i].member;
         struct vc_unit_part *part = &parts[n_parts];

@@ -1,8 +1,7 @@
 /* sensitivity_units.h - the units of a group of couplings by their weights: which of them go first, as prune
  * --structured chooses them by its defaults (passes/scores/unit_scores.h), and what their share is. For
  * vc_sensitivity_measure. */
-#ifndef VC_MEASURE_SENSITIVITY_UNITS_H
-#define VC_MEASURE_SENSITIVITY_UNITS_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -27,5 +26,3 @@ enum vc_status vc_units_lowest(struct vc_ctx *ctx, const struct vc_coupling *gro
 
 /* The share that the marked units have of the norm of all: the square root of that of the squares. */
 double vc_units_share(const struct vc_coupling *group, const double *norms, const bool *goes);
-
-#endif

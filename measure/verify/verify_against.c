@@ -130,12 +130,11 @@ static void take_figures(struct verify *v, const struct vc_diff_pair *pair, cons
                          struct vc_exact_sum *sums)
 {
     struct vc_verification *r = &v->result;
-    struct vc_verify_row *row;
 
     if (diff->kind != VC_DIFF_SAME && diff->kind != VC_DIFF_VALUES) {
         return;
     }
-    row = &v->rows[pair->b];
+    struct vc_verify_row *row = &v->rows[pair->b];
     row->compared = true;
     row->identical = diff->identical;
     row->numeric = diff->numeric;

@@ -96,7 +96,6 @@ static enum vc_status check_bias(struct vc_ctx *ctx, const struct vc_model *mode
     const struct vc_graph_node *x = maker(g, node, 0, VC_OP_dequantize);
     float *scales[2] = {NULL, NULL};
     size_t n[2] = {0, 0};
-    size_t count;
     enum vc_status status = VC_OK;
 
     if (x == NULL || node->n_inputs < 3 || g->values[x->inputs[1]].kind != VC_VALUE_CONSTANT ||
@@ -106,7 +105,7 @@ static enum vc_status check_bias(struct vc_ctx *ctx, const struct vc_model *mode
     for (unsigned k = 0; k < 2; k++) {
         VC_TRY(read_scales(ctx, model, g, node->inputs[1 + k], &scales[k], &n[k]));
     }
-    count = n[0] == n[1] || n[1] == 1 ? n[0] : n[0] == 1 ? n[1] : 0;
+    size_t count = n[0] == n[1] || n[1] == 1 ? n[0] : n[0] == 1 ? n[1] : 0;
     for (size_t i = 0; i < count; i++) {
         float is = scales[1][n[1] == 1 ? 0 : i];
         float should = (float)*(const double *)g->values[x->inputs[1]].data * scales[0][n[0] == 1 ? 0 : i];
@@ -148,13 +147,12 @@ enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v)
     struct vc_program program;
     struct vc_graph *graph = NULL;
     const struct vc_graph_source source = {.ctx = ctx, .model = v->model, .program = &program, .arena = &arena};
-    enum vc_status status;
 
     if (v->findings.n_errors != 0 || v->model->ops == NULL || v->model->ops->program == NULL) {
         return VC_OK; /* what the file says is in doubt, or it says nothing */
     }
     vc_findings_mute(ctx, true); /* what is wrong with the graph itself is another question */
-    status = vc_model_program(ctx, v->model, &arena, &program);
+    enum vc_status status = vc_model_program(ctx, v->model, &arena, &program);
     if (status == VC_OK && program.kind == VC_PROGRAM_NODES) {
         status = vc_graph_from_program(&source, &graph);
     }

@@ -372,10 +372,9 @@ static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, cons
     struct vc_buffers buffers[2] = {{0}, {0}};
     struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
-    size_t n;
 
     VC_TRY_ALLOC(list);
-    n = list_keyed_tensors(v, seen, list);
+    size_t n = list_keyed_tensors(v, seen, list);
     vc_diff_sizes(v->model, v->model, &sizes);
     for (size_t i = 1; i < n; i++) {
         struct vc_diff_pair pair = {list[i - 1].tensor, list[i].tensor};

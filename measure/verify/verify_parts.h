@@ -1,7 +1,6 @@
 /* verify_parts.h - what the parts of a verification share: the file (verify.c), its graph (verify_codes.c), its values
  * (verify_data.c, verify_pattern.c), and what it was made from (verify_against.c). */
-#ifndef VC_MEASURE_VERIFY_PARTS_H
-#define VC_MEASURE_VERIFY_PARTS_H
+#pragma once
 
 #include "core/base/findings.h"
 #include "core/model/source.h"
@@ -33,5 +32,3 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v);
 /* For a worker that must not stop at a file's fault: takes the failure that is set, if it is about the content, into
  * *sentence (the pool's) and returns VC_OK; passes others on. */
 enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence);
-
-#endif

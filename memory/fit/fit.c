@@ -98,21 +98,19 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
                              const struct vc_fit_options *options, struct vc_fit *out)
 {
     struct vc_fit_options own;
-    uint64_t free_bytes;
-    bool known;
 
     vc_clear_error(ctx);
     VC_CALL(vc_options_read(ctx, &fit_kind, options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
-    known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_is_ideal(memory->program)),
-                    &out->peak_bytes);
+    bool known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_is_ideal(memory->program)),
+                         &out->peak_bytes);
     out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
     if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||
         !vc_add_u64(out->peak_bytes, out->context_bytes, &out->need_bytes) ||
         !vc_add_u64(out->need_bytes, out->slack_bytes, &out->need_bytes) || out->need_bytes > INT64_MAX) {
         return vc_fail(ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
     }
-    free_bytes = minus(visible_bytes, own.used_bytes);
+    uint64_t free_bytes = minus(visible_bytes, own.used_bytes);
     out->usable_bytes = minus(free_bytes, own.margin_bytes);
     out->headroom_bytes = (int64_t)out->usable_bytes - (int64_t)out->need_bytes;
     if (out->need_bytes > free_bytes) { /* also of what is known: the rest makes it no less */

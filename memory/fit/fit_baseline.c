@@ -20,23 +20,19 @@ enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *
 {
     json_error_t error;
     uint64_t counted;
-    json_t *root;
-    const char *schema;
-    const char *verdict;
-    const json_t *device;
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
     *peak_bytes = 0;
     *known = false;
     VC_CALL(vc_json_charge_file(ctx, path, &counted));
-    root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
         vc_uncharge(ctx, counted);
         return vc_fail(ctx, json_error_code(&error) == json_error_cannot_open_file ? VC_E_IO : VC_E_FORMAT, "%s: %s",
                        path, error.text);
     }
-    schema = json_string_value(json_object_get(root, "schema"));
+    const char *schema = json_string_value(json_object_get(root, "schema"));
     if (schema == NULL || strcmp(schema, "vcompress.fit/1") != 0 || !json_is_array(json_object_get(root, "devices")) ||
         !json_is_object(json_object_get(root, "moments"))) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: is no document of the schema vcompress.fit/1", path);
@@ -46,8 +42,8 @@ enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *
         *known = true;
         goto out;
     }
-    device = json_array_get(json_object_get(root, "devices"), 0);
-    verdict = json_string_value(json_object_get(device, "verdict"));
+    const json_t *device = json_array_get(json_object_get(root, "devices"), 0);
+    const char *verdict = json_string_value(json_object_get(device, "verdict"));
     *known =
         verdict != NULL && strcmp(verdict, "unknown") != 0 && take(json_object_get(device, "peak_bytes"), peak_bytes);
 out:

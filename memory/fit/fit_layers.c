@@ -70,9 +70,6 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
     struct vc_graph_blocks *blocks = NULL;
     struct vc_memory_report rest = *report;
     struct vc_fit fit;
-    uint64_t cache;
-    uint32_t list;
-    uint32_t child;
     enum vc_status status;
 
     vc_clear_error(ctx);
@@ -85,14 +82,14 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
         return vc_fail(ctx, VC_E_ARGUMENT, "layers on the host are counted of one device that has the whole model");
     }
     VC_TRY(vc_graph_blocks_make(ctx, graph, model, NULL, &blocks));
-    list = find_layers(blocks, n);
+    uint32_t list = find_layers(blocks, n);
     if (list == VC_NO_BLOCK) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED, "the model has no numbered layers");
         goto out;
     }
-    cache = report->components[VC_MEMORY_KV_CACHE].bytes / *n;
+    uint64_t cache = report->components[VC_MEMORY_KV_CACHE].bytes / *n;
     *largest = *n;
-    child = blocks->blocks[list].first_child;
+    uint32_t child = blocks->blocks[list].first_child;
     for (;;) { /* the first layers go to the host, one after the other */
         uint64_t gone;
 

@@ -116,11 +116,10 @@ static enum vc_status add_way(struct owned *o, struct way *ways, const struct vc
                               const struct vc_model *model, const char *name, enum vc_dtype dtype, const char *scheme)
 {
     struct way *way = &ways[o->matrix.n_columns];
-    enum vc_status status;
 
     way->memory.weights = dtype;
     way->memory.scheme = scheme;
-    status = vc_memory_estimate(o->ctx, graph, model, &way->memory, &way->report);
+    enum vc_status status = vc_memory_estimate(o->ctx, graph, model, &way->memory, &way->report);
     if (status == VC_OK) {
         o->matrix.columns[o->matrix.n_columns++] =
             (struct vc_fit_column){name, way->report.components[VC_MEMORY_PARAMETERS].bytes};

@@ -229,7 +229,6 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
     struct vc_text list;
     size_t most = 0;
     bool only_size;
-    bool all;
 
     for (size_t k = 0; k < gpus->n; k++) {
         struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
@@ -237,7 +236,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
 
         most = found > most ? found : most;
     }
-    all = words->n != 0 && most == words->n;
+    bool all = words->n != 0 && most == words->n;
     if (!all && is_apple(text)) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "'%s' is no card with a memory of its own; %s SIZE asks about what its programs may have of the "

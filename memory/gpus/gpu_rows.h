@@ -1,6 +1,5 @@
 /* gpu_rows.h - the catalogue between its files: gpus.c (rows, files), gpu_find.c (names), gpu_csv.c. */
-#ifndef VC_MEMORY_GPU_ROWS_H
-#define VC_MEMORY_GPU_ROWS_H
+#pragma once
 
 #include <vcompress/gpus.h>
 
@@ -36,5 +35,3 @@ struct vc_gpus {
 
 /* The row with that name or alias, compared as vc_gpus_find does; NULL: none. */
 struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name);
-
-#endif

@@ -332,12 +332,11 @@ static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
     FILE *file = path != NULL ? fopen(path, "rb")
                               : fmemopen((void *)(uintptr_t)vc_gpus_built_in, strlen(vc_gpus_built_in), "rb");
     const char *name = path != NULL ? path : "the catalogue of GPUs";
-    enum vc_status status;
 
     if (file == NULL) {
         return vc_fail_errno(gpus->ctx, errno, "%s", name);
     }
-    status = add_lines(gpus, file);
+    enum vc_status status = add_lines(gpus, file);
     if (status == VC_OK && ferror(file) != 0) {
         status = vc_fail_errno(gpus->ctx, errno, "%s", name);
     } else if (status != VC_OK) {

@@ -247,7 +247,6 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     bool removes = share < VC_SHARES;
     struct vc_write_options write;
     struct vc_job *job = NULL;
-    const struct vc_report *report;
     enum vc_status status;
 
     vc_write_defaults(&write);
@@ -263,7 +262,7 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
         VC_TRY(add_quantize(p, job, form));
     }
     VC_TRY(vc_job_plan(p->ctx, job, &write));
-    report = vc_job_report(job);
+    const struct vc_report *report = vc_job_report(job);
     set_runtime(p, report, form);
     VC_TRY(vc_written_make(p->ctx, report, form->model, &form->written));
     form->counted = true;
@@ -556,7 +555,6 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     enum vc_dtype half = p->model != NULL                                  ? vc_written_half(p->model)
                          : usual == VC_DTYPE_F16 || usual == VC_DTYPE_BF16 ? usual
                                                                            : VC_DTYPE_NONE;
-    size_t n_whole;
 
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
@@ -575,7 +573,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (!coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
         VC_CALL(find_couplings(p));
     }
-    n_whole = p->n_forms;
+    size_t n_whole = p->n_forms;
     for (size_t k = 0; p->couplings != NULL && k < n_whole; k++) {
         const struct vc_weights_form base = p->forms[k];
 

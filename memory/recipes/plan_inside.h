@@ -1,7 +1,6 @@
 /* plan_inside.h - the inside of vc_recipes_make: forms that the weights can have (plan_forms.c), what is tried with
  * each of them (plan_search.c), and the words for it (plan_words.c). */
-#ifndef VC_MEMORY_PLAN_INSIDE_H
-#define VC_MEMORY_PLAN_INSIDE_H
+#pragma once
 
 #include <vcompress/couplings.h>
 #include <vcompress/plan.h>
@@ -110,5 +109,3 @@ enum vc_status vc_plan_forms(struct vc_planning *p);
 void vc_plan_forms_release(struct vc_planning *p);
 /* Fills the texts of the recipe, in the arena of p->out. */
 enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe);
-
-#endif

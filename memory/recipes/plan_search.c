@@ -125,14 +125,13 @@ static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choic
 static enum vc_status try_choice(struct search *s, struct vc_choice choice)
 {
     struct vc_planning *p = s->p;
-    enum vc_status status;
 
     if (s->n == MAX_CHOICES) {
         return VC_OK;
     }
     VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
     VC_CALL(bind_positions(p, graph_of(p, choice.form), &choice.memory, choice.batch));
-    status = count(p, choice.form, &choice.memory, &choice.report);
+    enum vc_status status = count(p, choice.form, &choice.memory, &choice.report);
     if (status == VC_E_ARGUMENT && s->n != 0) {
         vc_clear_error(p->ctx);
         return VC_OK;

@@ -54,8 +54,6 @@ static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32
 static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
 {
     const struct vc_graph_node *node = maker_of(graph, mask);
-    const struct vc_graph_node *from;
-    const struct vc_graph_value *most;
 
     if (node != NULL && vc_node_is(node, VC_OP_and) && depth != 0) {
         return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
@@ -63,8 +61,8 @@ static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned 
     if (node == NULL || !vc_node_is(node, VC_OP_less)) {
         return 0;
     }
-    from = maker_of(graph, node->inputs[0]);
-    most = vc_graph_value(graph, node->inputs[1]);
+    const struct vc_graph_node *from = maker_of(graph, node->inputs[0]);
+    const struct vc_graph_value *most = vc_graph_value(graph, node->inputs[1]);
     if (from == NULL || !vc_node_is(from, VC_OP_sub) || most->kind != VC_VALUE_CONSTANT ||
         most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
         return 0;
@@ -124,12 +122,11 @@ static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_
 {
     const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
-    uint64_t n;
 
     if (q->n_dims == 4 && k->n_dims == 4) {
         return vc_count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
     }
-    n = (uint64_t)vc_node_int(node, "q_num_heads", 1);
+    uint64_t n = (uint64_t)vc_node_int(node, "q_num_heads", 1);
     return k->n_dims != 3 ? 0 : n * vc_count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
 }
 
@@ -176,14 +173,13 @@ uint64_t vc_storages_window_mask(const struct vc_storages *s, uint32_t n)
 uint64_t vc_storages_prefilled(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-    uint64_t in_graph;
     uint64_t bytes;
 
     if (!vc_node_is(node, VC_OP_attention) || s->idle[n] || s->cached[n] == 0 ||
         s->cached[n] >= s->options->context_tokens || vc_attention_window(s->graph, node) == 0) {
         return 0;
     }
-    in_graph = keys_in_graph(s, n);
+    uint64_t in_graph = keys_in_graph(s, n);
     bytes = s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]];
     return in_graph == 0 ||
                    !vc_mul_u64(vc_ceil_div_u64(bytes, in_graph), s->options->context_tokens - s->cached[n], &bytes)

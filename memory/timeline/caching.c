@@ -214,7 +214,6 @@ enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation
 {
     struct caching c = {.out = out};
     uint32_t *of_request = NULL;
-    enum vc_status status;
 
     *out = (struct vc_allocated){.allocated = 0};
     if (n > UINT32_MAX / 2) {
@@ -224,9 +223,10 @@ enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation
     c.pools[0].sorted = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof(uint32_t));
     c.pools[1].sorted = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof(uint32_t));
     of_request = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *of_request);
-    status = c.blocks == NULL || c.pools[0].sorted == NULL || c.pools[1].sorted == NULL || of_request == NULL
-                 ? VC_E_NOMEM
-                 : serve(ctx, &c, requests, n, of_request, reserved, given);
+    enum vc_status status =
+        c.blocks == NULL || c.pools[0].sorted == NULL || c.pools[1].sorted == NULL || of_request == NULL
+            ? VC_E_NOMEM
+            : serve(ctx, &c, requests, n, of_request, reserved, given);
     vc_free(ctx, of_request);
     vc_free(ctx, c.pools[1].sorted);
     vc_free(ctx, c.pools[0].sorted);

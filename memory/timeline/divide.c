@@ -29,13 +29,11 @@ static bool has_layers(const struct vc_graph *graph)
 /* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE: it is none. */
 uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
-    const struct vc_graph_value *weight;
-
     if ((!vc_node_is(node, VC_OP_matmul) && !vc_node_is(node, VC_OP_gemm)) || node->n_inputs < 2 ||
         node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE) {
         return VC_NO_VALUE;
     }
-    weight = vc_graph_value(graph, node->inputs[1]);
+    const struct vc_graph_value *weight = vc_graph_value(graph, node->inputs[1]);
     return weight->kind == VC_VALUE_PARAMETER && weight->n_dims == 2 ? node->inputs[1] : VC_NO_VALUE;
 }
 

@@ -282,7 +282,6 @@ static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32
     const struct vc_storages *s = f->s;
     bool fused = vc_storages_fused(s, n);
     uint64_t cat = vc_storages_keys(s, n, 1);
-    uint64_t others;
     uint64_t transient;
 
     if (cat == s->bytes[node->inputs[1]]) {
@@ -298,7 +297,7 @@ static void add_cache(struct frames *f, const struct vc_graph_node *node, uint32
         f->out->kept[0] = vc_max_u64(f->out->kept[0], mask);
         f->out->kept_until[0] = s->n_nodes;
     }
-    others = vc_storages_extra_bytes(s, n, &transient) + transient + f->out->extra[n];
+    uint64_t others = vc_storages_extra_bytes(s, n, &transient) + transient + f->out->extra[n];
     f->out->extra[n] += cat - vc_min_u64(cat, others);
 }
 
@@ -361,15 +360,13 @@ static void add_experts(struct frames *f, const struct vc_graph_node *node, uint
 {
     const struct vc_storages *s = f->s;
     uint32_t chosen = 0;
-    uint64_t in;
-    uint64_t inner;
 
     if (!node->expert || (n > 0 && vc_graph_node(s->graph, n - 1)->expert) || !is_product(node) ||
         vc_graph_experts(s->graph, &chosen) == 0) {
         return;
     }
-    in = s->bytes[node->inputs[0]];
-    inner = s->bytes[node->outputs[0]];
+    uint64_t in = s->bytes[node->inputs[0]];
+    uint64_t inner = s->bytes[node->outputs[0]];
     if (n + 1 < s->n_nodes && vc_node_is(vc_graph_node(s->graph, n + 1), VC_OP_split)) {
         inner /= 2;
     }

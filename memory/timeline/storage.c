@@ -421,12 +421,11 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
 uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-    uint32_t bias;
 
     if (s->idle[n] || !vc_node_is(node, VC_OP_attention) || !s->trained[node->outputs[0]] || !is_stepwise(s)) {
         return 0;
     }
-    bias = vc_storages_bias(s, n);
+    uint32_t bias = vc_storages_bias(s, n);
     if (vc_storages_fused(s, n)) {
         unsigned sums = vc_node_int(node, "is_causal", 0) != 0 ? 2 : 1; /* of a causal mask the gradient without it */
 
@@ -595,12 +594,11 @@ uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
 static bool is_view(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-    const struct vc_graph_value *index;
 
     if (!vc_node_is(node, VC_OP_gather)) {
         return (s->eager[n] & (VC_OP_VIEW | VC_EAGER_VIEW)) != 0;
     }
-    index = vc_graph_value(s->graph, node->inputs[1]);
+    const struct vc_graph_value *index = vc_graph_value(s->graph, node->inputs[1]);
     return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
 }
 

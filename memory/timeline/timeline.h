@@ -6,8 +6,7 @@
  *
  * The column `eager` of graph/ops/ops.inc says what each operator does to memory, storage.c which values share it,
  * timeline.c makes the list. */
-#ifndef VC_MEMORY_TIMELINE_H
-#define VC_MEMORY_TIMELINE_H
+#pragma once
 
 #include <vcompress/memory.h>
 
@@ -172,5 +171,3 @@ enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *ti
 
 /* What lives at that step, of that component or (VC_MEMORY_COMPONENTS) of all. */
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind);
-
-#endif

@@ -76,13 +76,11 @@ size_t vc_axis_sums_scratch(const struct vc_axis_sums *sums)
 size_t vc_axis_sums_bytes(const uint64_t *shape, unsigned n_dims, unsigned axis)
 {
     bool by_rows = n_dims >= 2 && axis == 0;
-    uint64_t n_rows;
-    uint64_t row_len;
-    uint64_t n_tiles;
+    uint64_t n_rows, row_len;
     size_t bytes = ((size_t)shape[axis] + 1) * sizeof(double);
 
     vc_rows_of(shape, n_dims, &n_rows, &row_len);
-    n_tiles = vc_tile_count(n_rows, row_len);
+    uint64_t n_tiles = vc_tile_count(n_rows, row_len);
     if (by_rows) {
         return bytes + (row_len > VC_TILE_ELEMS ? (size_t)n_tiles * sizeof(double) : 0);
     }
@@ -150,12 +148,11 @@ static void fold(const struct vc_axis_sums *sums, const struct vc_tile *tile, co
 static struct vc_axis_node *take_neighbour(struct vc_axis_sums *sums, const struct vc_axis_node *node)
 {
     struct vc_axis_node **at = &sums->waiting;
-    struct vc_axis_node *found;
 
     while (*at != NULL && ((*at)->level != node->level || (*at)->index != (node->index ^ 1))) {
         at = &(*at)->next;
     }
-    found = *at;
+    struct vc_axis_node *found = *at;
     if (found != NULL) {
         *at = found->next;
     }
@@ -170,10 +167,8 @@ static void join(struct vc_ctx *ctx, struct vc_axis_sums *sums, struct vc_axis_n
     struct vc_axis_node *other;
 
     for (;;) {
-        bool alone;
-
         (void)pthread_mutex_lock(&sums->mutex);
-        alone = node->index + 1 == n && n % 2 == 1;
+        bool alone = node->index + 1 == n && n % 2 == 1;
         other = alone ? NULL : take_neighbour(sums, node);
         if (n <= 1 || (!alone && other == NULL)) {
             node->next = sums->waiting;

@@ -10,8 +10,7 @@
  *         \  /            \  /          |            the order is that of this tree whoever comes first, and what waits
  *           +--------------+            |            for its neighbour is at most one array for each level and each
  *                  +--------------------+            tile in work */
-#ifndef VC_PASSES_AXIS_SUMS_H
-#define VC_PASSES_AXIS_SUMS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -47,5 +46,3 @@ enum vc_status vc_axis_sums_add(struct vc_ctx *ctx, struct vc_axis_sums *sums, c
 /* After the last tile. */
 void vc_axis_sums_end(struct vc_ctx *ctx, struct vc_axis_sums *sums);
 void vc_axis_sums_release(struct vc_ctx *ctx, struct vc_axis_sums *sums); /* also of one that is zeros */
-
-#endif

@@ -172,13 +172,12 @@ struct vc_unit_names vc_unit_names_of(const struct vc_coupling *coupling)
  * goes on after. */
 bool vc_unit_names_take(const struct vc_unit_names *names, const char *name, uint64_t *unit, const char **rest)
 {
-    const char *digits;
     size_t n;
 
     if (names->prefix == NULL || strncmp(name, names->prefix, names->n_prefix) != 0) {
         return false;
     }
-    digits = name + names->n_prefix;
+    const char *digits = name + names->n_prefix;
     for (n = 0, *unit = 0; digits[n] >= '0' && digits[n] <= '9' && n < MOST_DIGITS; n++) {
         *unit = 10 * *unit + (uint64_t)(digits[n] - '0');
     }

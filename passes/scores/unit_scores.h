@@ -4,8 +4,7 @@
  *
  *     member  fc1.weight:0      sums of 4 rows -> roots 2 4 1 1 -> by their mean 1.0 2.0 0.5 0.5
  *     scores  mean over members -> 1.0 2.0 0.5 0.5 -> order 3 2 0 1 */
-#ifndef VC_PASSES_UNIT_SCORES_H
-#define VC_PASSES_UNIT_SCORES_H
+#pragma once
 
 #include <vcompress/couplings.h>
 
@@ -62,5 +61,3 @@ static inline uint64_t vc_unit_place(const struct vc_coupling *coupling, const s
 {
     return member->offset + (r * coupling->n_units + u) * member->block + j;
 }
-
-#endif

@@ -177,8 +177,7 @@ static enum vc_status check_seen(struct vc_ctx *ctx, const struct vc_model *file
 static enum vc_status compare_digest(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
                                      size_t tensor, int *same)
 {
-    int64_t theirs[VC_WEIGHT_DIGEST_ELEMS];
-    int64_t ours[VC_WEIGHT_DIGEST_ELEMS];
+    int64_t theirs[VC_WEIGHT_DIGEST_ELEMS], ours[VC_WEIGHT_DIGEST_ELEMS];
     size_t array;
 
     *same = -1;
@@ -217,11 +216,9 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
     VC_CALL(check_seen(ctx, file, model, arena, note));
     for (size_t i = 0; i < model->n_tensors; i++) {
         const char *name = model->tensors[i].name;
-        float measured[VC_SAMPLE_ELEMS];
-        float now[VC_SAMPLE_ELEMS];
+        float measured[VC_SAMPLE_ELEMS], now[VC_SAMPLE_ELEMS];
         size_t sample;
         uint64_t n;
-        double one;
         int same;
 
         if (vc_model_absent(model, name) != NULL) {
@@ -245,7 +242,7 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
             continue;
         }
         VC_CALL(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
-        one = correlation(measured, now, (size_t)n);
+        double one = correlation(measured, now, (size_t)n);
         if (same < 0 && !(one >= 0.999)) {
             other = n_other++ == 0 ? name : other;
         }
@@ -536,8 +533,7 @@ enum vc_status vc_calibration_check_graph(struct vc_ctx *ctx, const struct vc_mo
                                           bool anyway)
 {
     size_t array = file != NULL ? vc_model_find(file, VC_STATISTICS_GRAPH) : VC_NO_TENSOR;
-    int64_t theirs[4];
-    int64_t ours[4];
+    int64_t theirs[4], ours[4];
 
     if (array == VC_NO_TENSOR || text == NULL || anyway || !vc_sha256_built_in() ||
         file->tensors[array].dtype != VC_DTYPE_I64 || file->tensors[array].n_elems != 4) {

@@ -8,8 +8,7 @@
  * The importance of column j is in_sum2[j] / count, E[x_j^2]; where a matrix was never called (count 0, or all sums
  * 0), all columns count alike. A file without statistics of any tensor, or with another number of columns, is of
  * another model, and refused. */
-#ifndef VC_STATISTICS_CALIBRATION_H
-#define VC_STATISTICS_CALIBRATION_H
+#pragma once
 
 #include "core/chain/pass.h"
 #include "passes/sha256.h"
@@ -103,5 +102,3 @@ void vc_calibration_centre(float *moments, double count, const float *means, siz
  * VC_NO_TENSOR if there is no such tensor. */
 enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibration *calibration,
                                    const struct vc_item *item, size_t *bias);
-
-#endif

@@ -1,6 +1,5 @@
 /* cholesky.h - symmetric positive matrices and their lower factors, in f64, each sum in one order. */
-#ifndef VC_STATISTICS_CHOLESKY_H
-#define VC_STATISTICS_CHOLESKY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ bool vc_cholesky_factor(double *m, size_t k);
 /* M M^T x = y in the place of y, of which VC_CHOLESKY_SIDES lie side by side: [k][VC_CHOLESKY_SIDES]. */
 #define VC_CHOLESKY_SIDES 8
 void vc_cholesky_solve(const double *factor, size_t k, double *y);
-
-#endif

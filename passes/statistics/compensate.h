@@ -8,8 +8,7 @@
  * damp is 0.01 with inputs enough (at least 4 K of them), up to 0.1 with fewer. Columns that were always 0 are rounded
  * as they are, and have an infinite U_jj. A weight that is 0 stays 0, so pruned ones do, and every grid has to have 0.
  * Scales are chosen before, from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one order. */
-#ifndef VC_STATISTICS_COMPENSATE_H
-#define VC_STATISTICS_COMPENSATE_H
+#pragma once
 
 #include "passes/statistics/calibration.h"
 
@@ -43,5 +42,3 @@ void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, floa
 #define VC_DESCENT_SWEEPS 10
 void vc_descend(const float *h, size_t k, const float *before, float *rows, size_t n, float *work,
                 float (*value)(const void *user, size_t row, size_t column, float x), const void *user);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * damp is 0.01 with inputs enough (at least 4 K), up to 0.1 with fewer, as in refit.h. One factor serves all rows, in
  * f64. A weight that was 0 stays 0: the few rows that have such weights are solved one by one, by refit.h. */
-#ifndef VC_STATISTICS_LOST_COLUMNS_H
-#define VC_STATISTICS_LOST_COLUMNS_H
+#pragma once
 
 #include "passes/statistics/calibration.h"
 #include "passes/statistics/refit.h"
@@ -32,5 +31,3 @@ void vc_lost_columns_free(struct vc_ctx *ctx, struct vc_lost_columns *c); /* acc
  * is added to the bias of each, or NULL. work: vc_lost_columns_work(K) bytes, aligned. */
 size_t vc_lost_columns_work(size_t k);
 void vc_lost_columns_rows(const struct vc_lost_columns *c, float *rows, size_t n, void *work, double *gains);
-
-#endif

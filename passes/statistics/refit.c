@@ -114,9 +114,7 @@ void vc_refit(const float *h, size_t k, const uint8_t *mask, size_t first, float
     float *residual = w + k * R;
     float *p = residual + k * R;
     float *product = p + k * R;
-    double begun[R];
-    double norm[R];
-    double alpha[R];
+    double begun[R], norm[R], alpha[R];
     double beta[R] = {0.0};
     bool more = true;
 
@@ -135,8 +133,7 @@ void vc_refit(const float *h, size_t k, const uint8_t *mask, size_t first, float
     products(residual, residual, h, k, norm);
     memcpy(begun, norm, sizeof norm);
     for (unsigned i = 0; i < VC_REFIT_STEPS && more; i++) {
-        double next[R];
-        double curve[R];
+        double next[R], curve[R];
 
         turn(h, k, residual, beta, p);
         multiply(h, k, p, product);

@@ -6,8 +6,7 @@
  * with H = sum of x x^T / their number, by conjugate gradients (preconditioned by the diagonal) from w with its zeros
  * on, at most VC_REFIT_STEPS of them. damp is 0.01 with inputs enough (at least 4 K), up to 0.1 with fewer. In f32,
  * each sum in one order. */
-#ifndef VC_PASSES_REFIT_H
-#define VC_PASSES_REFIT_H
+#pragma once
 
 #include "core/base/ctx.h"
 
@@ -21,5 +20,3 @@ void vc_refit_prepare(float *moments, double count, size_t k);
  * weight j of row r. work: vc_refit_floats(k) floats. */
 size_t vc_refit_floats(size_t k);
 void vc_refit(const float *h, size_t k, const uint8_t *mask, size_t first, float *rows, size_t n, float *work);
-
-#endif

@@ -13,8 +13,7 @@
  *     structured_report.c   what the report says of each group
  *     removal_step.c        the step: sums up what is scored, copies what stays
  *     removal_refit.c       a step before it: what stays makes up for what goes */
-#ifndef VC_PRUNE_REMOVAL_H
-#define VC_PRUNE_REMOVAL_H
+#pragma once
 
 #include <vcompress/structured.h>
 
@@ -222,5 +221,3 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
                                     const char **why);
 enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                        struct vc_item *item, bool *refits);
-
-#endif

@@ -181,7 +181,6 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
 {
     struct vc_item weight = *item;
     struct refit r = {.bias = VC_NO_TENSOR};
-    struct vc_step *step;
     size_t of = VC_NO_TENSOR;
     bool is_weight = false;
 
@@ -209,7 +208,7 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     if (!is_weight && !r.is_bias) {
         return VC_OK;
     }
-    step = vc_item_add_step(ctx, item, &refit_ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, &refit_ops);
     VC_CALL_ALLOC(step);
     step->state = vc_arena_alloc(ctx, item->set->arena, sizeof r);
     VC_CALL_ALLOC(step->state);

@@ -303,7 +303,6 @@ static void list_axes(const struct vc_structured *s, const struct vc_item *item,
 enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
 {
     struct vc_removal_state *state;
-    struct vc_step *step;
     size_t sums = 0;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
@@ -316,7 +315,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     if (state->n_axes == 0) {
         return vc_item_keep(ctx, item, "copied bit for bit");
     }
-    step = vc_item_add_step(ctx, item, &removal_ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, &removal_ops);
     VC_CALL_ALLOC(step);
     step->state = state;
     step->action = VC_ACTION_CUT;
@@ -325,8 +324,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
         struct vc_axis_cut *cut = &state->axes[i];
 
         if (cut->scored) {
-            uint64_t n_rows;
-            uint64_t row_len;
+            uint64_t n_rows, row_len;
 
             vc_rows_of(step->in.shape, step->in.n_dims, &n_rows, &row_len);
             cut->sums = (struct vc_axis_sums){.by_rows = cut->axis == 0 && step->in.n_dims >= 2, .row_len = row_len};

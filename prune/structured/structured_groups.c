@@ -24,14 +24,12 @@ static size_t bias_of(struct vc_ctx *ctx, const struct vc_plan *plan, const char
 {
     const struct vc_model *model = plan->model;
     size_t len = strlen(weight);
-    char *name;
-    size_t found;
 
     if (len < 6 || strcmp(weight + len - 6, "weight") != 0) {
         return VC_NO_TENSOR;
     }
-    name = vc_arena_printf(ctx, plan->arena, "%.*sbias", (int)(len - 6), weight);
-    found = name == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
+    char *name = vc_arena_printf(ctx, plan->arena, "%.*sbias", (int)(len - 6), weight);
+    size_t found = name == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
     return found != VC_NO_TENSOR && model->tensors[found].n_dims == 1 && model->tensors[found].shape[0] == n
                ? found
                : VC_NO_TENSOR;
@@ -531,9 +529,8 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     VC_CALL(sort_removals(ctx, s, plan));
     for (size_t i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
-        size_t n;
+        size_t n = (size_t)group->coupling->n_units;
 
-        n = (size_t)group->coupling->n_units;
         VC_CALL(check_members(ctx, group->coupling, plan));
         VC_CALL(judge(ctx, s, plan, group));
         any = any || group->reason == NULL;

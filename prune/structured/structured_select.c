@@ -93,7 +93,6 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     struct vc_ranked_unit *order = NULL;
     enum vc_status status = VC_OK;
     uint64_t n = 0;
-    uint64_t left;
 
     for (size_t i = 0; i < s->n_groups; i++) {
         n += is_shared(s, &s->groups[i], unit) ? s->groups[i].coupling->n_units : 0;
@@ -110,7 +109,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     }
     vc_ranked_units_sort(order, (size_t)n);
     /* the lowest scores of all groups, but one unit of each stays */
-    left = vc_fraction_floor(s->share, n);
+    uint64_t left = vc_fraction_floor(s->share, n);
     for (uint64_t u = 0; u < n && left != 0; u++) {
         struct vc_removal_group *group = &s->groups[order[u].group];
 

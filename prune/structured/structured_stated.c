@@ -192,7 +192,6 @@ static const struct vc_graph_param *find_misfit(const struct vc_plan *plan, cons
 enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
     const struct vc_graph_param **params = NULL;
-    const struct vc_graph_param *misfit;
     struct vc_graph *before = NULL;
     struct vc_graph *after = NULL;
     struct vc_program program;
@@ -206,7 +205,7 @@ enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_st
     }
     VC_TRY(list_params(ctx, plan, before, &params));
     VC_TRY(build_stated(ctx, plan, plan->edits, plan->n_edits, program, &after));
-    misfit = find_misfit(plan, params, after);
+    const struct vc_graph_param *misfit = find_misfit(plan, params, after);
     if (misfit != NULL) {
         status = refuse_shape(ctx, s, plan, misfit, plan->items[misfit->index].desc);
     }

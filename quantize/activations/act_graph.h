@@ -1,7 +1,6 @@
 /* act_graph.h - the nodes and values of a stored graph, as far as static quantization asks for them: who makes a value,
  * who reads it, what the statistics say of it. */
-#ifndef VC_QUANTIZE_ACT_GRAPH_H
-#define VC_QUANTIZE_ACT_GRAPH_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/hash_table.h"
@@ -58,5 +57,3 @@ size_t vc_act_tensor(const struct act_graph *graph, size_t value);
 
 /* Version of ONNX's own operators. */
 int64_t vc_act_opset(const struct act_graph *graph);
-
-#endif

@@ -131,14 +131,13 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
     for (size_t k = 0; k < p->n_nodes; k++) {
         const struct vc_program_node *node = &p->nodes[k];
         struct act_layer *layer = &a->layers[a->n_layers];
-        const char *why;
 
         if (vc_act_kind(node) != ACT_LAYER) {
             a->n_norms += vc_act_is(node, "BatchNormalization") && is_behind_product(a, node);
             continue;
         }
         a->n_products++;
-        why = reason(a, node);
+        const char *why = reason(a, node);
         if (why != NULL) {
             VC_CALL(leave(a, node, why));
             continue;
@@ -193,12 +192,11 @@ static void look_back(struct vc_activations *a, size_t value)
 {
     const struct vc_program_node *node = maker_of(a, value);
     const struct vc_program_node *before;
-    size_t x;
 
     if (node == NULL || vc_act_input(&a->graph, node, 0) == ACT_NONE) {
         return;
     }
-    x = vc_act_input(&a->graph, node, 0);
+    size_t x = vc_act_input(&a->graph, node, 0);
     switch (vc_act_kind(node)) {
     case ACT_PASS:
         if (passes_codes(a, node)) {

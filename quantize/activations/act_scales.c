@@ -201,13 +201,12 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
     const struct vc_model *file = a->options->calibration;
     const char *name = a->plan->model->tensors[layer->weights].name;
     const struct act_value *x = &a->graph.values[a->graph.values[layer->x].root];
-    const struct vc_tensor *t;
     float *rows = NULL;
     size_t index;
     enum vc_status status;
 
     VC_TRY(vc_calibration_array(ctx, file, name, ".in_sample", &index));
-    t = index != VC_NO_TENSOR ? &file->tensors[index] : NULL;
+    const struct vc_tensor *t = index != VC_NO_TENSOR ? &file->tensors[index] : NULL;
     VC_REFUSE_IF(t == NULL || t->dtype != VC_DTYPE_F32 || t->n_dims != 2 || t->shape[1] == 0 ||
                      t->shape[1] % group != 0,
                  ctx, VC_E_UNSUPPORTED,
@@ -260,8 +259,6 @@ static enum vc_status saturates(struct vc_ctx *ctx, const struct vc_activations 
     struct sample sample = {NULL, 0, 0};
     int16_t *w = vc_alloc_array(ctx, VC_TAG_MISC, m->k + 1, sizeof *w);
     uint64_t bad[2] = {0, 0};
-    uint64_t pairs;
-    size_t step;
     enum vc_status status = VC_OK;
 
     *found = false;
@@ -271,8 +268,8 @@ static enum vc_status saturates(struct vc_ctx *ctx, const struct vc_activations 
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the sample of the inputs of '%s' is that of another model",
                        a->options->calibration->path, a->plan->model->tensors[layer->weights].name));
     }
-    step = (size_t)(1 + (uint64_t)m->k * m->n / MAX_WORK * sample.n +
-                    (uint64_t)m->k * m->n % MAX_WORK * sample.n / MAX_WORK);
+    size_t step = (size_t)(1 + (uint64_t)m->k * m->n / MAX_WORK * sample.n +
+                           (uint64_t)m->k * m->n % MAX_WORK * sample.n / MAX_WORK);
     for (size_t n = 0; n < m->n; n++) {
         float scale = layer->scale[layer->n_scales == 1 ? 0 : n];
 
@@ -284,7 +281,7 @@ static enum vc_status saturates(struct vc_ctx *ctx, const struct vc_activations 
             count_pairs(sample.codes + v * sample.columns + n / (m->n / groups) * m->k, w, m->k, bad);
         }
     }
-    pairs = (uint64_t)(m->k / 2) * m->n * ((sample.n + step - 1) / step);
+    uint64_t pairs = (uint64_t)(m->k / 2) * m->n * ((sample.n + step - 1) / step);
     *found = (double)(bad[0] > bad[1] ? bad[0] : bad[1]) > MAX_SHARE * (double)pairs;
 out:
     vc_free(ctx, w);
@@ -328,11 +325,10 @@ static enum vc_status layer_scales(struct vc_ctx *ctx, struct vc_activations *a,
     float *bias = NULL;
     float *w = NULL;
     float *row = NULL;
-    struct matrix m;
     enum vc_status status;
 
     VC_TRY(read_item(ctx, a, layer->weights, &w));
-    m = matrix_of(desc, axis, places, w);
+    struct matrix m = matrix_of(desc, axis, places, w);
     row = vc_alloc_array(ctx, VC_TAG_MISC, m.k + 1, sizeof *row);
     VC_TRY_ALLOC(row);
     layer->n_scales = a->options->granularity == VC_GRANULARITY_TENSOR ? 1 : m.n;

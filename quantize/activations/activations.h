@@ -6,8 +6,7 @@
  *
  * Ranges of values come from a file of vc_calibrate. Everything is decided in plan_begin of the pass, which reads the
  * weights and biases. */
-#ifndef VC_QUANTIZE_ACTIVATIONS_H
-#define VC_QUANTIZE_ACTIVATIONS_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -94,5 +93,3 @@ enum vc_status vc_act_layer_scales(struct vc_ctx *ctx, struct vc_activations *a,
 
 /* The part of the range of a root that options.ranges takes. */
 enum vc_status vc_act_narrow(struct vc_ctx *ctx, struct vc_activations *a, size_t value, float *range);
-
-#endif

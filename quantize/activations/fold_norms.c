@@ -125,14 +125,13 @@ static bool find_pair(const struct folding *f, size_t number, struct pair *p)
     const struct vc_program_node *norm = &f->graph->program.nodes[number];
     size_t x = vc_act_is(norm, "BatchNormalization") ? vc_act_input(f->graph, norm, 0) : ACT_NONE;
     const struct act_value *v = x != ACT_NONE ? &f->graph->values[x] : NULL;
-    const struct vc_program_node *product;
 
     if (v == NULL || v->maker == ACT_NONE || v->n_uses != 1 || norm->n_inputs != 5 || norm->n_outputs == 0 ||
         vc_act_output(f->graph, norm, 1) != ACT_NONE || vc_act_number(norm, "training_mode", 0) != 0 ||
         vc_act_number(norm, "spatial", 1) == 0) {
         return false;
     }
-    product = &f->graph->program.nodes[v->maker];
+    const struct vc_program_node *product = &f->graph->program.nodes[v->maker];
     *p = (struct pair){.norm = number, .product = v->maker, .weights = constant(f, product, 1)};
     if (p->weights == NULL || uses_of(f, product, 1) != 1 || !find_channels(product, p)) {
         return false;
@@ -221,12 +220,11 @@ static enum vc_status fold(struct folding *f, const struct pair *p, struct vc_fo
 {
     double *by = vc_arena_alloc(f->ctx, f->arena, 2 * p->n * sizeof *by);
     struct vc_folded_norm *folded = vc_arena_alloc(f->ctx, f->arena, sizeof *folded);
-    double *bias;
     bool finite;
 
     VC_CALL_ALLOC(by);
     VC_CALL_ALLOC(folded);
-    bias = by + p->n;
+    double *bias = by + p->n;
     VC_CALL(compute(f, p, by, bias, &finite));
     if (!finite) {
         return VC_OK;

@@ -5,8 +5,7 @@
  *     y = Conv(x, w * s, beta + (b - mean) * s)                      by output channel; under the name of beta
  *
  * Conv, ConvTranspose, and Gemm with beta 1. In f64, rounded once. What is shared with other nodes stays unfolded. */
-#ifndef VC_QUANTIZE_FOLD_NORMS_H
-#define VC_QUANTIZE_FOLD_NORMS_H
+#pragma once
 
 #include "core/chain/pass.h"
 #include "quantize/activations/act_graph.h"
@@ -29,5 +28,3 @@ enum vc_status vc_fold_norms(struct vc_ctx *ctx, const struct vc_plan *plan, str
 /* In plan_end: the same in the file's graph. *note: how many; NULL: none. */
 enum vc_status vc_fold_norms_finish(struct vc_ctx *ctx, const struct vc_folded_norm *folded, struct vc_plan *plan,
                                     struct vc_arena *arena, const char **note);
-
-#endif

@@ -114,7 +114,6 @@ static void search_groups(struct block_state *state, const float *x, size_t n, u
 
     for (size_t c = 0; c < s->row_len; c++) {
         uint32_t *pos = &s->pos[first_scale + c];
-        struct vc_float_scale scale;
 
         for (size_t r = 0; r < n; r++) {
             column[r] = x[r * (size_t)s->row_len + c];
@@ -123,7 +122,7 @@ static void search_groups(struct block_state *state, const float *x, size_t n, u
         for (size_t r = 0; r < n; r++) {
             column[r] = clean(column[r], *pos);
         }
-        scale = vc_group_scale(&state->how, column, n, *pos);
+        struct vc_float_scale scale = vc_group_scale(&state->how, column, n, *pos);
         s->scale[first_scale + c] = scale.value;
         if (s->zero != NULL) {
             s->zero[first_scale + c] = scale.zero_point;

@@ -1,6 +1,5 @@
 /* cast.h - the step that rounds floats to f16 or bf16 (or f64 to f32). */
-#ifndef VC_QUANTIZE_CAST_H
-#define VC_QUANTIZE_CAST_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -11,5 +10,3 @@
  * the report; `advice` for the sentence about NaN and Inf. */
 enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_nonfinite nonfinite,
                            enum vc_overflow overflow, enum vc_action action, const char *advice);
-
-#endif

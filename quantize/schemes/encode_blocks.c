@@ -202,8 +202,7 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
     uint64_t row = desc->n_dims == 0 ? 1 : desc->shape[desc->n_dims - 1];
     size_t per_row = tile->row_len; /* elements of the tile in one of its rows */
     size_t done = 0;
-    size_t elems;
-    size_t bytes;
+    size_t elems, bytes;
 
     if (s->importance == NULL) {
         VC_KERNEL_CALL(s->kernels->encode(k, x, tile->n_rows, tile->row_len, &how, blocks));
@@ -237,11 +236,10 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     struct vc_int8_scratch t = {.x = x_of(step, s, scratch)};
     size_t n_blocks = tile->n_elems / s->block;
     const float *x;
-    const float *from;
 
     VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
-    from = x;
+    const float *from = x;
     VC_KERNEL_CALL(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
     if (vc_int8_most(bits, n_blocks) >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
         VC_CALL(vc_int8_clean_blocks(ctx, k, s->block, tile, x, bits, clean, &out->nonfinite));

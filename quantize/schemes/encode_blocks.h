@@ -1,7 +1,6 @@
 /* encode_blocks.h - the step that makes GGUF's blocks of a tensor, of any type of kernels/block_types.inc. mixture.h
  * chooses the type. */
-#ifndef VC_QUANTIZE_ENCODE_BLOCKS_H
-#define VC_QUANTIZE_ENCODE_BLOCKS_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -12,5 +11,3 @@
  * VC_PART_SCALE. Other types have none. */
 enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                     enum vc_dtype type, bool scaled);
-
-#endif

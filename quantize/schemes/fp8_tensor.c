@@ -47,12 +47,11 @@ static enum vc_status tensor_apply(struct vc_ctx *ctx, struct vc_step *step, con
     struct vc_int8_scratch t;
     struct vc_int8_tile_map map;
     const float *source;
-    const float *x;
 
     vc_int8_scratch_carve(step, shared, scratch, &t);
     vc_int8_map_tile(shared, tile, &map);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &source));
-    x = source;
+    const float *x = source;
     if (shared->has_nonfinite) {
         out->nonfinite = vc_int8_sanitize(x, tile, &map, shared->pos, NULL, t.clean);
         x = out->nonfinite != 0 ? t.clean : x;

@@ -1,7 +1,6 @@
 /* group_codes.h - what the pass asks the schemes of group_codes.c (schemes.h has their rows) beyond a row's functions.
  */
-#ifndef VC_QUANTIZE_GROUP_CODES_H
-#define VC_QUANTIZE_GROUP_CODES_H
+#pragma once
 
 #include "passes/statistics/calibration.h"
 
@@ -17,5 +16,3 @@ enum vc_status vc_group_codes_bias(struct vc_ctx *ctx, const struct vc_item *ite
  * if memory is short. The codes are made once more for that, while the job is planned, unless the plan is dry. Rounding
  * then takes care of the rest alone. */
 double *vc_group_codes_measure(struct vc_ctx *ctx, struct vc_item *item, bool dry);
-
-#endif

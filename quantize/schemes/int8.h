@@ -2,8 +2,7 @@
  * schemes of codes: code_scales.c (how elements map to scales, scratch), int8_clean.c (NaN and Inf). The row of the
  * table is vc_scheme_int8. Functions that take a tile are called from many threads at once, each with scratch of its
  * own; only vc_int8_scan changes the state then, under its mutex. */
-#ifndef VC_QUANTIZE_INT8_H
-#define VC_QUANTIZE_INT8_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -181,5 +180,3 @@ enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, cons
 
 /* The short sentence for a tile with NaN or Inf, VC_E_UNSUPPORTED: explain replaces it by which, where, how many. */
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
-
-#endif

@@ -33,13 +33,12 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
     uint32_t *bits = (uint32_t *)(void *)((char *)scratch + copies(step, s) * room);
     float *clean = (float *)(void *)((char *)bits - room); /* the last of the copies */
     size_t n_blocks = tile->n_elems / BLOCK;
-    uint32_t most;
     const float *x;
 
     VC_CALL_FOUND(ctx, k);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     VC_KERNEL_CALL(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
-    most = vc_int8_most(bits, n_blocks);
+    uint32_t most = vc_int8_most(bits, n_blocks);
     if (most >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
         VC_CALL(vc_int8_clean_blocks(ctx, k, BLOCK, tile, x, bits, clean, &out->nonfinite));
         VC_KERNEL_CALL(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));

@@ -291,12 +291,10 @@ static int take_lane(struct drawing *d, int top, int bottom)
  * nothing that is drawn above. */
 static int source_of(const struct drawing *d, uint32_t maker)
 {
-    uint32_t other;
-
     if (d->row[maker] != 0) {
         return d->row[maker];
     }
-    other = stands_for(d, maker);
+    uint32_t other = stands_for(d, maker);
     for (uint32_t k = 0; k < d->n_frames; k++) {
         if (d->frames[k].block == other) {
             return d->frames[k].bottom - 6;
@@ -320,13 +318,12 @@ static void draw_lines(struct drawing *d)
                 node->inputs[n] == VC_NO_VALUE ? VC_NO_NODE : vc_graph_value(d->graph, node->inputs[n])->node;
             int from = maker == VC_NO_NODE || (i > 0 && maker == d->order[i - 1]) ? 0 : source_of(d, maker);
             int to = d->row[k];
-            int lane;
 
             /* lines lead down only */
             if (from == 0 || from >= to) {
                 continue;
             }
-            lane = take_lane(d, from, to);
+            int lane = take_lane(d, from, to);
             vc_text_add(&d->text, "<path class=\"l\" d=\"M%d %dH%dQ%d %d %d %dV%dQ%d %d %d %dH%d\"/>\n", RIGHT - 60,
                         from, lane - 6, lane, from, lane, from + 6, to - 6, lane, to, lane - 6, to, RIGHT - 60);
         }

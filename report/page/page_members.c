@@ -35,7 +35,6 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
 {
     const char *end = strrchr(*document, '}');
     struct vc_text text;
-    char *longer;
 
     vc_clear_error(ctx);
     if (end == NULL) {
@@ -52,7 +51,7 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
     vc_text_add(&text, ": ");
     vc_text_add_bytes(&text, value, strlen(value));
     vc_text_add(&text, "\n}\n");
-    longer = vc_text_detach(&text);
+    char *longer = vc_text_detach(&text);
     if (longer != NULL) {
         vc_text_free(*document);
         *document = longer;

@@ -1,6 +1,5 @@
 /* page_tables.h - a document as plain tables, for readers without scripts. */
-#ifndef VC_REPORT_PAGE_TABLES_H
-#define VC_REPORT_PAGE_TABLES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
 void vc_page_title(struct vc_text *text, const json_t *document);
 /* All members of the document as HTML tables, escaped. The tree may be cut (vc_document_cut). */
 void vc_page_tables(struct vc_text *text, json_t *document);
-
-#endif

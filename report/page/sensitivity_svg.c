@@ -53,7 +53,6 @@ static void add_tenths(struct vc_text *text, double tenths)
 static void add_percent(struct vc_text *text, double relative)
 {
     double percent = 100.0 * relative;
-    long n;
 
     if (!isfinite(percent)) {
         vc_text_add(text, "-");
@@ -62,7 +61,7 @@ static void add_percent(struct vc_text *text, double relative)
     } else if (percent >= 0.995) {
         add_tenths(text, 10.0 * percent);
     } else {
-        n = lround(100.0 * percent);
+        long n = lround(100.0 * percent);
         vc_text_add(text, n == 0 ? (percent == 0.0 ? "0" : "&lt;.01") : ".%02ld", n);
     }
 }
@@ -355,12 +354,10 @@ static void add_axes(struct drawing *d, unsigned x, unsigned y)
 /* The row's error, or the median of all where row is VC_NO_TENSOR. */
 static double curve_at(struct drawing *d, size_t row, unsigned percent)
 {
-    size_t n;
-
     if (row != VC_NO_TENSOR) {
         return error_at(d, row, percent);
     }
-    n = sort_errors(d, percent);
+    size_t n = sort_errors(d, percent);
     return n == 0 ? 0.0 : n % 2 != 0 ? d->scratch[n / 2] : (d->scratch[n / 2 - 1] + d->scratch[n / 2]) / 2.0;
 }
 

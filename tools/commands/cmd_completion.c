@@ -392,13 +392,12 @@ static int run_completion(struct app *app, int n_args, char **args)
     static void (*const scripts[])(FILE * to) = {put_bash, put_zsh, put_fish};
     struct base_options base = {.json = {.on = false}};
     int rc = app_parse(app, n_args, args, &base);
-    int shell;
 
     GO(rc);
     if (app->parsed.n_args != 1) {
         return app_usage(app, "completion takes the name of a shell: bash, zsh or fish");
     }
-    shell = options_word(app->command->args, app->parsed.args[0]);
+    int shell = options_word(app->command->args, app->parsed.args[0]);
     if (shell < 0) {
         return app_usage(app, "no completion for '%s': bash, zsh or fish", app->parsed.args[0]);
     }

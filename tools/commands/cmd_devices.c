@@ -86,7 +86,6 @@ static int run_devices(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};
     struct vc_devices *list = NULL;
-    enum vc_status status;
     int rc = app_parse(app, n_args, args, &base);
 
     GO(rc);
@@ -94,7 +93,7 @@ static int run_devices(struct app *app, int n_args, char **args)
         return app_usage(app, "devices takes no operands, but got '%s'", app->parsed.args[0]);
     }
     GO(app_open(app));
-    status = vc_devices_list(app->ctx, &list);
+    enum vc_status status = vc_devices_list(app->ctx, &list);
     if (status != VC_OK) {
         return app_fail(app, status);
     }

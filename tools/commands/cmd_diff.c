@@ -104,8 +104,7 @@ static void add_row(struct table *table, const struct out *out, const struct com
                     const struct vc_diff_row *row)
 {
     bool figures = row->numeric && row->kind <= VC_DIFF_VALUES;
-    char type[CELL_BYTES];
-    char buf[CELL_BYTES];
+    char type[CELL_BYTES], buf[CELL_BYTES];
 
     snprintf(type, sizeof(type), "%s %s %s", type_name(row->dtype_a), out_arrow(out), type_name(row->dtype_b));
     table_add(table, INK_NONE, row->name);
@@ -276,17 +275,15 @@ static bool print_changes(struct app *app, const char *document, size_t n)
 /* Two documents of --json, which are recognized by how the files begin (is_document). The exit status. */
 static int diff_documents(struct app *app)
 {
-    enum vc_status status;
     char *document = NULL;
     size_t n;
-    int rc;
 
     if (options_seen(&app->parsed, "tolerance") || options_seen(&app->parsed, "min-sqnr") ||
         options_seen(&app->parsed, "key")) {
         return app_usage(app, "--tolerance, --min-sqnr and --key are about checkpoints; %s is a document",
                          app->subject);
     }
-    status = vc_changes_json(app->ctx, app->subject, app->output, &n, &document);
+    enum vc_status status = vc_changes_json(app->ctx, app->subject, app->output, &n, &document);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
@@ -294,7 +291,7 @@ static int diff_documents(struct app *app)
         vc_text_free(document);
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    rc = document_changes(app, document);
+    int rc = document_changes(app, document);
     if (rc != GO_ON || n == 0) {
         return rc != GO_ON ? rc : EXIT_YES;
     }
@@ -354,8 +351,6 @@ static int run_diff(struct app *app, int n_args, char **args)
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
-    enum vc_status status;
-    int rc;
 
     memset(&cli, 0, sizeof cli);
     vc_diff_limits_defaults(&cli.limits);
@@ -367,7 +362,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (cli.limits.tolerance < 0) {
         return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.limits.tolerance);
     }
-    rc = app_open(app);
+    int rc = app_open(app);
     if (rc == GO_ON) {
         rc = json_check(app);
     }
@@ -377,7 +372,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (is_document(app->subject) && is_document(app->output)) {
         return diff_documents(app);
     }
-    status = vc_model_open(app->ctx, app->subject, &cli.open, &a);
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &cli.open, &a);
     if (status == VC_OK) {
         status = vc_model_open(app->ctx, app->output, &cli.open, &b);
     }

@@ -44,8 +44,7 @@ static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
 /* One row. The memory that a program sees was measured (VC_GPU_FROM_CUDA), or is known from below: "> 23.5 GiB". */
 static void add_card(struct table *table, const struct out *out, const struct vc_gpu *gpu)
 {
-    char buf[CELL_BYTES];
-    char types[128];
+    char buf[CELL_BYTES], types[128];
     enum vc_gpu_source source;
     uint64_t bytes = vc_gpu_visible_bytes(gpu, &source);
 
@@ -191,7 +190,6 @@ static int run_gpus(struct app *app, int n_args, char **args)
 {
     struct gpus_cli cli = {.csv = false};
     struct vc_gpus *gpus = NULL;
-    enum vc_status status;
     int rc = app_parse(app, n_args, args, &cli);
 
     GO(rc);
@@ -200,7 +198,7 @@ static int run_gpus(struct app *app, int n_args, char **args)
     }
     GO(app_open(app));
     GO(json_check(app));
-    status = cards_open(app, cli.file, &gpus);
+    enum vc_status status = cards_open(app, cli.file, &gpus);
     if (status != VC_OK) {
         return app_fail(app, status);
     }

@@ -31,10 +31,9 @@ static const struct opt_group group_man = OPT_GROUP("Options", help_opts);
 static int print_schema(struct app *app, const char *name)
 {
     char *text = NULL;
-    enum vc_status status;
 
     GO(app_open(app));
-    status = vc_schema_json(app->ctx, name, &text);
+    enum vc_status status = vc_schema_json(app->ctx, name, &text);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
@@ -48,7 +47,6 @@ static int run_help(struct app *app, int n_args, char **args)
 {
     struct help_cli cli = {.man = false};
     int rc = app_parse(app, n_args, args, &cli);
-    const struct command *command;
 
     GO(rc);
     if ((cli.options || cli.schema != NULL) && app->parsed.n_args != 0) {
@@ -80,7 +78,7 @@ static int run_help(struct app *app, int n_args, char **args)
     if (app->parsed.n_args > 2) {
         return app_usage(app, "help takes a COMMAND and a PART; see vcompress help --help");
     }
-    command = command_find(app->parsed.args[0]);
+    const struct command *command = command_find(app->parsed.args[0]);
     if (command == NULL) {
         return app_usage(app, "no help for '%s': it is no command; see vcompress --help", app->parsed.args[0]);
     }

@@ -15,7 +15,6 @@ static int run_index(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};
     struct vc_index_summary summary;
-    enum vc_status status;
     int rc = app_parse(app, n_args, args, &base);
 
     GO(rc);
@@ -24,7 +23,7 @@ static int run_index(struct app *app, int n_args, char **args)
     }
     app->subject = app->parsed.args[0];
     GO(app_open(app));
-    status = vc_index_write(app->ctx, app->subject, &summary);
+    enum vc_status status = vc_index_write(app->ctx, app->subject, &summary);
     if (status == VC_OK && !app->common.quiet) {
         fprintf(app->out.to, "wrote %s/%s: %zu tensors in %zu files, %" PRIu64 " bytes\n", app->subject, summary.name,
                 summary.n_tensors, summary.n_files, summary.total_size);

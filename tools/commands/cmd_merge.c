@@ -31,12 +31,11 @@ static bool take_lora(void *group, const char *value)
     /* a number, and nothing behind it */
     bool given = end != NULL && end != equals + 1 && *end == '\0';
     size_t n = given ? (size_t)(equals - value) : strlen(value);
-    char *path;
 
     if (n == 0 || cli->n_loras == MAX_LORAS || !isfinite(weight)) {
         return false;
     }
-    path = malloc(n + 1);
+    char *path = malloc(n + 1);
     if (path == NULL) {
         return false;
     }

@@ -10,7 +10,6 @@ static int run_selftest(struct app *app, int n_args, char **args)
 {
     struct base_options base = {.json = {.on = false}};
     char *summary = NULL;
-    enum vc_status status;
     int rc = app_parse(app, n_args, args, &base);
 
     GO(rc);
@@ -18,7 +17,7 @@ static int run_selftest(struct app *app, int n_args, char **args)
         return app_usage(app, "selftest takes no operands, but got '%s'", app->parsed.args[0]);
     }
     GO(app_open(app));
-    status = vc_selftest(app->ctx, NULL, &summary);
+    enum vc_status status = vc_selftest(app->ctx, NULL, &summary);
     if (summary != NULL && !app->common.quiet) {
         fputs(summary, app->out.to);
     }

@@ -200,8 +200,7 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 {
     const struct vc_verification *v = verdict->v;
     const struct out *out = &app->out;
-    char n[CELL_BYTES];
-    char size[CELL_BYTES];
+    char n[CELL_BYTES], size[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, v->path);
@@ -278,14 +277,12 @@ static int verify_file(struct app *app, void *user)
     const struct verify_cli *cli = user;
     struct vc_verification *v = NULL;
     struct verdict verdict;
-    enum vc_status status;
-    int rc;
 
     progress_begin(app);
-    status = vc_verify(app->ctx, app->subject, &cli->verify, &v);
+    enum vc_status status = vc_verify(app->ctx, app->subject, &cli->verify, &v);
     progress_end();
     verdict = (struct verdict){.v = v, .strict = cli->strict};
-    rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
+    int rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
     vc_verification_free(v);
     return rc;
 }
@@ -294,7 +291,6 @@ static int verify_file(struct app *app, void *user)
 static int run_verify(struct app *app, int n_args, char **args)
 {
     struct verify_cli cli = {.strict = false};
-    int rc;
 
     vc_verify_defaults(&cli.verify);
     GO(app_parse(app, n_args, args, &cli));
@@ -308,7 +304,7 @@ static int run_verify(struct app *app, int n_args, char **args)
     GO(app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db));
     app->subject = app->parsed.args[0];
     app->output = cli.verify.against;
-    rc = app_open(app);
+    int rc = app_open(app);
     if (rc == GO_ON) {
         rc = json_check(app);
     }

@@ -1,8 +1,7 @@
 /* commands.h - the commands, one file each: cmd_NAME.c has its options, its text for --help, and its run function. A
  * new command is a file, a declaration here, and a row in the list of commands (command_table.c), which --help,
  * completions, the manual pages and python/ follow. */
-#ifndef VC_TOOLS_COMMANDS_H
-#define VC_TOOLS_COMMANDS_H
+#pragma once
 
 #include "tools/options/options.h"
 
@@ -39,5 +38,3 @@ extern const struct command command_plan;
 extern const struct command command_completion;
 extern const struct command command_help;
 extern const struct command command_model; /* vcompress MODEL, without a command */
-
-#endif

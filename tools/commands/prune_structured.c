@@ -43,9 +43,7 @@ static bool parse_units(const char *text, size_t room, struct vc_structured_unit
     size_t n = 0;
 
     for (const char *s = text;; s++) {
-        uint64_t first;
-        uint64_t last;
-        uint64_t *grown;
+        uint64_t first, last;
 
         while (*s == ' ' || *s == '\t') {
             s++;
@@ -54,7 +52,7 @@ static bool parse_units(const char *text, size_t room, struct vc_structured_unit
             break;
         }
         /* room for the whole range at once */
-        grown = realloc(units, (n + (size_t)(last - first) + 1) * sizeof(*units));
+        uint64_t *grown = realloc(units, (n + (size_t)(last - first) + 1) * sizeof(*units));
         if (grown == NULL) {
             break;
         }
@@ -100,15 +98,13 @@ static bool parse_line(struct structured_cli *cli, char *line)
 {
     struct vc_structured_units *grown;
     struct vc_structured_units own = {.n = 0};
-    char *colon;
     char *rest;
-    char *name;
 
     line += strspn(line, " \t\r");
     if (line[0] == '\0' || line[0] == '#') {
         return true;
     }
-    colon = find_axis(line);
+    char *colon = find_axis(line);
     if (colon == NULL || colon == line) {
         return false;
     }
@@ -117,7 +113,7 @@ static bool parse_line(struct structured_cli *cli, char *line)
         return false;
     }
     cli->n_listed += own.n;
-    name = strndup(line, (size_t)(colon - line));
+    char *name = strndup(line, (size_t)(colon - line));
     grown = realloc(cli->units, (cli->n_units + 1) * sizeof(*grown));
     if (grown != NULL) {
         cli->units = grown;
@@ -163,12 +159,11 @@ int structured_read(struct app *app, struct structured_cli *cli, FILE *from)
 static int read_removals(struct app *app, struct structured_cli *cli)
 {
     FILE *from = fopen(cli->remove, "r");
-    int rc;
 
     if (from == NULL) {
         return app_refuse(app, VC_E_IO, "%s: cannot open it: %s", cli->remove, strerror(errno));
     }
-    rc = structured_read(app, cli, from);
+    int rc = structured_read(app, cli, from);
     (void)fclose(from);
     return rc;
 }

@@ -1,7 +1,6 @@
 /* prune_structured.h - the part of `vcompress prune` that removes units: its options, the file of --remove, and where
  * couplings come from. */
-#ifndef VC_TOOLS_PRUNE_STRUCTURED_H
-#define VC_TOOLS_PRUNE_STRUCTURED_H
+#pragma once
 
 #include <stdio.h>
 
@@ -34,5 +33,3 @@ enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const stru
                               struct structured_cli *cli);
 
 void structured_end(struct structured_cli *cli);
-
-#endif

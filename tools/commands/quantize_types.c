@@ -17,12 +17,11 @@
 bool named_types_add(struct named_types *types, const char *word)
 {
     const char *sign = strrchr(word, '=');
-    char *glob;
 
     if (sign == NULL || sign == word || sign[1] == '\0' || types->n == MAX_NAMED_TYPES) {
         return false;
     }
-    glob = strdup(word);
+    char *glob = strdup(word);
     if (glob == NULL) {
         return false;
     }
@@ -153,7 +152,6 @@ bool named_passes_make(const struct named_types *types, const struct vc_quantize
                        struct named_passes *out)
 {
     size_t n = types->n;
-    struct vc_rule *at;
 
     *out = (struct named_passes){.n = 0};
     out->passes = calloc(n + 1, sizeof *out->passes);
@@ -163,7 +161,7 @@ bool named_passes_make(const struct named_types *types, const struct vc_quantize
         named_passes_free(out);
         return false;
     }
-    at = out->lists;
+    struct vc_rule *at = out->lists;
     for (size_t i = 0; i < n; i++) {
         struct vc_quantize_options *own = &out->passes[out->n];
 

@@ -5,8 +5,7 @@
  *         pass 1: int8, only lm_head*
  *         pass 2: int4, only what neither lm_head* nor *.router.* matches
  */
-#ifndef VC_TOOLS_QUANTIZE_TYPES_H
-#define VC_TOOLS_QUANTIZE_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void named_passes_free(struct named_passes *passes);
 char *named_types_words(const struct named_types *types);
 
 void named_types_free(struct named_types *types);
-
-#endif

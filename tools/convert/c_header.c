@@ -178,12 +178,11 @@ static char *name_of_path(const char *path, bool upper)
     const char *slash = strrchr(path, '/');
     char *base = strdup(slash != NULL ? slash + 1 : path);
     char *dot = base != NULL ? strrchr(base, '.') : NULL;
-    char *name;
 
     if (dot != NULL && dot != base) {
         *dot = '\0';
     }
-    name = base != NULL ? identifier(base, upper) : NULL;
+    char *name = base != NULL ? identifier(base, upper) : NULL;
     free(base);
     return name;
 }
@@ -603,15 +602,13 @@ static int write_model(struct app *app, const struct convert_options *options, c
 int c_header_run(struct app *app, struct convert_options *options, const struct c_header_options *header)
 {
     struct vc_model *model = NULL;
-    enum vc_status status;
-    int rc;
 
     GO(check(app, options, header));
     app->output = options->write.path;
     GO(app_open(app));
     app->subject = app->parsed.args[0];
-    status = vc_model_open(app->ctx, app->subject, &options->open, &model);
-    rc = status == VC_OK ? check_key(app, model, options->open.key) : app_fail(app, status);
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &options->open, &model);
+    int rc = status == VC_OK ? check_key(app, model, options->open.key) : app_fail(app, status);
     rc = rc == GO_ON ? write_model(app, options, header, model) : rc;
     vc_model_close(model);
     return rc;

@@ -1,6 +1,5 @@
 /* c_header.h - convert --c-header: a checkpoint as a header of C, for programs on microcontrollers. */
-#ifndef VC_TOOLS_C_HEADER_H
-#define VC_TOOLS_C_HEADER_H
+#pragma once
 
 #include "tools/convert/convert.h"
 
@@ -12,5 +11,3 @@ struct c_header_options {
 
 /* After app_parse: writes the header of the only INPUT to -o. Returns the exit status. */
 int c_header_run(struct app *app, struct convert_options *options, const struct c_header_options *header);
-
-#endif

@@ -126,7 +126,6 @@ static bool take_foreign(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
 
-    (void)value;
     write->force = true;
     write->force_foreign = 1;
     return true;
@@ -134,7 +133,6 @@ static bool take_foreign(void *group, const char *value)
 
 static bool take_strip(void *group, const char *value)
 {
-    (void)value;
     ((struct convert_options *)group)->write.strip = 1;
     return true;
 }
@@ -344,7 +342,6 @@ static int list_emitted(struct app *app, struct convert_options *options)
 {
     struct vc_write_options *write = &options->write;
     size_t room = 0;
-    char *at;
 
     for (size_t i = 0; i < options->n_lists; i++) {
         room += strlen(options->lists[i]) + 1;
@@ -353,7 +350,7 @@ static int list_emitted(struct app *app, struct convert_options *options)
     if (app->own_names == NULL) {
         return app_refuse(app, VC_E_NOMEM, "no memory for the names of the outputs");
     }
-    at = app->own_names;
+    char *at = app->own_names;
     write->emit = options->emit;
     for (size_t i = 0; i < options->n_lists; i++) {
         for (const char *name = options->lists[i], *end = name; end != NULL; name = end != NULL ? end + 1 : name) {
@@ -565,8 +562,7 @@ static int check_folder(struct app *app, const struct convert_options *options, 
     bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_format(model));
     bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab;
     bool back = options->open.as_folder && is_gguf(vc_model_format(model)) && options->open.gguf_pre == NULL;
-    bool all;
-    bool some;
+    bool all, some;
 
     if (options->open.as_folder && !is_gguf(vc_model_format(model)) && what->tag[0] == '\0') {
         return check_extensions(app, &options->write, false);
@@ -631,7 +627,6 @@ static int check_several(struct app *app, const struct convert_options *options,
 static int check_words(struct app *app, const struct vc_write_options *write)
 {
     bool piped = is_piped(write);
-    int rc;
 
     if (app->parsed.n_args == 0) {
         return app_usage(app, "%s needs an INPUT file; see vcompress %s --help", app->command->name,
@@ -643,7 +638,7 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     if (output_name(write, 0) == NULL && !write->dry_run && vc_remote_is(app->parsed.args[0])) {
         return app_usage(app, "an INPUT of another machine needs a name for the output: -o FILE or -o FOLDER");
     }
-    rc = app_check_gate(app, "min-sqnr", write->min_sqnr_db);
+    int rc = app_check_gate(app, "min-sqnr", write->min_sqnr_db);
     if (rc == GO_ON) {
         rc = app_check_gate(app, "max-bytes", (double)write->max_bytes);
     }
@@ -676,7 +671,6 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
 {
     const struct vc_write_options *write = &options->write;
     struct vc_name_options own;
-    enum vc_status status;
 
     vc_name_defaults(&own);
     own.tag = what->tag;
@@ -685,7 +679,7 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
     own.folder = write->max_shard_bytes != 0;
     own.format = write->format;
     own.into = options->folder;
-    status = vc_model_output_name(app->ctx, model, &own, name);
+    enum vc_status status = vc_model_output_name(app->ctx, model, &own, name);
     return status == VC_OK ? files_check_made(app, *name) : app_fail(app, status);
 }
 
@@ -772,15 +766,13 @@ static bool must_fit(const struct targets *targets)
 static int finish(struct app *app, struct convert_options *options, const struct vc_write_options *write,
                   const struct vc_model *model, struct vc_job *job)
 {
-    const struct vc_report *report;
     struct vc_report shown;
-    enum vc_status status;
     bool missed = false;
     int rc = GO_ON;
 
     options->targets.missed[0] = '\0';
     progress_begin(app);
-    status = drop_unwanted(app, options, job);
+    enum vc_status status = drop_unwanted(app, options, job);
     if (status == VC_OK) {
         status = vc_job_plan(app->ctx, job, write);
     }
@@ -800,7 +792,7 @@ static int finish(struct app *app, struct convert_options *options, const struct
     if (status != VC_OK && status != VC_E_GATE) {
         return app_fail(app, status);
     }
-    report = vc_job_report(job);
+    const struct vc_report *report = vc_job_report(job);
     app->written = report->written;
     shown = *report;
     rc = rc == GO_ON ? targets_ask(app, &options->targets, model, &shown) : rc;
@@ -825,7 +817,6 @@ static int convert_model(struct app *app, const struct work *work, const struct 
 {
     struct vc_write_options write = work->options->write;
     struct vc_job *job = NULL;
-    enum vc_status status;
     int rc = check_key(app, model, work->options->open.key);
 
     rc = rc == GO_ON ? check_folder(app, work->options, work->what, model) : rc;
@@ -837,7 +828,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     }
     rc = rc == GO_ON ? check_promises(app, &write) : rc;
     GO(rc == GO_ON ? json_check(app) : rc);
-    status = vc_job_create(app->ctx, model, &job);
+    enum vc_status status = vc_job_create(app->ctx, model, &job);
     if (status == VC_OK && work->what->add != NULL) {
         status = work->what->add(app->ctx, job, model, work->what->user);
     }
@@ -851,14 +842,12 @@ static int convert_input(struct app *app, void *user)
 {
     const struct work *work = user;
     struct vc_model *model = NULL;
-    enum vc_status status;
-    int rc;
 
     vc_text_free(app->own_output);
     app->own_output = NULL;
     app->output = work->options->write.path;
-    status = vc_model_open(app->ctx, app->subject, &work->options->open, &model);
-    rc = status == VC_OK ? convert_model(app, work, model) : app_fail(app, status);
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &work->options->open, &model);
+    int rc = status == VC_OK ? convert_model(app, work, model) : app_fail(app, status);
     vc_model_close(model);
     return rc;
 }

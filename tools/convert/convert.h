@@ -1,7 +1,6 @@
 /* convert.h - what the commands that write a file share: options of selection and output, and the way from plan to
  * report. */
-#ifndef VC_TOOLS_CONVERT_H
-#define VC_TOOLS_CONVERT_H
+#pragma once
 
 #include <vcompress/experimental.h>
 
@@ -68,5 +67,3 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 
 /* Refuses a --key (NULL: none) for a file that has no such thing. GO_ON or a status. */
 int check_key(struct app *app, const struct vc_model *model, const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* distill_effects.h - options of distill that change nothing beside others. */
-#ifndef VC_TOOLS_DISTILL_EFFECTS_H
-#define VC_TOOLS_DISTILL_EFFECTS_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -12,5 +11,3 @@ struct effects_of {
 
 /* Refuses an option that was given and has no effect. GO_ON or a status. */
 int effects_check(struct app *app, const struct effects_of *of);
-
-#endif

@@ -1,6 +1,5 @@
 /* distill_nets.h - networks and rows of the commands that run them: distill, evaluate, logits. */
-#ifndef VC_TOOLS_DISTILL_NETS_H
-#define VC_TOOLS_DISTILL_NETS_H
+#pragma once
 
 #include "tools/convert/convert.h"
 
@@ -54,5 +53,3 @@ enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer
 
 /* The network as functions of the library take it: borrowed from *net. */
 struct vc_network net_of(const struct net *net);
-
-#endif

@@ -1,6 +1,5 @@
 /* keep_steps.h - steps of distill for the lines of its page: every so many of the run. */
-#ifndef VC_TOOLS_KEEP_STEPS_H
-#define VC_TOOLS_KEEP_STEPS_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -17,5 +16,3 @@ struct curve {
 void curve_begin(struct curve *curve);
 /* Takes a step that vc_distill_options.tell is told. Of the control, and evaluations, none are kept. */
 void curve_keep(struct curve *curve, const struct vc_distill_step *step);
-
-#endif

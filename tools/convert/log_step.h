@@ -1,6 +1,5 @@
 /* log_step.h - the steps of distill, and evaluations on the way, as lines of JSON: --log. */
-#ifndef VC_TOOLS_LOG_STEP_H
-#define VC_TOOLS_LOG_STEP_H
+#pragma once
 
 #include <stdio.h>
 
@@ -22,5 +21,3 @@ bool log_open(struct step_log *log, const char *path, bool goes_on);
 void log_step(struct step_log *log, const struct vc_distill_step *step);
 /* done: the run is over as it should be. An errno, or 0. */
 int log_close(struct step_log *log, bool done);
-
-#endif

@@ -47,12 +47,11 @@ int pass_run(struct app *app, const struct pass_row *row, int n_args, char **arg
 {
     void *cli = pass_options_create(row);
     struct conversion what = {.add = row->add, .user = cli};
-    int rc;
 
     if (cli == NULL) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory for the options");
     }
-    rc = app_parse(app, n_args, args, cli);
+    int rc = app_parse(app, n_args, args, cli);
     rc = rc == GO_ON ? row->ready(app, cli, &what) : rc;
     rc = rc == GO_ON ? convert_run(app, cli, &what) : rc;
     pass_options_free(row, cli);

@@ -1,7 +1,6 @@
 /* passes.h - the commands that are passes (quantize, prune, ...), as rows: a command of its own runs one of them, `run`
  * several in one job. */
-#ifndef VC_TOOLS_PASSES_H
-#define VC_TOOLS_PASSES_H
+#pragma once
 
 #include "tools/convert/convert.h"
 
@@ -43,5 +42,3 @@ extern const struct pass_row pass_distill; /* not by pass_run: as a command it h
 
 /* Options of distill that are those of the run in a chain. */
 extern const struct opt_group group_distill_output;
-
-#endif

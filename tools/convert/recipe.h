@@ -6,8 +6,7 @@
  *     quantize --int8 --exclude 'lm_head*'
  *
  * What is read and written belongs to `run`; lines have only what their passes do. */
-#ifndef VC_TOOLS_RECIPE_H
-#define VC_TOOLS_RECIPE_H
+#pragma once
 
 #include "tools/convert/passes.h"
 #include "tools/options/words.h"
@@ -39,5 +38,3 @@ int recipe_add_text(struct app *app, struct chain *chain, const char *name, cons
 
 /* Frees what the lines hold, and the chain, which malloc made. */
 void chain_free(struct chain *chain);
-
-#endif

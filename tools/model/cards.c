@@ -28,12 +28,11 @@ static bool find_own(char *path, size_t size)
 enum vc_status cards_open(struct app *app, const char *file, struct vc_gpus **out)
 {
     char own[4096];
-    enum vc_status status;
 
     if (file == NULL && find_own(own, sizeof own)) {
         file = own;
     }
-    status = vc_gpus_open(app->ctx, file, out);
+    enum vc_status status = vc_gpus_open(app->ctx, file, out);
     if (status != VC_OK) {
         app->subject = NULL; /* the sentence names the table, and is not about a model */
     }

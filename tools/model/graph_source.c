@@ -174,7 +174,6 @@ static int bind_one(struct app *app, struct graph_source *source, const char *te
     const char *equals = strchr(text, '=');
     char name[128] = "";
     uint64_t n = 0;
-    enum vc_status status;
 
     if ((size_t)(equals - text) < sizeof name) {
         memcpy(name, text, (size_t)(equals - text));
@@ -182,7 +181,7 @@ static int bind_one(struct app *app, struct graph_source *source, const char *te
     if (!options_count(equals + 1, &n) || n > INT32_MAX) {
         return app_usage(app, "--size %s: '%s' is no number from 1 on", name, equals + 1);
     }
-    status = vc_graph_bind(app->ctx, source->graph, name, (int64_t)n);
+    enum vc_status status = vc_graph_bind(app->ctx, source->graph, name, (int64_t)n);
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 

@@ -1,7 +1,6 @@
 /* graph_source.h - the model that a command asks about: its graph and its weights, from whatever MODEL names. Shared by
  * the commands that work on graphs; their structures of options begin with this one. */
-#ifndef VC_TOOLS_GRAPH_SOURCE_H
-#define VC_TOOLS_GRAPH_SOURCE_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -53,5 +52,3 @@ int graph_source_bind(struct app *app, struct graph_source *source);
 /* The weights that the graph was built from; NULL: none. */
 const struct vc_model *graph_source_model(const struct graph_source *source);
 void graph_source_close(struct graph_source *source);
-
-#endif

@@ -442,7 +442,6 @@ static int take_counts(struct app *app, struct memory_cli *cli)
 static int open_teacher(struct app *app, struct memory_cli *cli)
 {
     const char *student = app->subject;
-    int rc;
 
     if (cli->teacher_path == NULL) {
         return GO_ON;
@@ -452,7 +451,7 @@ static int open_teacher(struct app *app, struct memory_cli *cli)
     cli->teacher.base = cli->source.base;
     memcpy(cli->teacher.sizes, cli->source.sizes, sizeof cli->source.sizes);
     cli->teacher.n_sizes = cli->source.n_sizes;
-    rc = graph_source_open(app, &cli->teacher, GRAPH_ALWAYS);
+    int rc = graph_source_open(app, &cli->teacher, GRAPH_ALWAYS);
     rc = rc == GO_ON ? bind_all(app, cli, &cli->teacher) : rc;
     cli->memory.teacher = cli->teacher.graph;
     cli->memory.teacher_model = graph_source_model(&cli->teacher);
@@ -590,9 +589,7 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
 /* over_budget is set by --recompute auto alone, where no plan comes below --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 {
-    char peak[CELL_BYTES];
-    char budget[CELL_BYTES];
-    char text[64 + 2 * CELL_BYTES];
+    char peak[CELL_BYTES], budget[CELL_BYTES], text[64 + 2 * CELL_BYTES];
 
     if (cli->report.over_budget == 0) {
         return GO_ON;

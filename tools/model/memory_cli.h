@@ -1,6 +1,5 @@
 /* memory_cli.h - options and tables that estimate and fit share: how a model is used, and what that takes. */
-#ifndef VC_TOOLS_MEMORY_CLI_H
-#define VC_TOOLS_MEMORY_CLI_H
+#pragma once
 
 #include "tools/model/graph_source.h"
 
@@ -101,5 +100,3 @@ void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli,
 void memory_cli_print_open(const struct app *app, const struct memory_cli *cli);
 /* What is assumed, a table of components, one of moments. False: no memory. */
 bool memory_cli_print(struct app *app, const struct memory_cli *cli);
-
-#endif

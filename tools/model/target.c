@@ -52,9 +52,7 @@ static int open_graph(struct app *app, const char *path, const struct vc_model *
 static void say_missed(const struct app *app, struct targets *targets, const struct vc_fit_change *change)
 {
     const struct vc_fit *fit = &change->after;
-    char need[CELL_BYTES];
-    char weights[CELL_BYTES];
-    char usable[CELL_BYTES];
+    char need[CELL_BYTES], weights[CELL_BYTES], usable[CELL_BYTES];
 
     (void)fmt_size(weights, &app->out, fit->peak_bytes);
     (void)fmt_size(usable, &app->out, fit->usable_bytes);

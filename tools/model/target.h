@@ -1,7 +1,6 @@
 /* target.h - --target-gpu and --must-fit: whether the model fits devices before and after a conversion, in its report.
  */
-#ifndef VC_TOOLS_TARGET_H
-#define VC_TOOLS_TARGET_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -32,5 +31,3 @@ int targets_ask(struct app *app, struct targets *targets, const struct vc_model 
 
 /* The lines of the report: "  fit     Tesla T4: no -> yes, 1.40 GiB left". */
 void print_targets(const struct app *app, const struct vc_report *report);
-
-#endif

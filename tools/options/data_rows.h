@@ -1,7 +1,6 @@
 /* data_rows.h - how rows of a file become inputs: the same options in every command that reads rows. Rows of a table of options;
  * needs_: the option without which they do nothing; `member` of the command's structure begins the names of the fields. */
-#ifndef VC_TOOLS_DATA_ROWS_H
-#define VC_TOOLS_DATA_ROWS_H
+#pragma once
 
 /* Rows of files that hold nothing but tokens, or of a text. take_length_: a function of type opt_call_fn, since 0 is refused. */
 #define TOKEN_ROWS(type, take_length_, member, needs_)                                                             \
@@ -38,5 +37,3 @@
         .name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(type, member.deviation), .needs = needs_, \
         .help = "then divide by X: one number, or one for each channel"                                        \
     }
-
-#endif

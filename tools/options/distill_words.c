@@ -33,10 +33,9 @@ const char *scheme_word(const char *value, struct vc_quantize_options *o)
 {
     struct vc_quantize_scheme scheme;
     char spelled[SCHEME_BYTES];
-    size_t n;
 
     value = scheme_spelled(value, spelled);
-    n = strcspn(value, "/");
+    size_t n = strcspn(value, "/");
     for (size_t i = 0; vc_quantize_scheme_at(i, &scheme); i++) {
         if (strlen(scheme.name) == n && memcmp(scheme.name, value, n) == 0) {
             o->target = scheme.target;

@@ -23,8 +23,6 @@ static char *cut_last(char *text)
 bool match_word(const char *word, char *text, struct vc_match *match)
 {
     static const char *const kinds[] = {"mse", "attention", "cosine", "distances", "angles", "gram"};
-    char *is;
-    char *last;
     char end;
 
     *match = (struct vc_match){.weight = 1};
@@ -32,12 +30,12 @@ bool match_word(const char *word, char *text, struct vc_match *match)
         return false;
     }
     memcpy(text, word, strlen(word) + 1);
-    is = strchr(text, '=');
+    char *is = strchr(text, '=');
     if (is == NULL || is == text) {
         return false;
     }
     *is = '\0';
-    last = cut_last(is + 1);
+    char *last = cut_last(is + 1);
     last = sscanf(last, "%lf%c", &match->weight, &end) == 1 ? cut_last(is + 1) : last;
     match->teacher = text;
     match->student = is + 1;

@@ -1,6 +1,5 @@
 /* match_word.h - what --match of distill says: "layer3=layer2:mse:0.1". */
-#ifndef VC_TOOLS_MATCH_WORD_H
-#define VC_TOOLS_MATCH_WORD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
 
 /* text: room for MATCH_BYTES, which has the names of *match. false: the word is none. */
 bool match_word(const char *word, char *text, struct vc_match *match);
-
-#endif

@@ -62,7 +62,6 @@ static const char *say(const struct opt *opt)
     const char letter[2] = {opt->letter, '\0'};
     const char *name = opt->by_letter ? letter : opt->name;
     struct said *entry = said;
-    size_t size;
 
     while (entry != NULL && entry->opt != opt) {
         entry = entry->next;
@@ -70,7 +69,7 @@ static const char *say(const struct opt *opt)
     if (entry != NULL) {
         return entry->text;
     }
-    size = strlen(name) + sizeof "--";
+    size_t size = strlen(name) + sizeof "--";
     entry = malloc(sizeof *entry + size);
     if (entry == NULL) {
         return NULL;
@@ -85,18 +84,15 @@ static const char *say(const struct opt *opt)
 /* The name for a sentence; NULL: no option fills that field, and the sentence has the field's own name. */
 static const char *option_name(const char *field)
 {
-    const struct opt *opt;
-    const char *text;
-
     if (strcmp(field, "vc_index_write") == 0) {
         return "'vcompress index'";
     }
-    opt = find(field);
+    const struct opt *opt = find(field);
     if (opt == NULL) {
         return NULL;
     }
     pthread_mutex_lock(&said_lock);
-    text = say(opt);
+    const char *text = say(opt);
     pthread_mutex_unlock(&said_lock);
     return text;
 }

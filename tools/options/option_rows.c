@@ -17,12 +17,10 @@ struct condition {
 /* False: the list is at its end. *list moves behind the condition. */
 static bool next(const char **list, struct condition *out)
 {
-    size_t n;
-
     if (*list == NULL || **list == '\0') {
         return false;
     }
-    n = strcspn(*list, " ");
+    size_t n = strcspn(*list, " ");
     out->name = *list;
     out->n_name = strcspn(*list, "= ");
     out->words = *list + out->n_name + (out->n_name < n);
@@ -109,13 +107,11 @@ bool options_contradict(const struct opt *a, const struct opt *b)
 static bool check(struct parsed *parsed, const struct opt *opt)
 {
     const char *list = opt->conflicts;
-    const struct opt *other;
     struct condition c;
-    char names[160];
-    char text[2][64];
+    char names[160], text[2][64];
 
     while (next(&list, &c)) {
-        other = find_given(parsed, &c);
+        const struct opt *other = find_given(parsed, &c);
         if (other != NULL) {
             (void)snprintf(parsed->error, sizeof parsed->error, "%s conflicts with %s%s%.*s: choose one",
                            name_of(opt, text[0]), name_of(other, text[1]), c.n_words != 0 ? " " : "", (int)c.n_words,

@@ -260,13 +260,12 @@ bool options_count(const char *text, uint64_t *out)
 static bool parse_int(const char *text, int *out)
 {
     char *end;
-    long v;
 
     if (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
         return false;
     }
     errno = 0;
-    v = strtol(text, &end, 10);
+    long v = strtol(text, &end, 10);
     if (errno != 0 || *end != '\0' || end == text || v < INT_MIN || v > INT_MAX) {
         return false;
     }
@@ -292,8 +291,6 @@ bool options_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "T"};
     char *end;
-    double v;
-    size_t n;
 
     if (text[0] < '0' || text[0] > '9') {
         return false;
@@ -302,8 +299,8 @@ bool options_size(const char *text, uint64_t *out)
         return true;
     }
     /* a unit follows, or a fraction */
-    v = strtod(text, &end);
-    n = strlen(end);
+    double v = strtod(text, &end);
+    size_t n = strlen(end);
     if (strcmp(end, "B") == 0) {
         return v == floor(v) && v < 0x1p63 ? (*out = (uint64_t)v, true) : false;
     }
@@ -475,13 +472,11 @@ static enum parse_result check_conflicts(struct line *line, const struct opt *op
 static enum parse_result apply(struct line *line, const struct opt *opt, const struct opt_group *group,
                                const char *value)
 {
-    enum parse_result result;
-
     if (opt->kind == OPT_HELP) {
         line->parsed->part = value;
         return PARSE_HELP;
     }
-    result = check_conflicts(line, opt, group);
+    enum parse_result result = check_conflicts(line, opt, group);
     if (result != PARSE_OK) {
         return result;
     }
@@ -533,10 +528,9 @@ static const struct opt *find_name(const struct command *command, const char *na
 static enum parse_result unknown(struct line *line, const char *name, size_t n)
 {
     char plain[64];
-    const char *near;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(n < 60 ? n : 60), name);
-    near = nearest_option(line->command, plain);
+    const char *near = nearest_option(line->command, plain);
     if (near != NULL) {
         snprintf(line->parsed->error, sizeof(line->parsed->error), "unknown option '--%s'; did you mean '--%s'?", plain,
                  near);

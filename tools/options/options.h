@@ -2,8 +2,7 @@
  *
  * A command has groups of options; each group's fields live in a structure at `offset` inside the command's own. So
  * groups can be shared by commands, and the tables stay constant. */
-#ifndef VC_TOOLS_OPTIONS_H
-#define VC_TOOLS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -203,5 +202,3 @@ const char *nearest_command(const char *name);
  * thread. */
 struct vc_ctx;
 void option_names_set(struct vc_ctx *ctx, const struct command *command);
-
-#endif

@@ -1,6 +1,5 @@
 /* recompute_word.h - the words of --recompute, which estimate, fit and distill share. */
-#ifndef VC_TOOLS_RECOMPUTE_WORD_H
-#define VC_TOOLS_RECOMPUTE_WORD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@
 
 /* "none", "sqrt", "every:K", "layer", "selective", "auto". */
 bool recompute_word(const char *text, enum vc_recompute *kind, unsigned *every);
-
-#endif

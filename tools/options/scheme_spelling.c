@@ -43,14 +43,13 @@ const char *scheme_spelled(const char *word, char *to)
         {"f16", "fp16"}, {"float16", "fp16"}, {"half", "fp16"}, {"bfloat16", "bf16"}};
     static const char *const kinds[] = {"-tensor", "-channel"};
     char group[SCHEME_BYTES];
-    char *found;
 
     word += strncmp(word, "--", 2) == 0 ? 2 : 0;
     (void)snprintf(to, SCHEME_BYTES, "%s", word);
     for (char *p = to; *p != '\0'; p++) {
         *p = (char)tolower((unsigned char)*p);
     }
-    found = dashed_group(to);
+    char *found = dashed_group(to);
     if (found != NULL) {
         (void)snprintf(group, sizeof group, "/group:%s", found + 2);
         replace_end(to, found, group);
@@ -73,10 +72,9 @@ const char *scheme_spelled(const char *word, char *to)
 const char *scheme_spelled_for_estimates(const char *word, char *to)
 {
     char group[SCHEME_BYTES];
-    char *found;
 
     (void)scheme_spelled(word, to);
-    found = strstr(to, "/group:");
+    char *found = strstr(to, "/group:");
     if (found != NULL) {
         (void)snprintf(group, sizeof group, "-g%s", found + strlen("/group:"));
         replace_end(to, found, group);

@@ -3,8 +3,7 @@
  *     int4/group:128    --int4/group:128    INT4/group:128    int4-g128     all mean the same
  *     int8/tensor       int8-tensor
  *     fp16              f16    float16    half */
-#ifndef VC_TOOLS_SCHEME_SPELLING_H
-#define VC_TOOLS_SCHEME_SPELLING_H
+#pragma once
 
 #define SCHEME_BYTES 64
 
@@ -14,5 +13,3 @@ const char *scheme_spelled(const char *word, char *to);
 
 /* The same as the library's estimates call it (vc_weight_scheme_name): "int4-g128", "int8" for int8/channel. */
 const char *scheme_spelled_for_estimates(const char *word, char *to);
-
-#endif

@@ -93,14 +93,13 @@ static bool cut_word(const char **at, const char *end, char **to, const char **e
 bool words_cut(const char *line, size_t n, struct words *words)
 {
     const char *end = line + n;
-    char *to;
 
     *words = (struct words){.text = malloc(2 * n + 1)}; /* every word has one byte more, and takes at least one */
     if (words->text == NULL) {
         words->error = "not enough memory";
         return false;
     }
-    to = words->text;
+    char *to = words->text;
     if (memchr(line, '\0', n) != NULL) {
         words->error = "it holds a zero byte, so it is no text";
         return false;

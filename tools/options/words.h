@@ -1,7 +1,6 @@
 /* words.h - a line of text as the words of a command line: parted by blanks; 'as it is', "with \" and \\ inside", and
  * \x for x, and "$(printf 'a\012b')" as vc_shell_word makes it. No variables, no globs: a recipe does the same on every machine. */
-#ifndef VC_TOOLS_WORDS_H
-#define VC_TOOLS_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ struct words {
  * any case. */
 bool words_cut(const char *line, size_t n, struct words *words);
 void words_free(struct words *words);
-
-#endif

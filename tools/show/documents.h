@@ -1,7 +1,6 @@
 /* documents.h - the documents of commands: --json, --markdown, and --html with what a page shows beside its document.
  */
-#ifndef VC_TOOLS_DOCUMENTS_H
-#define VC_TOOLS_DOCUMENTS_H
+#pragma once
 
 #include "tools/model/memory_cli.h"
 
@@ -28,5 +27,3 @@ int document_estimate(struct app *app, const struct memory_cli *cli);
 int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
                  const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
                  uint64_t baseline_bytes);
-
-#endif

@@ -159,18 +159,16 @@ size_t groups_add(struct groups *groups, size_t index, const char *name, const s
 {
     size_t n_key;
     char *key = make_key(groups, name, kind, apart, &n_key);
-    size_t at;
-    char *copy;
 
     if (key == NULL || (groups->n == groups->capacity && !grow(groups))) {
         return NO_GROUP;
     }
-    at = find_slot(groups, key, n_key);
+    size_t at = find_slot(groups, key, n_key);
     if (groups->slots[at] != 0) {
         groups->list[groups->slots[at] - 1].count++;
         return groups->slots[at] - 1;
     }
-    copy = malloc(n_key);
+    char *copy = malloc(n_key);
     if (copy == NULL) {
         return NO_GROUP;
     }

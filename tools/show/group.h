@@ -1,6 +1,5 @@
 /* group.h - puts tensors with alike names together: layers.0.w and layers.1.w become layers.*.w. */
-#ifndef VC_TOOLS_GROUP_H
-#define VC_TOOLS_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ size_t groups_add_alone(struct groups *groups, size_t index, const char *name);
 
 /* What to print: the only member's name, or "pattern ×24". The caller frees it; NULL: no memory. */
 char *group_label(const struct group *group, const char *times);
-
-#endif

@@ -48,7 +48,6 @@ static int output_of(struct app *app, const struct graph_source *source, const s
     const struct vc_model *model = graph_source_model(source);
     struct vc_name_options names;
     char *name = NULL;
-    enum vc_status status;
     size_t n = strlen(input) + strlen(recipe->tag) + 16;
 
     if (model == NULL) {
@@ -67,7 +66,7 @@ static int output_of(struct app *app, const struct graph_source *source, const s
     names.input = input;
     names.more_tensors = recipe->more_tensors;
     names.format = recipe->format;
-    status = vc_model_output_name(app->ctx, model, &names, &name);
+    enum vc_status status = vc_model_output_name(app->ctx, model, &names, &name);
     *out = status == VC_OK ? strdup(name) : NULL;
     vc_text_free(name);
     return status != VC_OK ? app_fail(app, status)

@@ -1,7 +1,6 @@
 /* plan_lines.h - recipes as command lines: the passes that make the model, and the question whose answer is yes then.
  */
-#ifndef VC_TOOLS_PLAN_LINES_H
-#define VC_TOOLS_PLAN_LINES_H
+#pragma once
 
 #include "tools/model/memory_cli.h"
 
@@ -20,5 +19,3 @@ bool plan_lines_possible(const struct app *app, const struct plan_lines *all, co
 int plan_lines_make(struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
                     struct vc_recipe_lines *lines);
 void plan_lines_free(struct vc_recipe_lines *lines);
-
-#endif

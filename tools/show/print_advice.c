@@ -175,8 +175,7 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
     const struct out *out = &app->out;
     bool pruning = s->candidates[advice->candidate].kind == VC_SENSITIVITY_MAGNITUDE;
     size_t shown = app->common.verbose > 0 || advice->n_picks <= MAX_PICKS ? advice->n_picks : MAX_PICKS;
-    char error[CELL_BYTES];
-    char limit[CELL_BYTES];
+    char error[CELL_BYTES], limit[CELL_BYTES];
 
     fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb,
             s->candidates[advice->candidate].name, out_ink(out, INK_NONE),
@@ -207,7 +206,6 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
 {
     const struct vc_sensitivity_advice *advice = &s->prune;
     struct line line;
-    bool ok;
 
     print_picks(app, s, advice, "pruned to");
     if (!begin_line(&line, &app->out)) {
@@ -219,7 +217,7 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
     add_word(&line, "--scope");
     add_word(&line, "tensor");
     add_needs(&line, s, "--dequantize");
-    ok = true;
+    bool ok = true;
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
         const struct vc_sensitivity_pick *pick = &advice->picks[i];
         const char *name = s->rows[pick->row].name;
@@ -276,13 +274,12 @@ static bool add_pass(struct line *line, const struct vc_sensitivity *s, const st
                      const char *pass)
 {
     struct line own = {.width = 0};
-    bool ok;
 
     own.to = open_memstream(&own.text, &own.n_bytes);
     if (own.to == NULL) {
         return false;
     }
-    ok = fputs(pass, own.to) != EOF;
+    bool ok = fputs(pass, own.to) != EOF;
     own.column = 1;
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
         ok = add_option(&own, "--exclude ", s->rows[advice->picks[i].row].name, "");
@@ -296,7 +293,6 @@ static bool add_pass(struct line *line, const struct vc_sensitivity *s, const st
 static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     struct line line;
-    bool ok;
 
     if (s->measured == NULL || any_quantized(s) || any_nonfinite(s) || request->n_rules != 0) {
         return true;
@@ -315,7 +311,7 @@ static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const 
     }
     line.title = "\nboth in one run:\n";
     add_word(&line, "run");
-    ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5 --scope tensor");
+    bool ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5 --scope tensor");
     ok = ok && add_pass(&line, s, &s->quantize, "quantize --int8");
     return end_line(&line, app, request, ok, 0);
 }

@@ -1,6 +1,5 @@
 /* print_distill.h - the report of a distillation. */
-#ifndef VC_TOOLS_PRINT_DISTILL_H
-#define VC_TOOLS_PRINT_DISTILL_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -8,5 +7,3 @@
  * run, whose data and eval have the names of files. */
 bool print_distillation(struct app *app, const struct vc_distill_options *options, const char *teacher,
                         const char *student, const struct vc_distillation *d);
-
-#endif

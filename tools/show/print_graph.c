@@ -187,8 +187,7 @@ static void add_row(struct blocks_view *view, const char *name, uint32_t k, bool
 {
     const struct vc_graph_block *block = &view->blocks->blocks[k];
     const struct out *out = &view->app->out;
-    char buf[600];
-    char cell[CELL_BYTES];
+    char buf[600], cell[CELL_BYTES];
     enum ink ink = block->depth == 0 && !own_only ? INK_BOLD : INK_NONE;
 
     view->n_rows++;
@@ -216,9 +215,7 @@ static void add_blocks(struct blocks_view *view, uint32_t k, const char *prefix,
 static void add_child(struct blocks_view *view, uint32_t c, const char *prefix, unsigned indent)
 {
     const struct vc_graph_block *block = &view->blocks->blocks[c];
-    char numbers[40];
-    char name[640];
-    char inner[640];
+    char numbers[40], name[640], inner[640];
 
     if (block->n_like == 0) {
         return; /* in the line of the first one */
@@ -284,11 +281,8 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
 {
     const struct out *out = &app->out;
     const struct vc_graph_block *all = &blocks->blocks[0];
-    char a[CELL_BYTES];
-    char b[CELL_BYTES];
-    char c[CELL_BYTES];
+    char a[CELL_BYTES], b[CELL_BYTES], c[CELL_BYTES];
     const char *name;
-    uint32_t n_experts;
     uint32_t per_token;
 
     fputs(out_ink(out, INK_BOLD), out->to);
@@ -299,7 +293,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
         fprintf(out->to, ", %s", fmt_size(c, out, all->bytes));
     }
     fputc('\n', out->to);
-    n_experts = vc_graph_experts(graph, &per_token);
+    uint32_t n_experts = vc_graph_experts(graph, &per_token);
     if (n_experts != 0) {
         fprintf(out->to,
                 "  each token uses %" PRIu32 " of %" PRIu32

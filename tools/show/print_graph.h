@@ -1,6 +1,5 @@
 /* print_graph.h - what a model computes as tables. */
-#ifndef VC_TOOLS_PRINT_GRAPH_H
-#define VC_TOOLS_PRINT_GRAPH_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -12,5 +11,3 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
 bool print_graph_nodes(struct app *app, const struct vc_graph *graph);
 /* What it computes otherwise than its file says. */
 void print_graph_notes(const struct out *out, const struct vc_graph *graph);
-
-#endif

@@ -66,9 +66,7 @@ static const char *plural(uint64_t n)
  * are the elements of weights, those with two names once. */
 static void print_head(const struct out *out, const struct vc_inspection *in)
 {
-    char n[CELL_BYTES];
-    char params[CELL_BYTES];
-    char size[CELL_BYTES];
+    char n[CELL_BYTES], params[CELL_BYTES], size[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, vc_model_path(in->model));
@@ -201,8 +199,7 @@ static bool print_census(const struct out *out, const struct vc_inspection *in)
 static void print_estimates(const struct out *out, const struct vc_inspection *in)
 {
     uint64_t before = vc_model_file_bytes(in->model);
-    char size[CELL_BYTES];
-    char change[CELL_BYTES];
+    char size[CELL_BYTES], change[CELL_BYTES];
 
     if (in->fp16_bytes == 0) {
         return;
@@ -363,8 +360,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
                      const struct line *line, const struct vc_value_stats *stats, const char *label)
 {
     const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
-    char buf[CELL_BYTES];
-    char type[CELL_BYTES * 2];
+    char buf[CELL_BYTES], type[CELL_BYTES * 2];
 
     table_add(table, INK_NONE, label);
     if (!view->stats || view->verbose) {
@@ -493,13 +489,11 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     struct view view = {.out = out, .stats = in->has_stats};
     const struct line **order = malloc((groups->n + 1) * sizeof(*order));
     struct table table;
-    size_t hidden;
-    bool ok;
 
     if (order == NULL) {
         return false;
     }
-    hidden = choose_lines(lines, groups->n, order);
+    size_t hidden = choose_lines(lines, groups->n, order);
     free(order);
     for (size_t i = 0; i < groups->n; i++) {
         view.nonfinite = view.nonfinite || lines[i].nonfinite;
@@ -508,19 +502,18 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     add_titles(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
         struct vc_value_stats first;
-        char *label;
 
         if (!lines[i].shown) {
             continue;
         }
         (void)vc_inspect_get_stats(in, lines[i].index, &first);
-        label = group_label(&groups->list[i], out_times(out));
+        char *label = group_label(&groups->list[i], out_times(out));
         add_line(&table, &view, in, &lines[i], lines[i].own != NULL ? lines[i].own : &first,
                  label != NULL ? label : "?");
         free(label);
     }
     fputc('\n', out->to);
-    ok = table_print(&table, out, true);
+    bool ok = table_print(&table, out, true);
     if (hidden > 0) {
         fprintf(out->to, "  and %zu more, smaller (-v lists them)\n", hidden);
     }
@@ -550,7 +543,6 @@ static bool print_every(const struct out *out, const struct vc_inspection *in)
     struct view view = {.out = out, .stats = in->has_stats, .verbose = true};
     struct vc_value_stats stats;
     struct table table;
-    bool ok;
 
     for (size_t i = 0; i < in->n_tensors && view.stats && !view.nonfinite; i++) {
         view.nonfinite = vc_inspect_get_stats(in, i, &stats) && stats.nans + stats.infs > 0;
@@ -561,7 +553,7 @@ static bool print_every(const struct out *out, const struct vc_inspection *in)
     fputc('\n', out->to);
     table_again(&table, out);
     add_every(&table, &view, in);
-    ok = table_print(&table, out, false);
+    bool ok = table_print(&table, out, false);
     print_legend(&view);
     return ok;
 }
@@ -592,14 +584,13 @@ static bool print_groups(struct app *app, const struct vc_inspection *in)
     for (size_t i = 0; ok && i < in->n_tensors; i++) {
         const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
         struct group_kind kind;
-        size_t g;
 
         if ((tensor->part_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
              (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
             continue; /* -v lists them, and the table of parts has what is beside the weights */
         }
         kind_of(tensor, &kind);
-        g = groups_add(&groups, i, tensor->name, &kind, false);
+        size_t g = groups_add(&groups, i, tensor->name, &kind, false);
         ok = g != NO_GROUP;
         if (ok) {
             lines[g].index = groups.list[g].first;

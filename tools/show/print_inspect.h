@@ -1,6 +1,5 @@
 /* print_inspect.h - the report of vcompress inspect as tables. */
-#ifndef VC_TOOLS_PRINT_INSPECT_H
-#define VC_TOOLS_PRINT_INSPECT_H
+#pragma once
 
 #include <vcompress/calibrate.h>
 #include <vcompress/experimental.h>
@@ -11,5 +10,3 @@
 bool print_inspection(struct app *app, const struct vc_inspection *in);
 /* What layers get to see; the same. */
 bool print_calibrated(struct app *app, const struct vc_calibration_report *r);
-
-#endif

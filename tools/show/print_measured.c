@@ -86,10 +86,9 @@ static double shown_from(const struct view *view, size_t n)
 static bool end_table(const struct view *view, struct table *table, size_t hidden, const char *what)
 {
     FILE *to = view->app->out.to;
-    bool ok;
 
     fputc('\n', to);
-    ok = table_print(table, &view->app->out, true);
+    bool ok = table_print(table, &view->app->out, true);
     if (hidden > 0) {
         fprintf(to, "  and %zu more %s, less sensitive (-v lists every one)\n", hidden, what);
     }
@@ -143,14 +142,13 @@ static bool print_tensors(const struct view *view, const struct columns *c)
     struct table table;
     size_t hidden = 0;
     size_t n = 0;
-    double from;
 
     for (size_t i = 0; i < m->n_tensors; i++) {
         if (m->tensors[i].changes != NULL) {
             view->scratch[n++] = order_of(&m->tensors[i].changes[c->judged]);
         }
     }
-    from = shown_from(view, n);
+    double from = shown_from(view, n);
     table_init(&table, align);
     table.n_cols = c->n + 1 + (c->answers != SIZE_MAX ? 1 : 0);
     table_add(&table, INK_DIM, c->title);
@@ -198,7 +196,6 @@ static bool print_groups(const struct view *view)
     struct table table;
     size_t hidden = 0;
     size_t n = 0;
-    double from;
     char buf[CELL_BYTES];
 
     for (size_t i = 0; i < m->n_groups; i++) {
@@ -209,7 +206,7 @@ static bool print_groups(const struct view *view)
     if (n == 0) {
         return true;
     }
-    from = shown_from(view, n);
+    double from = shown_from(view, n);
     table_init(&table, "lrrrrrrrrrrr");
     table.n_cols = m->n_percents + 3;
     table_add(&table, INK_DIM, "removed: outputs, %");

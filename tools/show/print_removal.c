@@ -44,8 +44,7 @@ static void add_to(struct removal_line *line, size_t index, const struct vc_repo
 /* "0.12 to 0.55" */
 static char *fmt_range(char *buf, double least, double most)
 {
-    char low[CELL_BYTES];
-    char high[CELL_BYTES];
+    char low[CELL_BYTES], high[CELL_BYTES];
 
     (void)snprintf(buf, CELL_BYTES, "%.24s to %.24s", fmt_real(low, least), fmt_real(high, most));
     return buf;
@@ -54,8 +53,7 @@ static char *fmt_range(char *buf, double least, double most)
 /* One row of the table. */
 static void add_cut(struct table *table, const struct out *out, const struct vc_report_group *sum, const char *label)
 {
-    char buf[CELL_BYTES];
-    char n[CELL_BYTES];
+    char buf[CELL_BYTES], n[CELL_BYTES];
 
     table_add(table, INK_NONE, label);
     table_add(table, INK_DIM, sum->kind);
@@ -75,14 +73,13 @@ static void print_list(const struct out *out, const char *word, size_t room, con
     for (size_t i = 0; i < group->n_removed; i++) {
         size_t last = i;
         char text[2 * CELL_BYTES];
-        int n;
 
         while (last + 1 < group->n_removed && group->removed[last + 1] == group->removed[last] + 1) {
             last++;
         }
-        n = last == i ? snprintf(text, sizeof(text), "%llu", (unsigned long long)group->removed[i])
-                      : snprintf(text, sizeof(text), "%llu-%llu", (unsigned long long)group->removed[i],
-                                 (unsigned long long)group->removed[last]);
+        int n = last == i ? snprintf(text, sizeof(text), "%llu", (unsigned long long)group->removed[i])
+                          : snprintf(text, sizeof(text), "%llu-%llu", (unsigned long long)group->removed[i],
+                                     (unsigned long long)group->removed[last]);
         if (i != 0 && used + (size_t)n + 1 > room) {
             fputs(",\n       ", out->to);
             used = 7;
@@ -185,8 +182,7 @@ static bool print_lines(const struct out *out, const struct groups *groups, cons
 /* "multiply-adds 1.89 M -> 1.2 M, batch 1, sequence 128" */
 static void print_work(const struct out *out, const struct vc_report_removal *removal)
 {
-    char before[CELL_BYTES];
-    char after[CELL_BYTES];
+    char before[CELL_BYTES], after[CELL_BYTES];
 
     if (removal->macs_at == NULL) {
         return;
@@ -209,20 +205,17 @@ bool print_removal(struct app *app, const struct vc_report *report)
     bool each = app->common.verbose > 0;
     struct removal_line *lines;
     struct groups groups;
-    char before[CELL_BYTES];
-    char after[CELL_BYTES];
-    bool ok;
+    char before[CELL_BYTES], after[CELL_BYTES];
 
     if (removal == NULL) {
         return true;
     }
     lines = calloc(removal->n_groups + 1, sizeof(*lines));
-    ok = lines != NULL;
+    bool ok = lines != NULL;
     groups_init(&groups);
     for (size_t i = 0; ok && i < removal->n_groups; i++) {
         const struct vc_report_group *group = &removal->groups[i];
         struct group_kind kind;
-        size_t g;
 
         if (!is_cut(group)) {
             continue;
@@ -231,7 +224,7 @@ bool print_removal(struct app *app, const struct vc_report *report)
         group_kind_text(&kind, group->kind);
         group_kind_number(&kind, group->n_before);
         group_kind_number(&kind, group->n_after);
-        g = groups_add(&groups, i, group->name, &kind, each);
+        size_t g = groups_add(&groups, i, group->name, &kind, each);
         ok = g != NO_GROUP;
         if (ok) {
             add_to(&lines[g], i, group);

@@ -117,9 +117,7 @@ static const char *plural(uint64_t n)
 static void print_input(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
-    char n[CELL_BYTES];
-    char params[CELL_BYTES];
-    char size[CELL_BYTES];
+    char n[CELL_BYTES], params[CELL_BYTES], size[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, report->input);
@@ -201,8 +199,7 @@ static bool same_steps(const struct vc_report_row *a, const struct vc_report_row
 static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
 {
     const struct vc_report_row row = row_at(view->report, line->first);
-    char type[TYPE_BYTES];
-    char shape[CELL_BYTES];
+    char type[TYPE_BYTES], shape[CELL_BYTES];
 
     table_add(table, INK_NONE, label);
     table_add(table, INK_NONE, fmt_shape(shape, view->out, row.n_dims, row.shape));
@@ -455,16 +452,14 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
 static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
 {
     const struct vc_report_row row = row_at(report, line->first);
-    char n[CELL_BYTES];
-    char size[CELL_BYTES];
-    bool ok;
+    char n[CELL_BYTES], size[CELL_BYTES];
 
     fmt_count(n, line->n_tensors);
     fmt_size(size, out, line->before);
     fprintf(out->to, "  %s %s tensor%s, %s: ", fate(&row), n, plural(line->n_tensors), size);
     print_clean(out->to, row.reason[0] != '\0' ? row.reason : "nothing to do");
     fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
-    ok = print_names(out, report, &row, (size_t)out->width - 6);
+    bool ok = print_names(out, report, &row, (size_t)out->width - 6);
     fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
     return ok;
 }
@@ -517,11 +512,10 @@ static bool print_reasons(struct app *app, const struct vc_report *report, bool 
 
         if (is_listed(&row, of_changed)) {
             struct group_kind kind;
-            size_t g;
 
             group_kind_begin(&kind);
             group_kind_text(&kind, fate(&row));
-            g = groups_add(&reasons, i, row.reason, &kind, true);
+            size_t g = groups_add(&reasons, i, row.reason, &kind, true);
             ok = g != NO_GROUP;
             if (ok) {
                 add_row(&lines[g], i, &row);
@@ -611,8 +605,7 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     const struct vc_report_totals *totals = &report->totals;
     const struct vc_report_pruning *pruning = report->pruning;
     struct table table;
-    char note[CELL_BYTES * 2];
-    char db[CELL_BYTES];
+    char note[CELL_BYTES * 2], db[CELL_BYTES];
 
     table_init(&table, "lrarll");
     for (size_t i = 0; i < report->n_outputs; i++) {
@@ -653,8 +646,7 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
 static void print_zeros(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_pruning *pruning = report->pruning;
-    char n[CELL_BYTES];
-    char all[CELL_BYTES];
+    char n[CELL_BYTES], all[CELL_BYTES];
 
     if (pruning == NULL || !pruning->measured) {
         return;
@@ -700,8 +692,7 @@ static void print_numbers(const struct out *out, const uint64_t *numbers, size_t
 static void print_layers(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_layers *layers = report->layers;
-    char before[CELL_BYTES];
-    char after[CELL_BYTES];
+    char before[CELL_BYTES], after[CELL_BYTES];
 
     if (layers == NULL) {
         return;

@@ -1,6 +1,5 @@
 /* print_report.h - the report of a conversion as tables. */
-#ifndef VC_TOOLS_PRINT_REPORT_H
-#define VC_TOOLS_PRINT_REPORT_H
+#pragma once
 
 #include "tools/app.h"
 
@@ -10,5 +9,3 @@ bool print_report(struct app *app, const struct vc_report *report);
 bool print_removal(struct app *app, const struct vc_report *report);
 /* The lines of --digest, which are data: with --quiet, too. */
 void print_digests(const struct out *out, const struct vc_report *report);
-
-#endif

@@ -83,12 +83,10 @@ static bool make_lines(struct view *view)
         return false;
     }
     for (size_t i = 0; i < s->n_rows; i++) {
-        size_t g;
-
         if (s->rows[i].errors == NULL) {
             continue;
         }
-        g = groups_add(&view->groups, i, s->rows[i].name, NULL, apart);
+        size_t g = groups_add(&view->groups, i, s->rows[i].name, NULL, apart);
         if (g == NO_GROUP || !add_member(&view->lines[g], i)) {
             return false;
         }
@@ -231,7 +229,6 @@ static bool add_line(struct table *table, const struct view *view, const struct 
     const struct line *line = &view->lines[g];
     size_t worst = worst_of(s, line, c->judged);
     double errors[MAX_CANDIDATES];
-    char *label;
 
     if (line->n == 1) {
         for (size_t i = 0; i < s->n_candidates; i++) {
@@ -240,7 +237,7 @@ static bool add_line(struct table *table, const struct view *view, const struct 
         add_cells(table, view, c, s->rows[worst].name, errors, INK_NONE);
         return true;
     }
-    label = group_label(&view->groups.list[g], out_times(&view->app->out));
+    char *label = group_label(&view->groups.list[g], out_times(&view->app->out));
     if (label == NULL) {
         return false;
     }
@@ -300,7 +297,6 @@ static double shown_from(const struct view *view, const struct columns *c, size_
 {
     size_t n = view->groups.n;
     double *errors = view->scratch;
-    double from;
 
     *hidden = 0;
     if (view->app->common.verbose > 0 || n <= MAX_LINES) {
@@ -313,7 +309,7 @@ static double shown_from(const struct view *view, const struct columns *c, size_
         errors[g] = isnan(error) ? 0 : error;
     }
     qsort(errors, n, sizeof(*errors), smaller_first);
-    from = errors[n - (MAX_LINES - 1)];
+    double from = errors[n - (MAX_LINES - 1)];
     for (size_t g = 0; g < n; g++) {
         if (error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged) < from) {
             *hidden += view->lines[g].n;

@@ -1,7 +1,6 @@
 /* print_sensitivity.h - the report of vcompress sensitivity: tables, and the command lines that follow from them.
  */
-#ifndef VC_TOOLS_PRINT_SENSITIVITY_H
-#define VC_TOOLS_PRINT_SENSITIVITY_H
+#pragma once
 
 #include <vcompress/experimental.h>
 
@@ -43,5 +42,3 @@ void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate);
 
 /* "27.3", "0.19": a relative error in percent, into a buffer of CELL_BYTES, which is returned. */
 char *fmt_relative(char *buf, double relative);
-
-#endif

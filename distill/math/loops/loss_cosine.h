@@ -14,10 +14,8 @@ static double NAME(cosine_row)(const struct vc_loss_spec *spec, size_t n, const 
     double zt = NAME(dot)(z, teacher, n);
     double zz = NAME(dot)(z, z, n);
     double tt = NAME(dot)(teacher, teacher, n);
-    double norms;
 
-    (void)spec;
-    norms = sqrt(zz) * sqrt(tt);
+    double norms = sqrt(zz) * sqrt(tt);
     if (norms == 0) {
         return 1;
     }

@@ -29,12 +29,10 @@ static double NAME(js_row)(const struct vc_loss_spec *spec, size_t n, const REAL
     struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
     double of_p[LANES] = {0};
     double of_q[LANES] = {0};
-    double sum;
 
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
-        double p_terms[PART];
-        double q_terms[PART];
+        double p_terms[PART], q_terms[PART];
 
         for (size_t i = 0; i < m; i++) {
             double log_p = NAME(log_p)(&p, teacher[first + i]);
@@ -47,7 +45,7 @@ static double NAME(js_row)(const struct vc_loss_spec *spec, size_t n, const REAL
         NAME(add_terms)(p_terms, m, of_p);
         NAME(add_terms)(q_terms, m, of_q);
     }
-    sum = NAME(sum_of)(of_q);
+    double sum = NAME(sum_of)(of_q);
     for (size_t c = 0; c < n; c++) {
         double log_q = NAME(log_p)(&q, z[c]);
         double log_m = NAME(log_mean)(NAME(log_p)(&p, teacher[c]), log_q);

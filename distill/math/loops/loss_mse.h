@@ -13,7 +13,6 @@ static double NAME(mse_row)(const struct vc_loss_spec *spec, size_t n, const REA
 {
     double lane[LANES] = {0};
 
-    (void)spec;
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
         double terms[PART];

@@ -18,7 +18,6 @@ static double NAME(reverse_row)(const struct vc_loss_spec *spec, size_t n, const
     struct NAME(soft) q = NAME(soft_of)(z, n, t);
     struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
     double lane[LANES] = {0};
-    double sum;
 
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
@@ -29,7 +28,7 @@ static double NAME(reverse_row)(const struct vc_loss_spec *spec, size_t n, const
         }
         NAME(add_terms)(terms, m, lane);
     }
-    sum = NAME(sum_of)(lane);
+    double sum = NAME(sum_of)(lane);
     for (size_t c = 0; c < n; c++) {
         double log_q = NAME(log_p)(&q, z[c]);
 

@@ -118,8 +118,7 @@ OF_LEVEL void NAME(vc_update_coded)(const struct vc_update *update, size_t n, RE
     for (size_t first = 0; first < n; first += VC_CODED_BLOCK) {
         size_t here = n - first < VC_CODED_BLOCK ? n - first : VC_CODED_BLOCK;
         size_t block = first / VC_CODED_BLOCK;
-        REAL m[VC_CODED_BLOCK];
-        REAL v[VC_CODED_BLOCK];
+        REAL m[VC_CODED_BLOCK], v[VC_CODED_BLOCK];
 
         NAME(decode)(&states->maps->with_sign, here, states->m + first, states->m_factors[block], m);
         NAME(decode)(&states->maps->without, here, states->v + first, states->v_factors[block], v);

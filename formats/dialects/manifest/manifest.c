@@ -148,15 +148,13 @@ static enum vc_status find_part(const struct entry *e, const char *key, bool (*m
 {
     const char *name = text_of(e, key);
     const char *of = e->model->tensors[e->tensor].name;
-    const struct vc_tensor *t;
-    size_t index;
 
     if (name == NULL) {
         return refuse_key(e, key, "the name of a tensor");
     }
-    index = vc_model_find(e->model, name);
+    size_t index = vc_model_find(e->model, name);
     VC_REFUSE_IF(index == VC_NO_TENSOR, e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
-    t = &e->model->tensors[index];
+    const struct vc_tensor *t = &e->model->tensors[index];
     VC_REFUSE_IF(index == e->tensor || !may_be(t->dtype), e->ctx, VC_E_FORMAT,
                  "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key, name,
                  vc_dtype_name(t->dtype), types);
@@ -231,8 +229,7 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
 /* bitsandbytes keeps one number per output, or per block, as a list, where our own scales have all axes. */
 static bool is_list(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
-    uint64_t n_rows;
-    uint64_t row;
+    uint64_t n_rows, row;
 
     if (quant->granularity == VC_GRANULARITY_GROUP && scale->n_dims == 1) {
         vc_rows_of(t->shape, t->n_dims, &n_rows, &row);
@@ -432,7 +429,6 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
     size_t n = 0;
     const char *key;
     json_t *value;
-    char *at;
 
     json_object_foreach(options, key, value)
     {
@@ -444,7 +440,7 @@ static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc
     }
     model->recipe = vc_alloc(ctx, VC_TAG_NAMES, n * sizeof *model->recipe + (size_t)bytes); /* as large as the text */
     VC_CALL_ALLOC(model->recipe);
-    at = (char *)(model->recipe + n);
+    char *at = (char *)(model->recipe + n);
     json_object_foreach(options, key, value)
     {
         if (json_is_string(value)) {
@@ -527,12 +523,10 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct json_walk *walk, struc
     json_t *value;
 
     while (name != NULL) {
-        enum vc_status status;
-
         if (*end == 0 && vc_json_walk_over(walk, "tensors", begin, end)) {
             continue;
         }
-        status = vc_json_walk_next(ctx, walk, &name, &value);
+        enum vc_status status = vc_json_walk_next(ctx, walk, &name, &value);
         if (status != VC_OK) {
             return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON object") : status;
         }
@@ -556,12 +550,11 @@ enum vc_status vc_manifest_apply(struct vc_ctx *ctx, char *json, size_t n, struc
     struct json_walk walk;
     size_t begin = 0;
     size_t end = 0;
-    enum vc_status status;
 
     VC_REFUSE_IF(n > VC_MANIFEST_MAX_BYTES, ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n,
                  VC_MANIFEST_MAX_BYTES);
     vc_json_walk_inside(&walk, json, vc_json_skip_space(json, n, 0), n);
-    status = read_top(ctx, &walk, model, &begin, &end);
+    enum vc_status status = read_top(ctx, &walk, model, &begin, &end);
     vc_json_walk_end(ctx, &walk);
     VC_CALL(status);
     return apply_tensors(ctx, json, begin, end, model);

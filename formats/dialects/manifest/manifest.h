@@ -8,8 +8,7 @@
  *                  "head": {"dtype": "bf16", "source_dtype": "f32"}}}
  *
  * No time stamps and no paths: the same input and options give the same bytes. */
-#ifndef VC_FORMATS_MANIFEST_H
-#define VC_FORMATS_MANIFEST_H
+#pragma once
 
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -36,5 +35,3 @@ enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *o
  * NULL: none), which the file describes in another way. names: what each output is called in the file. */
 enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
                                            const char *const *names, struct vc_text *text);
-
-#endif

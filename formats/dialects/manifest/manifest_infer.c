@@ -14,11 +14,9 @@
 static size_t find_suffixed(const struct vc_model *model, const char *name, size_t n, const char *suffix,
                             enum vc_dtype dtype, char *buffer)
 {
-    size_t index;
-
     memcpy(buffer, name, n);
     memcpy(buffer + n, suffix, strlen(suffix) + 1);
-    index = vc_model_find(model, buffer);
+    size_t index = vc_model_find(model, buffer);
     return index != VC_NO_TENSOR && model->tensors[index].dtype == dtype &&
                    model->tensors[index].part_of == VC_NO_TENSOR && model->tensors[index].quant == NULL
                ? index
@@ -59,13 +57,12 @@ static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size
     const struct vc_tensor *t = &model->tensors[tensor];
     struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32};
     size_t scale = find_suffixed(model, t->name, n, ".scale", VC_DTYPE_F32, buffer);
-    size_t zero;
 
     if (scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[scale], &quant)) {
         return VC_OK;
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
-    zero = find_suffixed(model, t->name, n, ".zero_point", VC_DTYPE_I8, buffer);
+    size_t zero = find_suffixed(model, t->name, n, ".zero_point", VC_DTYPE_I8, buffer);
     if (zero == VC_NO_TENSOR) {
         /* One that is there but cannot be meant: better plain than wrong. */
         return vc_model_find(model, buffer) == VC_NO_TENSOR ? vc_manifest_attach(ctx, model, tensor, &quant) : VC_OK;

@@ -1,6 +1,5 @@
 /* manifest_internal.h - what manifest.c (read) and manifest_infer.c (guessed where certain) share. */
-#ifndef VC_FORMATS_MANIFEST_INTERNAL_H
-#define VC_FORMATS_MANIFEST_INTERNAL_H
+#pragma once
 
 #include "formats/dialects/manifest/manifest.h"
 
@@ -12,5 +11,3 @@ bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *s
 /* Makes it so: the tensor is quantized, scale and zero point are its parts. */
 enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor,
                                   const struct vc_quant *quant);
-
-#endif

@@ -532,10 +532,9 @@ static enum vc_status look_beside(struct vc_ctx *ctx, const char *path, enum vc_
                                   const char **why)
 {
     char *folder = vc_hf_path_beside(ctx, path, ".");
-    enum vc_status status;
 
     VC_CALL_FOUND(ctx, folder);
-    status = vc_side_look(ctx, folder, VC_HF_CONFIG_NAME, kind, st, why);
+    enum vc_status status = vc_side_look(ctx, folder, VC_HF_CONFIG_NAME, kind, st, why);
     vc_free(ctx, folder);
     return status;
 }
@@ -557,14 +556,13 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     enum vc_side_kind kind = VC_SIDE_ABSENT;
     bool is_model = true;
     enum vc_status status = VC_OK;
-    char *config;
 
     *text = NULL;
     *n = 0;
     if (vc_is_stream(path)) {
         return VC_OK;
     }
-    config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
+    char *config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
     VC_CALL_FOUND(ctx, config);
     VC_TRY(look_beside(ctx, path, &kind, &st, NULL));
     if (kind == VC_SIDE_FILE && st.st_size != 0) {

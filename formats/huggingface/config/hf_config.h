@@ -2,8 +2,7 @@
  *
  * Only that one member of the text is added, replaced or removed; every other byte stays, so that numbers, their
  * spelling and the order of keys survive. Forms: docs/formats.md. */
-#ifndef VC_FORMATS_HF_CONFIG_H
-#define VC_FORMATS_HF_CONFIG_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -64,5 +63,3 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
 /* Why it is not read: "is a link that leads out of the folder"; NULL: it is a file, or there is none. */
 enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, const char **why);
 enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out);
-
-#endif

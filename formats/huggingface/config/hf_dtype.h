@@ -1,7 +1,6 @@
 /* hf_dtype.h - the type that config.json says the weights have: "torch_dtype", or "dtype" as newer versions call it.
  * Every other byte of the text stays. */
-#ifndef VC_FORMATS_HF_DTYPE_H
-#define VC_FORMATS_HF_DTYPE_H
+#pragma once
 
 #include "core/run/sink.h"
 #include "core/text/text.h"
@@ -14,5 +13,3 @@ enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs);
  * it is. */
 enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t n, enum vc_dtype dtype,
                                    struct vc_text *out);
-
-#endif

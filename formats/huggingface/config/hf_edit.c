@@ -401,8 +401,6 @@ static bool is_main_list(const char *list)
 static enum vc_status choose_place(struct editing *e, const json_t *root)
 {
     const char *list = e->edit->list;
-    const char *unknown_key;
-    const json_t *object;
     const char *rest;
 
     e->beside = false;
@@ -412,7 +410,7 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
         return VC_OK;
     }
     e->section = find_section(list, root, &rest);
-    object = e->section != NULL ? json_object_get(root, e->section) : root;
+    const json_t *object = e->section != NULL ? json_object_get(root, e->section) : root;
     if (e->section != NULL && vc_is_one_of(e->section, sections)) { /* text: there, or at the top */
         e->section = NULL;
     }
@@ -423,7 +421,7 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
             return VC_OK;
         }
     }
-    unknown_key = find_unknown_count(object, e->edit->before);
+    const char *unknown_key = find_unknown_count(object, e->edit->before);
     for (size_t i = 0; unknown_key != NULL && i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
         unknown_key = strcmp(unknown_key, beside_lists[i].key) == 0 ? NULL : unknown_key;
     }
@@ -563,8 +561,7 @@ static enum vc_status check_head_size(const struct editing *e, const json_t *roo
     uint64_t hidden = number_of(root, VC_EDIT_HIDDEN);
     uint64_t heads = number_of(root, VC_EDIT_HEADS);
     uint64_t left = fewer != NULL ? fewer->after : heads;
-    uint64_t before;
-    uint64_t after;
+    uint64_t before, after;
 
     VC_REFUSE_IF(hidden != 0 && number_of(root, VC_EDIT_HEAD_SIZE) == 0 &&
                      vc_edits_change_head_size(e->edits, e->n, hidden, heads, &before, &after),
@@ -660,15 +657,13 @@ enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, e
                                const char *tensor, bool *out)
 {
     struct hf_json json = {NULL, 0};
-    const json_t *part;
-    bool unknown;
     enum vc_status status;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    part = text_part(json.root);
+    const json_t *part = text_part(json.root);
     *out = object_says(json.root, vc_arch_config_names(key), number) ||
            object_says(part, vc_arch_config_names(key), number);
-    unknown = has_unknown_width(json.root, number) || has_unknown_width(part, number);
+    bool unknown = has_unknown_width(json.root, number) || has_unknown_width(part, number);
     if (*out && tensor != NULL) {
         *out = !is_of_other_part(json.root, tensor, key, number) && !(is_width(key) && unknown);
     }

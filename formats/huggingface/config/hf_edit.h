@@ -1,7 +1,6 @@
 /* hf_edit.h - the sizes that config.json states, changed as passes changed the model. Every other byte of the text
  * stays. */
-#ifndef VC_FORMATS_HF_EDIT_H
-#define VC_FORMATS_HF_EDIT_H
+#pragma once
 
 #include "core/model/edit.h"
 #include "core/text/text.h"
@@ -21,5 +20,3 @@ enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n,
 
 /* Whether that is a key of a size, or of an object that has such keys. */
 bool vc_hf_edit_knows(const char *name);
-
-#endif

@@ -118,10 +118,9 @@ out:
 enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
 {
     static const char *const wanted[] = {"quantization_config", "quantization", "architectures", NULL};
-    enum vc_status status;
 
     *out = (struct hf_json){NULL, 0};
-    status = load(ctx, copy_plain(ctx, text, n), n, whole ? NULL : wanted, out);
+    enum vc_status status = load(ctx, copy_plain(ctx, text, n), n, whole ? NULL : wanted, out);
     return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON") : status;
 }
 

@@ -1,8 +1,7 @@
 /* hf_json.h - config.json as Python writes it: JSON in which a number may be NaN, Infinity or -Infinity, as the
  * time_step_limit of Mamba2, or an integer of more than 64 bits, as the model_max_length of tokenizers. To readers of
  * ours these numbers are 0; the text itself is never changed. */
-#ifndef VC_FORMATS_HF_JSON_H
-#define VC_FORMATS_HF_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, s
 enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const char *name, struct hf_json *out);
 
 void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json);
-
-#endif

@@ -6,8 +6,7 @@
  *                                 "decoder_sparse_step": 2                 refused: what was layer 2 is layer 1 now
  *
  * Called by hf_edit.c for the objects whose number of layers changes. */
-#ifndef VC_FORMATS_HF_LAYERS_H
-#define VC_FORMATS_HF_LAYERS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
 /* Whether a text, such as a name of a module or a pattern for names, has a number behind the name of the list:
  * "model.layers.3.mlp" for "model.layers". */
 bool vc_hf_layers_are_named(const char *list, const char *text);
-
-#endif

@@ -26,17 +26,14 @@ char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
     const char *slash = strrchr(path, '/');
     struct stat st;
     bool is_folder;
-    size_t n;
-    size_t n_bytes;
-    char *beside;
 
     if (vc_hf_look(ctx, path, &st, &is_folder) != VC_OK) {
         return NULL;
     }
     is_folder = is_folder && S_ISDIR(st.st_mode);
-    n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
-    n_bytes = n + strlen(name) + 2;
-    beside = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    size_t n_bytes = n + strlen(name) + 2;
+    char *beside = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
     if (beside != NULL) {
         (void)snprintf(beside, n_bytes, "%.*s%s%s", (int)n, path, is_folder ? "/" : "", name);
     }

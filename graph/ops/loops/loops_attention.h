@@ -51,7 +51,6 @@ static bool join_past(struct vc_run *run, unsigned k, unsigned past, struct head
     const struct vc_run_value *x = past < run->n_in ? run->in[past] : NULL;
     int64_t before = x != NULL ? x->shape[2] : 0;
     int64_t shape[4] = {h->batch, h->heads, h->length + before, h->size};
-    REAL *out;
 
     if (x == NULL && k >= run->node->n_outputs) { /* nothing to join, and nobody asks */
         return true;
@@ -64,7 +63,7 @@ static bool join_past(struct vc_run *run, unsigned k, unsigned past, struct head
         vc_run_fail(run, "keys and values of before are given, and the outputs with those of now are missing");
         return false;
     }
-    out = vc_run_out(run, k, true, shape, 4);
+    REAL *out = vc_run_out(run, k, true, shape, 4);
     if (out == NULL) {
         return false;
     }
@@ -135,13 +134,12 @@ static void attention_row(const struct attention *a, int64_t batch, int64_t head
 static bool attention_mask(struct vc_run *run, struct attention *a)
 {
     const int64_t scores[4] = {a->q.batch, a->q.heads, a->q.length, a->k.length};
-    struct vc_run_view view;
 
     a->mask = run->n_in > 3 ? run->in[3] : NULL;
     if (a->mask == NULL) {
         return true;
     }
-    view = vc_run_view_of(a->mask);
+    struct vc_run_view view = vc_run_view_of(a->mask);
     for (unsigned k = 0; k < view.n_dims; k++) {
         unsigned at = 4 - view.n_dims + k;
 
@@ -164,7 +162,6 @@ RUN(attention)
     int64_t shape[4];
     bool four = x->n_dims == 4;
     REAL *row;
-    REAL *out;
 
     if (!heads_of(run, x, vc_node_int(run->node, "q_num_heads", 1), &a.q) ||
         !heads_of(run, run->in[1], vc_node_int(run->node, "kv_num_heads", 1), &a.k) ||
@@ -186,7 +183,7 @@ RUN(attention)
     shape[1] = four ? a.q.heads : a.q.length;
     shape[2] = four ? a.q.length : a.q.heads * a.v.size;
     shape[3] = a.v.size;
-    out = vc_run_out(run, 0, true, shape, x->n_dims);
+    REAL *out = vc_run_out(run, 0, true, shape, x->n_dims);
     row = vc_alloc_array(run->ctx, VC_TAG_TILES, (size_t)a.k.length + 1, sizeof *row);
     if (out == NULL || row == NULL) {
         run->status = run->status != VC_OK ? run->status : VC_E_NOMEM;
@@ -224,16 +221,14 @@ RUN(rotary_embedding)
     bool interleaved = vc_node_int(run->node, "interleaved", 0) != 0;
     int64_t rows = cos_table->shape[0] * (at == NULL ? cos_table->shape[1] : 1);
     struct heads h;
-    int64_t part;
-    int64_t half;
     REAL *out;
 
     if (!heads_of(run, x, vc_node_int(run->node, "num_heads", 1), &h)) {
         return;
     }
-    part = vc_node_int(run->node, "rotary_embedding_dim", 0);
+    int64_t part = vc_node_int(run->node, "rotary_embedding_dim", 0);
     part = part == 0 ? h.size : part;
-    half = cos_table->shape[cos_table->n_dims - 1];
+    int64_t half = cos_table->shape[cos_table->n_dims - 1];
     if (part > h.size || part != 2 * half || !vc_run_expect(run, 2, "table of sines", cos_table->n) ||
         !vc_run_expect(run, 3, "list of positions", (size_t)(h.batch * h.length)) ||
         (at == NULL && rows != h.batch * h.length)) {

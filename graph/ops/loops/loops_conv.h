@@ -19,8 +19,7 @@ static void windows_inside(const struct vc_window *w, unsigned k, int64_t at, in
 static void add_tap(const struct vc_window *w, int64_t d, int64_t h, int64_t v, REAL weight, REAL *in, REAL *out,
                     bool transposed)
 {
-    int64_t first[3];
-    int64_t end[3];
+    int64_t first[3], end[3];
 
     windows_inside(w, 0, d, &first[0], &end[0]);
     windows_inside(w, 1, h, &first[1], &end[1]);
@@ -106,7 +105,6 @@ RUN(conv)
     size_t all = (size_t)x->shape[1];
     struct vc_window w;
     REAL *out;
-    REAL *part;
 
     if (all % groups != 0 || filters % groups != 0 || all / groups != channels) {
         vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %zu channels", all, groups, channels);
@@ -119,7 +117,7 @@ RUN(conv)
     if (out == NULL || run->out[0].n == 0) {
         return;
     }
-    part = alloc_part(run, channels, volume(w.out));
+    REAL *part = alloc_part(run, channels, volume(w.out));
     memset(out, 0, run->out[0].n * sizeof *out);
     for (size_t i = 0; run->status == VC_OK && i < (size_t)x->shape[0] * filters; i++) {
         REAL *to = out + i * volume(w.out);
@@ -148,8 +146,6 @@ RUN(conv_transpose)
     size_t filters = each * groups;
     size_t channels = (size_t)x->shape[1];
     struct vc_window w;
-    REAL *out;
-    REAL *part;
 
     if (channels % groups != 0 || channels != (size_t)weights->shape[0]) {
         vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %lld channels", channels, groups,
@@ -159,11 +155,11 @@ RUN(conv_transpose)
     if (!vc_run_expect(run, 2, "bias", filters) || !vc_run_window_transposed(run, weights->shape + 2, &w)) {
         return;
     }
-    out = out_of_window(run, (int64_t)filters, w.in);
+    REAL *out = out_of_window(run, (int64_t)filters, w.in);
     if (out == NULL || run->out[0].n == 0) {
         return;
     }
-    part = alloc_part(run, channels / groups, volume(w.in));
+    REAL *part = alloc_part(run, channels / groups, volume(w.in));
     memset(out, 0, run->out[0].n * sizeof *out);
     for (size_t i = 0; run->status == VC_OK && i < (size_t)x->shape[0] * filters; i++) {
         REAL *to = out + i * volume(w.in);

@@ -67,7 +67,6 @@ RUN(einsum)
     struct vc_einsum e;
     struct einsum_walk w;
     bool empty = false;
-    REAL *out;
 
     for (unsigned k = 0; k < run->n_in; k++) {
         n_dims[k] = run->in[k]->n_dims;
@@ -79,7 +78,7 @@ RUN(einsum)
     for (unsigned k = e.n_out; k < e.n_labels; k++) {
         empty |= w.size[k] == 0;
     }
-    out = vc_run_out(run, 0, true, w.size, e.n_out);
+    REAL *out = vc_run_out(run, 0, true, w.size, e.n_out);
     for (size_t at = 0; out != NULL && at < run->out[0].n; at++, einsum_next(&w, e.n_inputs, 0, e.n_out)) {
         REAL sum = 0;
 

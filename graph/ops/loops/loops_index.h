@@ -29,12 +29,11 @@ RUN(gather)
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t inner = vc_run_count(x, axis + 1, x->n_dims) * element_bytes(x);
     size_t size = (size_t)x->shape[axis];
-    char *out;
 
     for (unsigned k = 0; k < n_dims; k++) {
         shape[k] = k < axis ? x->shape[k] : k < behind ? at->shape[k - axis] : x->shape[k - at->n_dims + 1];
     }
-    out = vc_run_out(run, 0, x->is_real, shape, n_dims);
+    char *out = vc_run_out(run, 0, x->is_real, shape, n_dims);
     for (size_t i = 0; out != NULL && run->out[0].n != 0 && i < vc_run_count(x, 0, axis); i++) {
         for (size_t j = 0; j < at->n; j++) {
             int64_t from = place_of(run, ((const int64_t *)at->data)[j], (int64_t)size);
@@ -74,10 +73,9 @@ RUN(gather_elements)
     unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     struct vc_run_view view = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = at->n_dims};
-    void *out;
 
     memcpy(walk.shape, at->shape, sizeof walk.shape);
-    out = within_shape(run, x, at, axis) ? vc_run_out(run, 0, x->is_real, at->shape, at->n_dims) : NULL;
+    void *out = within_shape(run, x, at, axis) ? vc_run_out(run, 0, x->is_real, at->shape, at->n_dims) : NULL;
     for (size_t i = 0; out != NULL && i < at->n; i++, vc_run_walk_next(&walk)) {
         int64_t from = place_of(run, ((const int64_t *)at->data)[i], x->shape[axis]);
         int64_t place = from * view.step[axis];
@@ -123,9 +121,6 @@ RUN(gather_nd)
     unsigned n_dims = at->n_dims - 1;
     int64_t shape[2 * VC_GRAPH_MAX_DIMS];
     size_t inner = vc_run_count(x, batch + tuple, x->n_dims);
-    size_t per_batch;
-    size_t block;
-    char *out;
 
     for (unsigned k = 0; k < batch; k++) {
         if (x->shape[k] != at->shape[k]) {
@@ -138,9 +133,9 @@ RUN(gather_nd)
     for (unsigned k = batch + tuple; k < x->n_dims; k++) {
         shape[n_dims++] = x->shape[k];
     }
-    out = vc_run_out(run, 0, x->is_real, shape, n_dims);
-    per_batch = vc_run_count(at, batch, at->n_dims - 1);
-    block = vc_run_count(x, batch, x->n_dims);
+    char *out = vc_run_out(run, 0, x->is_real, shape, n_dims);
+    size_t per_batch = vc_run_count(at, batch, at->n_dims - 1);
+    size_t block = vc_run_count(x, batch, x->n_dims);
     for (size_t i = 0; out != NULL && x->n != 0 && i < at->n / tuple; i++) {
         int64_t from = tuple_place(run, x, batch, (const int64_t *)at->data + i * tuple, tuple);
 
@@ -266,13 +261,13 @@ RUN(one_hot)
     unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", -1), at->n_dims + 1);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t inner = vc_run_count(at, axis, at->n_dims);
-    void *out;
 
     for (unsigned k = 0; k <= at->n_dims; k++) {
         shape[k] = k < axis ? at->shape[k] : k == axis ? depth : at->shape[k - 1];
     }
-    out = vc_run_expect(run, 2, "list of off and on", 2) ? vc_run_out(run, 0, values->is_real, shape, at->n_dims + 1)
-                                                         : NULL;
+    void *out = vc_run_expect(run, 2, "list of off and on", 2)
+                    ? vc_run_out(run, 0, values->is_real, shape, at->n_dims + 1)
+                    : NULL;
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         int64_t k = (int64_t)(i / inner % (size_t)depth);
         int64_t hot = ((const int64_t *)at->data)[i / inner / (size_t)depth * inner + i % inner];
@@ -312,10 +307,9 @@ RUN(range)
     if (is_real) {
         REAL start = *(const REAL *)run->in[0]->data;
         REAL step = *(const REAL *)run->in[2]->data;
-        REAL *out;
 
         n = vc_dim_value(&run->graph->dims, run->graph->values[run->node->outputs[0]].shape[0]);
-        out = vc_run_out(run, 0, true, &n, 1);
+        REAL *out = vc_run_out(run, 0, true, &n, 1);
         for (int64_t k = 0; out != NULL && k < n; k++) {
             out[k] = start + (REAL)k * step;
         }
@@ -326,14 +320,13 @@ RUN(range)
         bool empty = step > 0 ? limit <= start : limit >= start;
         uint64_t length = step > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
         uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-        int64_t *out;
 
         if (step == 0) {
             vc_run_fail(run, "the step is 0");
             return;
         }
         n = empty ? 0 : (int64_t)((length - 1) / stride + 1);
-        out = vc_run_out(run, 0, false, &n, 1);
+        int64_t *out = vc_run_out(run, 0, false, &n, 1);
         for (int64_t k = 0; out != NULL && k < n; k++) {
             out[k] = (int64_t)((uint64_t)start + (uint64_t)k * (uint64_t)step);
         }

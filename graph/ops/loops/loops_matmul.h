@@ -128,7 +128,6 @@ RUN(gemm)
     struct vc_run_value product = {.n_dims = 2, .shape = {shape[0], shape[1]}};
     const struct vc_run_value *pair[2] = {&product, c != NULL ? c : &product};
     struct vc_run_walk walk;
-    REAL *out;
 
     if (inner != b->shape[swap_b]) {
         vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)inner, (long long)b->shape[swap_b]);
@@ -141,7 +140,7 @@ RUN(gemm)
         vc_run_fail(run, "C is larger than the product");
         return;
     }
-    out = vc_run_out(run, 0, true, shape, 2);
+    REAL *out = vc_run_out(run, 0, true, shape, 2);
     for (int64_t i = 0; out != NULL && i < shape[0]; i++) {
         for (int64_t j = 0; j < shape[1]; j++, vc_run_walk_next(&walk)) {
             REAL sum = 0;

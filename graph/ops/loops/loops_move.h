@@ -72,8 +72,6 @@ RUN(concat)
     unsigned axis = vc_run_axis(vc_node_int(run->node, "axis", 0), x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t at = 0;
-    size_t row;
-    char *out;
 
     memcpy(shape, x->shape, sizeof shape);
     for (unsigned v = 1; v < run->n_in; v++) {
@@ -87,8 +85,8 @@ RUN(concat)
             vc_run_fail(run, "the output's size overflows");
         }
     }
-    out = vc_run_out(run, 0, x->is_real, shape, x->n_dims);
-    row = out != NULL ? vc_run_count(&run->out[0], axis, x->n_dims) : 0;
+    char *out = vc_run_out(run, 0, x->is_real, shape, x->n_dims);
+    size_t row = out != NULL ? vc_run_count(&run->out[0], axis, x->n_dims) : 0;
     for (unsigned v = 0; out != NULL && row != 0 && v < run->n_in; v++) {
         size_t part = vc_run_count(run->in[v], axis, x->n_dims);
 

@@ -81,8 +81,7 @@ static void layer_norm(struct vc_run *run, bool centred)
     statistics[0] = vc_run_out(run, 1, true, shape, x->n_dims);
     statistics[1] = vc_run_out(run, 2, true, shape, x->n_dims);
     for (size_t i = 0; out != NULL && x->n != 0 && i < x->n / size; i++) {
-        REAL mean;
-        REAL inverse;
+        REAL mean, inverse;
 
         normalize((const REAL *)x->data + i * size, out + i * size, size, epsilon, centred, &mean, &inverse);
         if (statistics[0] != NULL) {
@@ -114,13 +113,12 @@ RUN(batch_norm)
     REAL epsilon = (REAL)vc_node_float(run->node, "epsilon", (double)1e-5f);
     size_t channels = (size_t)x->shape[1];
     size_t inner = vc_run_count(x, 2, x->n_dims);
-    REAL *out;
 
     if (!vc_run_expect(run, 1, "scale", channels) || !vc_run_expect(run, 2, "bias", channels) ||
         !vc_run_expect(run, 3, "mean", channels) || !vc_run_expect(run, 4, "variance", channels)) {
         return;
     }
-    out = vc_run_out(run, 0, true, x->shape, x->n_dims);
+    REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
     for (size_t i = 0; out != NULL && i < x->n; i++) {
         size_t c = i / inner % channels;
 
@@ -145,7 +143,6 @@ static void group_norm(struct vc_run *run, size_t groups)
     size_t channels = (size_t)x->shape[1];
     size_t inner = vc_run_count(x, 2, x->n_dims);
     size_t size = groups == 0 ? 0 : vc_run_count(x, 1, x->n_dims) / groups;
-    REAL *out;
 
     if (groups != 0 && channels % groups != 0) {
         vc_run_fail(run, "%zu channels cannot be divided into %zu groups", channels, groups);
@@ -153,10 +150,9 @@ static void group_norm(struct vc_run *run, size_t groups)
     if (!vc_run_expect(run, 1, "scale", channels) || !vc_run_expect(run, 2, "bias", channels)) {
         return;
     }
-    out = vc_run_out(run, 0, true, x->shape, x->n_dims);
+    REAL *out = vc_run_out(run, 0, true, x->shape, x->n_dims);
     for (size_t i = 0; out != NULL && x->n != 0 && i < x->n / size; i++) {
-        REAL mean;
-        REAL inverse;
+        REAL mean, inverse;
 
         normalize((const REAL *)x->data + i * size, out + i * size, size, epsilon, true, &mean, &inverse);
     }

@@ -9,8 +9,7 @@ static REAL pool_window(const struct vc_window *w, const REAL *x, const int64_t 
     REAL all = kind == POOL_MAX ? -(REAL)INFINITY : 0;
     double padded = 1;
     size_t n = 0;
-    int64_t first[3];
-    int64_t end[3];
+    int64_t first[3], end[3];
 
     for (unsigned k = 0; k < 3; k++) {
         int64_t begin = o[k] * w->stride[k] - w->before[k];
@@ -43,14 +42,13 @@ static void pool(struct vc_run *run, enum pool kind)
     const struct vc_run_value *x = run->in[0];
     bool with_pads = vc_node_int(run->node, "count_include_pad", 0) != 0;
     struct vc_window w;
-    size_t inner;
     REAL *out;
 
     if (!vc_run_window(run, NULL, vc_node_int(run->node, "ceil_mode", 0) != 0, &w)) {
         return;
     }
     out = out_of_window(run, x->shape[1], w.out);
-    inner = volume(w.out);
+    size_t inner = volume(w.out);
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         size_t at = i % inner;
         int64_t o[3] = {(int64_t)(at / (size_t)w.out[2] / (size_t)w.out[1]),
@@ -75,12 +73,11 @@ static void global_pool(struct vc_run *run, enum pool kind)
     const struct vc_run_value *x = run->in[0];
     size_t inner = vc_run_count(x, 2, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    REAL *out;
 
     for (unsigned k = 0; k < x->n_dims; k++) {
         shape[k] = k < 2 ? x->shape[k] : 1;
     }
-    out = vc_run_out(run, 0, true, shape, x->n_dims);
+    REAL *out = vc_run_out(run, 0, true, shape, x->n_dims);
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         const REAL *from = (const REAL *)x->data + i * inner;
 

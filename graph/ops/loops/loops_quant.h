@@ -13,7 +13,6 @@ static bool scales_of(struct vc_run *run, struct scales *s)
     const struct vc_run_value *scale = run->in[1];
     size_t block = (size_t)vc_node_int(run->node, "block_size", 0);
     unsigned axis;
-    size_t needed;
 
     *s = (struct scales){.n = scale->n, .inner = 1, .size = 1, .block = 1};
     if (scale->n_dims == 0 || (scale->n == 1 && block == 0) || x->n == 0) {
@@ -24,7 +23,7 @@ static bool scales_of(struct vc_run *run, struct scales *s)
     s->inner = vc_run_count(x, axis + 1, x->n_dims);
     s->size = (size_t)x->shape[axis];
     s->block = block != 0 ? block : 1;
-    needed = (s->size - 1) / s->block + 1;
+    size_t needed = (s->size - 1) / s->block + 1;
     needed *= block != 0 ? x->n / s->size : 1;
     if (block == 0) {
         s->block = 0; /* the same scales for all that is before the axis */

@@ -69,7 +69,6 @@ static void *reduce_begin(struct vc_run *run, struct vc_run_walk *walk, size_t *
     int64_t shape[VC_GRAPH_MAX_DIMS];
     unsigned n_dims = 0;
     size_t step = 1;
-    void *out;
 
     *walk = (struct vc_run_walk){.n_dims = x->n_dims};
     *count = 1;
@@ -81,7 +80,7 @@ static void *reduce_begin(struct vc_run *run, struct vc_run_walk *walk, size_t *
         }
         *count *= marked[k] ? (size_t)x->shape[k] : 1;
     }
-    out = vc_run_out(run, 0, x->is_real, shape, n_dims);
+    void *out = vc_run_out(run, 0, x->is_real, shape, n_dims);
     for (unsigned k = x->n_dims; k-- > 0;) {
         walk->step[0][k] = marked[k] ? 0 : step;
         step *= marked[k] ? 1 : (size_t)x->shape[k];
@@ -182,7 +181,6 @@ RUN(reduce_log_sum_exp)
 {
     const struct vc_run_value *x = run->in[0];
     struct vc_run_walk walk;
-    struct vc_run_walk again;
     size_t count;
     REAL *out = reduce_begin(run, &walk, &count);
     REAL *most;
@@ -199,7 +197,7 @@ RUN(reduce_log_sum_exp)
         most[i] = -(REAL)INFINITY;
         out[i] = 0;
     }
-    again = walk;
+    struct vc_run_walk again = walk;
     for (size_t i = 0; i < x->n; i++, vc_run_walk_next(&walk)) {
         most[walk.place[0]] = reduce_real(RED_MAX, most[walk.place[0]], ((const REAL *)x->data)[i]);
     }
@@ -248,14 +246,13 @@ static void arg(struct vc_run *run, bool largest)
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
     unsigned n_dims = 0;
-    int64_t *out;
 
     for (unsigned k = 0; k < x->n_dims; k++) {
         if (k != axis || keep) {
             shape[n_dims++] = k != axis ? x->shape[k] : 1;
         }
     }
-    out = vc_run_out(run, 0, false, shape, n_dims);
+    int64_t *out = vc_run_out(run, 0, false, shape, n_dims);
     if (out != NULL && x->n == 0 && run->out[0].n != 0) {
         vc_run_fail(run, "there are no elements to choose from");
         return;
@@ -299,8 +296,6 @@ RUN(top_k)
     bool largest = vc_node_int(run->node, "largest", 1) != 0;
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    void *values;
-    int64_t *places;
 
     if (k < 0 || k > x->shape[axis]) {
         vc_run_fail(run, "k is %lld, and there are %lld elements", (long long)k, (long long)x->shape[axis]);
@@ -308,8 +303,8 @@ RUN(top_k)
     }
     memcpy(shape, x->shape, sizeof shape);
     shape[axis] = k;
-    values = vc_run_out(run, 0, x->is_real, shape, x->n_dims);
-    places = vc_run_out(run, 1, false, shape, x->n_dims);
+    void *values = vc_run_out(run, 0, x->is_real, shape, x->n_dims);
+    int64_t *places = vc_run_out(run, 1, false, shape, x->n_dims);
     for (size_t row = 0; values != NULL && k != 0 && row < run->out[0].n / (size_t)k; row++) {
         size_t first = row / inner * inner * (size_t)x->shape[axis] + row % inner;
         size_t to = row / inner * inner * (size_t)k + row % inner;

@@ -81,8 +81,7 @@ static int64_t nearest(const struct resize_axis *axis, int64_t at, const char *h
 static REAL between(const struct vc_run_value *x, const struct vc_run_view *view, const struct resize_axis *axis,
                     const int64_t *at)
 {
-    int64_t low[VC_GRAPH_MAX_DIMS];
-    int64_t high[VC_GRAPH_MAX_DIMS];
+    int64_t low[VC_GRAPH_MAX_DIMS], high[VC_GRAPH_MAX_DIMS];
     REAL weight[VC_GRAPH_MAX_DIMS];
     REAL sum = 0;
 

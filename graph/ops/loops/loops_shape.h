@@ -8,15 +8,13 @@ RUN(shape)
     const struct vc_run_value *x = run->in[0];
     int64_t from = vc_node_int(run->node, "start", 0);
     int64_t to = vc_node_int(run->node, "end", x->n_dims);
-    int64_t n;
-    int64_t *out;
 
     from = from < 0 ? from + x->n_dims : from;
     to = to < 0 ? to + x->n_dims : to;
     from = from < 0 ? 0 : from > x->n_dims ? x->n_dims : from;
     to = to < from ? from : to > x->n_dims ? x->n_dims : to;
-    n = to - from;
-    out = vc_run_out(run, 0, false, &n, 1);
+    int64_t n = to - from;
+    int64_t *out = vc_run_out(run, 0, false, &n, 1);
     for (int64_t k = 0; out != NULL && k < n; k++) {
         out[k] = x->shape[from + k];
     }
@@ -39,10 +37,8 @@ RUN(identity)
 /* The mask says that every element stays. */
 RUN(dropout)
 {
-    int64_t *mask;
-
     reshaped(run, run->in[0]->shape, run->in[0]->n_dims);
-    mask = vc_run_out(run, 1, false, run->in[0]->shape, run->in[0]->n_dims);
+    int64_t *mask = vc_run_out(run, 1, false, run->in[0]->shape, run->in[0]->n_dims);
     for (size_t i = 0; mask != NULL && i < run->in[0]->n; i++) {
         mask[i] = 1;
     }

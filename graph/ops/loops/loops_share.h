@@ -86,7 +86,6 @@ static void add_rows(REAL *to, const REAL *part, size_t n)
 static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool logarithm)
 {
     REAL most = x[0];
-    REAL sum;
 
     for (size_t k = 1; k < n; k++) {
         most = x[k * step] > most ? x[k * step] : most;
@@ -94,7 +93,7 @@ static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool loga
     for (size_t k = 0; k < n; k++) {
         y[k * step] = OF(exp, x[k * step] - most);
     }
-    sum = sum_of(y, n, step);
+    REAL sum = sum_of(y, n, step);
     for (size_t k = 0; k < n; k++) {
         y[k * step] = logarithm ? x[k * step] - most - OF(log, sum) : y[k * step] / sum;
     }

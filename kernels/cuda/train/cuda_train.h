@@ -3,8 +3,7 @@
  * Kernels for floats only, and with the sums of the CPU's loops (engine/loops/) in the CPU's order, so that an
  * instruction without a product of matrices gives the same bits. Where the CPU adds in 16 lanes, a team of 16 threads
  * does; where it adds one by one, one thread does. */
-#ifndef VC_CUDA_TRAIN_H
-#define VC_CUDA_TRAIN_H
+#pragma once
 
 #include <math.h>
 
@@ -153,5 +152,3 @@ static inline int vc_cuda_launched(void)
 {
     return (int)cudaGetLastError();
 }
-
-#endif

@@ -1,9 +1,6 @@
 /* cuda_train_table.h - the table of cuda_train.cu, for cuda_backend.cu. */
-#ifndef VC_CUDA_TRAIN_TABLE_H
-#define VC_CUDA_TRAIN_TABLE_H
+#pragma once
 
 #include "kernels/device/train_backend.h"
 
 extern const struct vc_train_backend vc_cuda_train_table;
-
-#endif
