@@ -27,11 +27,12 @@ def blanked(text):
 def statements(text):
     """(start, end) of each statement: what ends in a semicolon or brace outside of parentheses"""
     depth = start = 0
-    for at, char in enumerate(text):
+    for match in re.finditer(r"[()\[\];{}]", text):
+        char = match.group()
         depth += (char in "([") - (char in ")]")
         if char in ";{}" and depth <= 0:
-            yield start, at + 1
-            start = at + 1
+            yield start, match.end()
+            start = match.end()
 
 
 def argument(text, start):
@@ -77,12 +78,14 @@ def shapes(root):
     return nested, calls
 
 
-def symbols(path, nm):
-    defined, used = set(), set()
-    for line in subprocess.run([nm, "-g", path], capture_output=True, text=True, check=True).stdout.splitlines():
-        kind, name = line.split()[-2:]
-        (used if kind in "Uw" else defined).add(name)
-    return defined, used
+def symbols(paths, nm):
+    """path -> (defined, used) symbols, of all objects by one process"""
+    found = {path: (set(), set()) for path in paths}
+    for line in subprocess.run([nm, "-g", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
+        path, entry = line.rsplit(":", 1)
+        kind, name = entry.split()[-2:]
+        found[path][kind in "Uw"].add(name)
+    return found
 
 
 def groups(edges):
@@ -123,9 +126,9 @@ def groups(edges):
 def circles(listed, nm):
     rooms = collections.defaultdict(dict)
     with open(listed, encoding="utf-8") as file:
-        for path in file.read().split():
+        for path, found in symbols(file.read().split(), nm).items():
             name = re.sub(r".*\.dir/", "", path)
-            rooms[name.split("/")[0]][name] = symbols(path, nm)
+            rooms[name.split("/")[0]][name] = found
     found = []
     for files in rooms.values():
         owner = {symbol: name for name, (defined, _) in files.items() for symbol in defined}
