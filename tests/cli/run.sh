@@ -27,6 +27,7 @@ python=${PYTHON:-python3}
 shift
 LC_ALL=C.UTF-8 TERM=dumb
 export LC_ALL TERM
+folders=${TMPDIR:-/tmp} # of the tests; the program does not see it
 unset COLUMNS NO_COLOR VC_CPU_MASK TMPDIR
 
 wrong() { # says what is wrong, once per finding; the case goes on
@@ -99,7 +100,7 @@ sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" || wrong "$last: $2 does not 
 }
 holds() { "$@" || wrong "$last: not so: $*"; }
 
-scratch=$(mktemp -d) || exit 2
+scratch=$(mktemp -d "$folders/cli.XXXXXX") || exit 2
 trap 'rm -rf "$scratch"' EXIT
 status=0
 for case_file in "$@"; do
