@@ -394,6 +394,33 @@ void help_man_of(FILE *to, const struct command *command)
     fputs(".SH \"SEE ALSO\"\n.BR vcompress (1)\n", to);
 }
 
+/* The variables of the environment, in roff. */
+static const struct {
+    const char *name;
+    const char *text;
+} environment[] = {
+    {"COLUMNS", "the width of reports, as on a terminal; without COLUMNS sentences are not broken"},
+    {"NO_COLOR", "when it is not empty, no colours unless \\fB\\-\\-color=always\\fR"},
+    {"VC_CPU_MASK", "as \\fB\\-\\-cpu\\-mask\\fR"},
+    {"VCOMPRESS_BACKEND_PATH", "the CUDA plug-in or its folder, in place of the default search"},
+    {"VCOMPRESS_MPI_PATH", "the same of the MPI plug-in, for distill with several processes"},
+    {"VCOMPRESS_HTTP_PATH", "the same of the plug-in for models of other machines, hf: and https:"},
+    {"VCOMPRESS_HTTP_TIMEOUT", "seconds without a byte of a server (60)"},
+    {"VCOMPRESS_HTTP_RETRY", "seconds before the second try of a request (0.5); each pause is twice the one before"},
+    {"HF_ENDPOINT", "the hub that hf:OWNER/NAME is of"},
+    {"HF_TOKEN", "the token of the hub, sent to its host alone; else that of the file HF_TOKEN_PATH, of the file token "
+                 "in HF_HOME, or of XDG_CACHE_HOME/huggingface/token"},
+    {"HF_HUB_OFFLINE", "nothing is asked of the hub"},
+    {"SSL_CERT_FILE", "the certificates that servers are checked by"},
+    {"TORCHELASTIC_RUN_ID",
+     "set by torchrun, whose processes have no MPI: distill refuses to train in several processes"},
+    {"CUDA_VISIBLE_DEVICES", "the GPUs that a process sees; if each rank sees one GPU, distill uses this GPU"},
+    {"VCOMPRESS_GPU", "the GPU of fit and plan without --gpu"},
+    {"XDG_CONFIG_HOME", "the folder of vcompress/gpus.csv (default: ~/.config), the user's own rows of gpus where no "
+                        "\\-\\-gpus\\-file is given"},
+    {"TMPDIR", "folder of unnamed temporary files for pipes"},
+};
+
 /* Options that are common to commands are told once, behind all of them. */
 void help_man(FILE *to)
 {
@@ -438,62 +465,11 @@ void help_man(FILE *to)
     man_group(to, &group_report);
     man_group(to, &group_help);
     man_exit_statuses(to);
-    fputs(".SH ENVIRONMENT\n"
-          ".TP\n"
-          ".B COLUMNS\n"
-          "the width of reports, as on a terminal; without COLUMNS sentences are not broken\n"
-          ".TP\n"
-          ".B NO_COLOR\n"
-          "when it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
-          ".TP\n"
-          ".B VC_CPU_MASK\n"
-          "as \\fB\\-\\-cpu\\-mask\\fR\n"
-          ".TP\n"
-          ".B VCOMPRESS_BACKEND_PATH\n"
-          "the CUDA plug-in or its folder, in place of the default search\n"
-          ".TP\n"
-          ".B VCOMPRESS_MPI_PATH\n"
-          "the same of the MPI plug-in, for distill with several processes\n"
-          ".TP\n"
-          ".B VCOMPRESS_HTTP_PATH\n"
-          "the same of the plug-in for models of other machines, hf: and https:\n"
-          ".TP\n"
-          ".B VCOMPRESS_HTTP_TIMEOUT\n"
-          "seconds without a byte of a server (60)\n"
-          ".TP\n"
-          ".B VCOMPRESS_HTTP_RETRY\n"
-          "seconds before the second try of a request (0.5); each pause is twice the one before\n"
-          ".TP\n"
-          ".B HF_ENDPOINT\n"
-          "the hub that hf:OWNER/NAME is of\n"
-          ".TP\n"
-          ".B HF_TOKEN\n"
-          "the token of the hub, sent to its host alone; else that of the file HF_TOKEN_PATH, of the file token in "
-          "HF_HOME, or of "
-          "XDG_CACHE_HOME/huggingface/token\n"
-          ".TP\n"
-          ".B HF_HUB_OFFLINE\n"
-          "nothing is asked of the hub\n"
-          ".TP\n"
-          ".B SSL_CERT_FILE\n"
-          "the certificates that servers are checked by\n"
-          ".TP\n"
-          ".B TORCHELASTIC_RUN_ID\n"
-          "set by torchrun, whose processes have no MPI: distill refuses to train in several processes\n"
-          ".TP\n"
-          ".B CUDA_VISIBLE_DEVICES\n"
-          "the GPUs that a process sees; if each rank sees one GPU, distill uses this GPU\n"
-          ".TP\n"
-          ".B VCOMPRESS_GPU\n"
-          "the GPU of fit and plan without --gpu\n"
-          ".TP\n"
-          ".B XDG_CONFIG_HOME\n"
-          "the folder of vcompress/gpus.csv (default: ~/.config), the user's own rows of gpus where no "
-          "\\-\\-gpus\\-file is given\n"
-          ".TP\n"
-          ".B TMPDIR\n"
-          "folder of unnamed temporary files for pipes\n"
-          ".SH EXAMPLES\n"
+    fputs(".SH ENVIRONMENT\n", to);
+    for (size_t i = 0; i < sizeof environment / sizeof environment[0]; i++) {
+        fprintf(to, ".TP\n.B %s\n%s\n", environment[i].name, environment[i].text);
+    }
+    fputs(".SH EXAMPLES\n"
           ".EX\n"
           "vcompress quantize \\-\\-int8 model.npz \\-o small.npz\n"
           "vcompress quantize \\-\\-int8 \\-\\-min\\-sqnr 35 \\-\\-json=report.json model.npz\n"

@@ -174,13 +174,11 @@ static const char *each_of(enum vc_net_task task)
     return task == VC_NET_TASK_MAPS ? "place" : "row";
 }
 
-/* All lines before the table, in the order of the example above. */
-static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
-                       const char *student, const struct vc_distillation *d)
+/* What is learned, by whom and from whom: the student with what of it is trained. */
+static void print_networks(FILE *to, const struct vc_distill_options *o, const char *teacher, const char *student,
+                           const struct vc_distillation *d)
 {
-    FILE *to = app->out.to;
     char buf[CELL_BYTES];
-    char text[200];
 
     /* task */
     if (o->task == VC_TASK_TRAIN) {
@@ -213,7 +211,14 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (!isnan(d->teacher_accuracy)) {
         fprintf(to, ": accuracy on the labelled rows %s", fmt_share(buf, d->teacher_accuracy));
     }
-    /* data: rows, steps, epochs; then notes about what the rows and the answers look like */
+}
+
+/* Rows, steps, epochs; then notes about what the rows and the answers look like. */
+static void print_data(FILE *to, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    char buf[CELL_BYTES];
+    char text[200];
+
     fputs("\ndata      ", to);
     print_clean(to, o->data->path);
     fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
@@ -253,19 +258,37 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
               "0.00392156862745098\n",
               to);
     }
-    print_memory(app, d);
-    /* grid and scales */
-    if (d->fake_quant != NULL) {
-        fprintf(to, "grid      %s: %s weights", d->fake_quant, fmt_count(buf, d->n_fake_quant_weights));
-        fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_fake_quant_tensors),
-                d->n_fake_quant_tensors == 1 ? "" : "s");
-        print_size(app, "; float copies with scales", d->fake_quant_bytes);
-        fputc('\n', to);
-        if (o->precision.learn_scales && !isnan(d->fake_quant_share)) {
-            fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n",
-                    d->fake_quant_share);
-        }
+}
+
+/* The grid and the scales of codes in training. */
+static void print_grid(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    if (d->fake_quant == NULL) {
+        return;
     }
+    fprintf(to, "grid      %s: %s weights", d->fake_quant, fmt_count(buf, d->n_fake_quant_weights));
+    fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_fake_quant_tensors),
+            d->n_fake_quant_tensors == 1 ? "" : "s");
+    print_size(app, "; float copies with scales", d->fake_quant_bytes);
+    fputc('\n', to);
+    if (o->precision.learn_scales && !isnan(d->fake_quant_share)) {
+        fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n", d->fake_quant_share);
+    }
+}
+
+/* All lines before the table, in the order of the example above. */
+static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
+                       const char *student, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+
+    print_networks(to, o, teacher, student, d);
+    print_data(to, o, d);
+    print_memory(app, d);
+    print_grid(app, o, d);
     print_zeros(app, o, d);
     if (d->prune_weights != 0) {
         print_pruning(app, o, d);
