@@ -178,8 +178,8 @@ static const char *describe(const unsigned char *head, size_t n, bool *rival)
 }
 
 /* No reader wants the file: fails with what it is, as far as its first n bytes tell. From what is known best to what is
- * known least. */
-static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n)
+ * known least. rows: it would be rows of tokens, if the caller said how long they are. */
+static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n, bool rows)
 {
     bool rival = false;
     const char *what = describe(head, n, &rival);
@@ -192,6 +192,11 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
                  "starts with %zu zero bytes: an unfinished download, or a writer that was interrupted before it "
                  "wrote the header (llama.cpp's quantizer writes it last)",
                  n);
+    VC_REFUSE_IF(
+        is_text(head, n) && rows, ctx, VC_E_FORMAT,
+        "is a text: to be rows it needs %s, how many tokens are one, and a name that ends in .txt, or in .jsonl "
+        "where it is lines of JSON with \"text\" in them",
+        vc_option(ctx, "length"));
     VC_REFUSE_IF(is_text(head, n) && head[0] == '{', ctx, VC_E_UNSUPPORTED,
                  "is a JSON text, not a checkpoint (the name of an index ends in " VC_INDEX_SUFFIX ")");
     VC_REFUSE_IF(is_text(head, n), ctx, VC_E_FORMAT, "is a text file, not a checkpoint; %s can be read",
@@ -343,8 +348,8 @@ static const struct vc_format *format_of_name(const char *path, const unsigned c
 }
 
 /* What the first bytes say: a format, or *zip, an archive whose members have to be looked at. path: whose extension
- * decides where the content does not; NULL: it does not. */
-static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, const char *path,
+ * decides where the content does not; NULL: it does not. rows: for a refusal. */
+static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, const char *path, bool rows,
                            const struct vc_format **format, bool *zip)
 {
     unsigned char head[VC_PROBE_BYTES];
@@ -361,7 +366,7 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
         *format = format_of_name(path, head, n);
     }
     if (*format == NULL) {
-        return refuse(ctx, head, n);
+        return refuse(ctx, head, n, rows);
     }
     return VC_OK;
 }
@@ -373,7 +378,7 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
     struct vc_zip zip;
     bool is_zip = false;
 
-    VC_CALL(look(ctx, file, NULL, &found, &is_zip));
+    VC_CALL(look(ctx, file, NULL, false, &found, &is_zip));
     if (is_zip) {
         VC_CALL(vc_zip_open(ctx, file, &zip));
         found = find_format(NULL, 0, 0, &zip);
@@ -523,7 +528,7 @@ static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *strea
     }
     own->format = find_format(head, n, INT64_MAX, NULL);
     if (own->format == NULL) {
-        return refuse(ctx, head, n);
+        return refuse(ctx, head, n, false);
     }
     stream->find_end = own->format->stream_end;
     return VC_OK;
@@ -567,7 +572,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (options != NULL && options->row_tokens != 0) {
         format = vc_is_text(model->path) ? &vc_format_text : &vc_format_tokens;
     } else {
-        VC_TRY(look(ctx, file, model->path, &format, &zip));
+        VC_TRY(look(ctx, file, model->path, options != NULL && options->tokenizer != NULL, &format, &zip));
     }
     model->file_bytes = file->size_bytes;
     model->input = file;

@@ -61,6 +61,22 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     return vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out);
 }
 
+/* Limits of figures on the rows to prove. */
+static void check_limits(struct vc_shrinking *s, const struct vc_quality *q)
+{
+    struct vc_metric_miss gate;
+
+    if (s->options.min_accuracy > 0 && !(q->accuracy >= s->options.min_accuracy)) {
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the accuracy is %.4f, below %s %g",
+                                q->accuracy, vc_option(s->ctx, "min_accuracy"), s->options.min_accuracy));
+    }
+    if (vc_metric_missed(q, &s->options.limits, &gate)) {
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove %s is %.4g, %s %s %g",
+                                vc_metric_name(gate.metric), gate.value, gate.value < gate.limit ? "below" : "above",
+                                vc_option(s->ctx, gate.field), gate.limit));
+    }
+}
+
 /* Rows to prove were in no candidate's training and in no choice, so that the figures are not flattered by
  * the search. */
 static enum vc_status judge(struct vc_shrinking *s, const char *path)
@@ -78,6 +94,7 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
              vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss of %s is %.4g, %s allows %g",
                              vc_metric_name(r->metric), r->loss, vc_option(s->ctx, "max_loss"), s->options.max_loss));
     }
+    check_limits(s, &r->quality);
     return VC_OK;
 }
 

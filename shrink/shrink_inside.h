@@ -111,7 +111,8 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s);
 /* options.net_task, or MAPS or SPANS where AUTO has come to it. */
 enum vc_net_task vc_shrink_task(const struct vc_shrinking *s);
-/* Behind s->whole: the figure that max_loss is a part of. VC_E_ARGUMENT: it is not defined, or not measured on these rows. */
+/* Behind s->whole: the figure that max_loss is a part of. VC_E_ARGUMENT: it, or one of options.limits, is not defined or
+ * not measured on these rows. */
 enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s);
 /* What max_loss is compared with: by how much that figure is worse, in its own unit. */
 double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now);

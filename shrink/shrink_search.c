@@ -54,6 +54,7 @@ static enum vc_status check_options(struct vc_shrinking *s)
 {
     const struct vc_shrink_options *o = &s->options;
     struct vc_ctx *ctx = s->ctx;
+    struct vc_metric_miss miss;
 
     VC_REFUSE_IF(o->model == NULL || o->write == NULL || o->write->path == NULL || strcmp(o->write->path, "-") == 0,
                  ctx, VC_E_ARGUMENT, "a model and a path for the output are needed");
@@ -70,6 +71,9 @@ static enum vc_status check_options(struct vc_shrinking *s)
                  vc_option(ctx, o->metric > VC_METRIC_EXACT_MATCH ? "metric" : "net_task"));
     VC_REFUSE_IF(o->max_loss >= 0 && o->data == NULL, ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s",
                  vc_option(ctx, "max_loss"), vc_option(ctx, "data"));
+    VC_REFUSE_IF((o->min_accuracy > 0 || vc_metric_missed(NULL, &o->limits, &miss)) && o->data == NULL, ctx,
+                 VC_E_ARGUMENT, "%s is measured on rows: it needs %s",
+                 vc_option(ctx, o->min_accuracy > 0 ? "min_accuracy" : miss.field), vc_option(ctx, "data"));
     VC_REFUSE_IF(o->eval != NULL && o->data == NULL, ctx, VC_E_ARGUMENT, "rows to prove need %s, too",
                  vc_option(ctx, "data"));
     return VC_OK;

@@ -77,22 +77,16 @@ static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
 /* A file that cannot be read, and whose name is one that tokens have: says what it would take. */
 static enum vc_status hint_tokens(const struct vc_rows *rows)
 {
-    static const struct {
-        const char *point, *what;
-    } kinds[] = {{".bin", "nothing but tokens"}, {".txt", "a text"}, {".jsonl", "lines of JSON with \"text\" in them"}};
     const char *point = strrchr(rows->options.path, '.');
     char before[VC_MESSAGE_BYTES];
-    size_t k = 0;
 
-    while (point != NULL && k < 3 && strcmp(point, kinds[k].point) != 0) {
-        k++;
-    }
-    if (point == NULL || k == 3) {
+    if (point == NULL || strcmp(point, ".bin") != 0) {
         return rows->ctx->status;
     }
     (void)snprintf(before, sizeof before, "%s", rows->ctx->message);
-    return vc_fail(rows->ctx, rows->ctx->status, "%s; where it is %s, %s says how many tokens are a row", before,
-                   kinds[k].what, vc_option(rows->ctx, "length"));
+    return vc_fail(rows->ctx, rows->ctx->status,
+                   "%s; where it is nothing but tokens, %s says how many tokens are a row", before,
+                   vc_option(rows->ctx, "length"));
 }
 
 /* Every "x=array" names an input, y or mask. */

@@ -26,7 +26,7 @@ struct tokens_file {
 };
 
 /* The first bytes are those of a text, whose pairs would be taken for tokens: "He" for 25928. Tokens of real texts have
- * bytes below 32 everywhere; fewer than 64 bytes may have none. */
+ * bytes below 32 everywhere; fewer than 64 bytes may have none, if they are whole tokens. */
 static enum vc_status refuse_text(struct vc_ctx *ctx, const struct vc_infile *file)
 {
     unsigned char head[512];
@@ -37,7 +37,7 @@ static enum vc_status refuse_text(struct vc_ctx *ctx, const struct vc_infile *fi
     while (i < n && (head[i] >= ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t')) {
         i++;
     }
-    VC_REFUSE_IF(n >= 64 && i == n, ctx, VC_E_FORMAT,
+    VC_REFUSE_IF((n >= 64 || n % 2 != 0) && i == n, ctx, VC_E_FORMAT,
                  "is a text, not a file of tokens; texts are read by names that end in .txt or .jsonl");
     return VC_OK;
 }

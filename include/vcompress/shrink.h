@@ -86,6 +86,8 @@ struct vc_shrink_options {
     uint64_t metric;                     /* an enum vc_metric: the figure that max_loss is a part of, in its own unit */
     uint64_t net_task;                   /* an enum vc_net_task */
     const struct vc_shrink_types *types; /* NULL: the candidate's type is that of all tensors */
+    struct vc_metric_limits limits;      /* of the output on the rows to prove; needs data */
+    double min_accuracy;                 /* the same; 0: no limit */
 };
 
 VC_API void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size);

@@ -19,7 +19,10 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None,
         part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
         scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
-        eval_array: Optional[Values] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
+        eval_array: Optional[Values] = None, min_accuracy: Optional[float] = None, min_agreement: Optional[float] = None, min_f1: Optional[float] = None,
+        min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None, max_cross_entropy: Optional[float] = None,
+        max_mae: Optional[float] = None, max_mse: Optional[float] = None,
+        task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, type: Optional[Values] = None,
         time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False,
         recipe: Optional[Path] = None, force: bool = False,
@@ -54,6 +57,15 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     eval (FILE): --data: rows to prove, which steer nothing (default: 20 % of --data; 60 % train, 20 % choose)
     eval_labels (FILE): --eval: another file, whose single array is y of --eval
     eval_array (NAME=ARRAY): --eval: the same as --array (default: as --array)
+    min_accuracy (SHARE): gate: exit 1 when the output answers fewer of the labelled rows rightly, such as 0.95
+    min_agreement (SHARE): gate: exit 1 if it agrees with the teacher on fewer rows, such as 0.95
+    min_f1 (X): gate: ... if F1 of labels, or of spans, is lower, such as 0.8
+    min_r2 (X): gate: ... if R2 of a regression is lower, such as 0.9
+    min_cosine (X): gate: ... if the mean cosine of embeddings is lower
+    min_iou (X): gate: ... if the mean IoU of maps is lower
+    max_cross_entropy (X): gate: ... if the cross-entropy with y is higher
+    max_mae (X): gate: ... if the mean absolute error of values is higher, in their unit
+    max_mse (X): gate: ... if their mean squared error is higher
     task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     type (GLOB=SCHEME): the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type (q6_k), or keep

@@ -137,6 +137,9 @@ static const struct opt proof_opts[] = {
     {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval.labels), .needs = "eval", .help = "another file, whose single array is y of --eval"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .needs = "eval", .help = "the same as --array (default: as --array)"},
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .gate = true, SHRINK(min_accuracy),
+     .help = "gate: exit 1 when the output answers fewer of the labelled rows rightly, such as 0.95"},
+    METRIC_ROWS(struct shrink_cli, shrink.limits, "exit 1"),
 };
 /* How candidates are compared and trained, and for how long. */
 static const struct opt search_opts[] = {
