@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import sys
+import unicodedata
 import unittest
 
 from judge_support import Judge, main, np, run
@@ -132,10 +133,11 @@ class Numbers(Texts):
                     self.same(kind, sentencepiece.SentencePieceProcessor(model_file=path).encode)
 
     def test_characters(self):
-        """every character of Unicode 16 beside a letter and a digit, through expressions, normal forms and BERT's rules. tokenizers has tables
-        of several older versions; what differs is counted"""
+        """the characters of Unicode 16 beside a letter and a digit, through expressions, normal forms and BERT's rules. Of ideographs,
+        syllables of Hangul and what is unassigned, whose neighbours are like them, every 23rd. tokenizers has tables of several older
+        versions; what differs is counted"""
         n, p = tokenizers.normalizers, tokenizers.pre_tokenizers
-        characters = [chr(c) for c in range(1, 0x20000) if not 0xD800 <= c < 0xE000]
+        characters = [chr(c) for c in range(1, 0x20000) if not 0xD800 <= c < 0xE000 and (c % 23 == 0 or not alike(c))]
         text = "".join("a%s1%s " % (c, c) for c in characters)
         steps = {"letters": (None, families.GPT2), "cased": (None, families.O200K), "words": (None, r"\w+|\s+"), "NFC": (n.NFC(), None), "NFKC": (n.NFKC(), None),
                  "NFD": (n.NFD(), None), "NFKD": (n.NFKD(), None), "Lowercase": (n.Lowercase(), None), "bert": (n.BertNormalizer(), None),
@@ -157,7 +159,13 @@ class Numbers(Texts):
                     different = sum(a != b for a, b in zip(want, got))
                 else:
                     different = abs(len(want) - len(got))
-                self.assertLess(different / len(characters), 0.01, "%s: %d of %d parts" % (name, different, len(want)))
+                self.assertLess(different / len(characters), 0.03, "%s: %d of %d parts" % (name, different, len(want)))
+
+
+def alike(c):
+    """whether the characters before and behind it are of its kind, with no case and no form of their own"""
+    kinds = [(unicodedata.category(chr(i)), unicodedata.name(chr(i), "").rsplit("-", 1)[0].split(" SYLLABLE ")[0]) for i in (c - 1, c, c + 1)]
+    return kinds[0] == kinds[1] == kinds[2] and kinds[1][0] in ("Lo", "Cn", "Co")
 
 
 def families_letter(byte):
