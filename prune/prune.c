@@ -15,7 +15,6 @@
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "core/model/masked_pairs.h"
-#include "core/model/names.h"
 #include "core/text/glob.h"
 #include "passes/decode.h"
 #include "passes/select.h"

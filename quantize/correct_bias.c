@@ -8,7 +8,6 @@
 #include "core/model/program.h"
 #include "passes/measure_tile.h"
 #include "passes/select.h"
-#include "passes/statistics/calibration.h"
 #include "quantize/rest.h"
 #include "quantize/schemes/group_codes.h"
 

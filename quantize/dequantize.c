@@ -5,7 +5,6 @@
  *                                   --(source_dtype: f64)-----> f64 */
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
-#include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"

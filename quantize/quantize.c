@@ -19,7 +19,6 @@
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "core/model/code_schemes.h"
-#include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/nonfinite.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/model/names.h"
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 

@@ -1,5 +1,4 @@
 /* shrink_json.c - the result of a search as JSON, schema vcompress.shrink/1; its members are in shrink.inc. */
-#include <math.h>
 
 #include <vcompress/shrink.h>
 

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "core/base/findings.h"
-#include "core/text/text.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/numbered_name.h"
 

@@ -12,7 +12,6 @@
  * problem; members that follow from several keys or from tensors (put_rest); then vc_net_build as for a
  * config.json. */
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 
 #include "core/base/option_struct.h"
 #include "core/job/totals.h"
-#include "core/model/names.h"
 #include "core/run/executor.h"
 #include "facade/all_candidates.h"
 #include "kernels/kernels.h"

@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <string.h>
 
 #include "core/base/checked.h"
