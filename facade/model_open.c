@@ -7,6 +7,7 @@
 #include "core/model/masked_pairs.h"
 #include "facade/onnx_folder.h"
 #include "formats/formats.h"
+#include "merge/merged_model.h"
 #include "passes/decode_range.h"
 
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
@@ -41,7 +42,7 @@ static enum vc_status open_decoded(struct vc_ctx *ctx, const char *path, const s
     return status;
 }
 
-/* Where codes are to be floats first, these come between the folder and its GGUF model. */
+/* Where codes are to be floats first, or adapters merged, these come between the folder and its GGUF model. */
 static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const struct vc_open_options *own,
                                   struct vc_model **out)
 {
@@ -54,14 +55,15 @@ static enum vc_status open_format(struct vc_ctx *ctx, const char *path, const st
     if (own->decoded && !own->as_gguf) {
         return open_decoded(ctx, path, own, out);
     }
-    if (!own->as_gguf || !own->decoded) {
+    if (!own->as_gguf || (!own->decoded && own->merge == NULL)) {
         return vc_format_open(ctx, path, own, out);
     }
     first.as_gguf = false;
     VC_CALL(vc_format_open(ctx, path, &first, out));
     enum vc_status status = vc_format_fits_folder(ctx, *out, &fits);
     if (status == VC_OK && fits) {
-        status = vc_decoded_model_make(ctx, &vc_decode_ranges, out);
+        status = own->decoded ? vc_decoded_model_make(ctx, &vc_decode_ranges, out) : VC_OK;
+        status = status == VC_OK && own->merge != NULL ? vc_merged_model_make(ctx, own->merge, out) : status;
         status = status == VC_OK ? vc_format_finish(ctx, own, out) : status;
     }
     if (status != VC_OK) {

@@ -65,3 +65,17 @@ struct vc_lora_term {
 /* Adds the steps of these terms to the item, whose values are plain floats: one for sums side by side, one for each
  * DoRA. */
 enum vc_status vc_lora_add_steps(struct vc_ctx *ctx, struct vc_item *item, const struct vc_lora_term *terms);
+
+/* ---- the adapters of a pass, also outside of jobs (merge_pass.c) ---- */
+
+struct merge;
+
+/* Reads the adapters, which must stay open. */
+enum vc_status vc_merge_create(struct vc_ctx *ctx, const struct vc_merge_options *options, struct merge **out);
+/* Finds the terms of all tensors of the model; refuses adapters of another one. */
+enum vc_status vc_merge_find(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model);
+/* The terms of that tensor, or of the one whose bytes it shares; NULL: it stays. */
+const struct vc_lora_term *vc_merge_terms(const struct merge *m, const struct vc_model *model, size_t tensor);
+/* Refuses what adapters cannot be merged into. */
+enum vc_status vc_merge_takes(struct vc_ctx *ctx, const struct vc_desc *desc);
+void vc_merge_free(struct vc_ctx *ctx, struct merge *m); /* accepts NULL */

@@ -309,13 +309,43 @@ static enum vc_status add_adapter(struct vc_ctx *ctx, struct merge *m, const str
 
 /* ---- the pass ---- */
 
+enum vc_status vc_merge_find(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model)
+{
+    size_t n = model->n_tensors + 1;
+
+    vc_arena_release(ctx, &m->plan_arena);
+    m->left_out = NULL;
+    m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));
+    VC_CALL_ALLOC(m->terms);
+    memset((void *)m->terms, 0, n * sizeof(struct vc_lora_term *));
+    for (size_t i = 0; i < m->options.n_loras; i++) {
+        VC_CALL(add_adapter(ctx, m, &m->lists[i], m->options.loras[i].weight, model));
+    }
+    return VC_OK;
+}
+
+const struct vc_lora_term *vc_merge_terms(const struct merge *m, const struct vc_model *model, size_t tensor)
+{
+    size_t alias = model->tensors[tensor].alias_of;
+
+    return m->terms[alias != VC_NO_TENSOR ? alias : tensor];
+}
+
+/* Whether the model was opened with the adapters in it (vc_open_options.merge). */
+static bool is_merged(const struct vc_model *model)
+{
+    return model->merged || (model->made_of != NULL && model->made_of->merged);
+}
+
 /* Terms are by number of the file's tensors, so models that are made of the file, and plans that leave
  * layers out, are refused. */
 static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct merge *m = pass->self;
-    size_t n = plan->n_items + 1;
 
+    if (is_merged(plan->model)) {
+        return VC_OK;
+    }
     VC_REFUSE_IF(plan->model->made_of != NULL, ctx, VC_E_UNSUPPORTED,
                  "adapters are merged into the file itself, and this is the %s model that is made of it, with other "
                  "names and rows in another order: write what is merged first, and make the other model of that",
@@ -324,15 +354,7 @@ static enum vc_status merge_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
         plan->names != NULL || plan->gone != NULL, ctx, VC_E_UNSUPPORTED,
         "an earlier pass leaves layers out and gives others their numbers, by which an adapter knows them: merge "
         "first");
-    vc_arena_release(ctx, &m->plan_arena);
-    m->left_out = NULL;
-    m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));
-    VC_CALL_ALLOC(m->terms);
-    memset((void *)m->terms, 0, n * sizeof(struct vc_lora_term *));
-    for (size_t i = 0; i < m->options.n_loras; i++) {
-        VC_CALL(add_adapter(ctx, m, &m->lists[i], m->options.loras[i].weight, plan->model));
-    }
-    return VC_OK;
+    return vc_merge_find(ctx, m, plan->model);
 }
 
 /* An adapter is made for the weights as the file has them. Of what passes before this one do, only another type and
@@ -351,23 +373,28 @@ static enum vc_status check_earlier(struct vc_ctx *ctx, const struct vc_item *it
     return VC_OK;
 }
 
-/* A tensor without terms is kept. Codes are refused: their sums would need another rounding than the
- * scheme's. */
-static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+/* Codes are refused: their sums would need another rounding than the scheme's. */
+enum vc_status vc_merge_takes(struct vc_ctx *ctx, const struct vc_desc *desc)
 {
-    const struct merge *m = pass->self;
-    const struct vc_lora_term *terms = m->terms[item->source];
-    const struct vc_desc *desc = item->desc;
-
-    if (terms == NULL) {
-        return vc_item_keep_as(ctx, item, "no adapter");
-    }
     VC_REFUSE_IF(desc->quant != NULL || vc_dtype_is_quantized(desc->dtype), ctx, VC_E_UNSUPPORTED,
                  "is quantized, and adapters are merged into floats: %s makes them first",
                  vc_option(ctx, "dequantize"));
     VC_REFUSE_IF(desc->dtype != VC_DTYPE_F32 && desc->dtype != VC_DTYPE_F16 && desc->dtype != VC_DTYPE_BF16, ctx,
                  VC_E_UNSUPPORTED, "is %s, and adapters are merged into floats of 32 and 16 bits",
                  vc_dtype_name(desc->dtype));
+    return VC_OK;
+}
+
+/* A tensor without terms is kept. */
+static enum vc_status merge_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    const struct merge *m = pass->self;
+    const struct vc_lora_term *terms = is_merged(item->set->model) ? NULL : m->terms[item->source];
+
+    if (terms == NULL) {
+        return vc_item_keep_as(ctx, item, is_merged(item->set->model) ? "merged before" : "no adapter");
+    }
+    VC_CALL(vc_merge_takes(ctx, item->desc));
     VC_CALL(check_earlier(ctx, item));
     return vc_lora_add_steps(ctx, item, terms);
 }
@@ -382,13 +409,18 @@ static enum vc_status merge_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
 }
 
 /* Everything of the pass lies in its two arenas. */
+void vc_merge_free(struct vc_ctx *ctx, struct merge *m)
+{
+    if (m != NULL) {
+        vc_arena_release(ctx, &m->plan_arena);
+        vc_arena_release(ctx, &m->arena);
+        vc_free(ctx, m);
+    }
+}
+
 static void merge_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
-    struct merge *m = pass->self;
-
-    vc_arena_release(ctx, &m->plan_arena);
-    vc_arena_release(ctx, &m->arena);
-    vc_free(ctx, m);
+    vc_merge_free(ctx, pass->self);
 }
 
 static const struct vc_pass_ops merge_ops = {.name = "merge",
@@ -420,14 +452,12 @@ static enum vc_status read_adapters(struct vc_ctx *ctx, struct merge *m, const s
     return m->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* The job owns the pass once it has it; before that a failure frees it here. */
-enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const struct vc_merge_options *options)
+enum vc_status vc_merge_create(struct vc_ctx *ctx, const struct vc_merge_options *options, struct merge **out)
 {
     struct vc_merge_options own;
     struct merge *m = NULL;
     enum vc_status status = VC_OK;
 
-    vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &merge_kind, options, &own));
     VC_REFUSE_IF(own.n_loras == 0, ctx, VC_E_ARGUMENT, "merge needs an adapter: %s", vc_option(ctx, "loras"));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
@@ -436,10 +466,19 @@ enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const st
     m->pass.self = m;
     m->options = own;
     VC_TRY(read_adapters(ctx, m, &own));
-    return vc_job_add_pass(ctx, job, &m->pass);
+    *out = m;
+    return VC_OK;
 out:
-    if (m != NULL) {
-        merge_free(ctx, &m->pass);
-    }
+    vc_merge_free(ctx, m);
     return status;
+}
+
+/* The job owns the pass once it has it. */
+enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const struct vc_merge_options *options)
+{
+    struct merge *m = NULL;
+
+    vc_clear_error(ctx);
+    VC_CALL(vc_merge_create(ctx, options, &m));
+    return vc_job_add_pass(ctx, job, &m->pass);
 }

@@ -23,12 +23,6 @@ struct decoded {
     struct slot slots[N_OPEN];
 };
 
-/* Codes with their scales, or blocks that have them inside. */
-static bool is_code(const struct vc_tensor *t)
-{
-    return t->quant != NULL || vc_dtype_is_quantized(t->dtype);
-}
-
 /* The slot of the tensor, or the one to be used for it: the oldest that nobody reads. NULL: all are read from. */
 static struct slot *find_slot(struct decoded *self, size_t tensor)
 {
@@ -53,12 +47,12 @@ static enum vc_status take(struct vc_ctx *ctx, struct decoded *self, size_t tens
 {
     *slot = find_slot(self, tensor);
     if (*slot == NULL) {
-        return self->how->open(ctx, self->base, tensor, decoder);
+        return self->how->open(ctx, self->how, self->base, tensor, decoder);
     }
     if ((*slot)->decoder == NULL || (*slot)->tensor != tensor) {
         self->how->close(ctx, (*slot)->decoder);
         (*slot)->decoder = NULL;
-        VC_CALL(self->how->open(ctx, self->base, tensor, &(*slot)->decoder));
+        VC_CALL(self->how->open(ctx, self->how, self->base, tensor, &(*slot)->decoder));
         (*slot)->tensor = tensor;
     }
     (*slot)->used = ++self->clock;
@@ -95,13 +89,15 @@ static enum vc_status decoded_read(struct vc_ctx *ctx, const struct vc_model *mo
     struct decoded *self = model->self;
     size_t of = self->of[tensor];
 
+    size_t size = vc_dtype_size(model->tensors[tensor].dtype);
+
     (void)form; /* both are the values */
-    if (!is_code(&self->base->tensors[of])) {
+    if (!self->how->takes(self->how, self->base, of)) {
         return vc_source_read_any(ctx, self->base, of, VC_FORM_VALUES, offset, dst, n_bytes);
     }
-    VC_REFUSE_IF(offset % sizeof(float) != 0 || n_bytes % sizeof(float) != 0, ctx, VC_E_INTERNAL,
-                 "%s: a read of parts of elements", model->tensors[tensor].name);
-    return read_decoded(ctx, self, of, offset / sizeof(float), n_bytes / sizeof(float), dst);
+    VC_REFUSE_IF(offset % size != 0 || n_bytes % size != 0, ctx, VC_E_INTERNAL, "%s: a read of parts of elements",
+                 model->tensors[tensor].name);
+    return read_decoded(ctx, self, of, offset / size, n_bytes / size, dst);
 }
 
 /* vc_source_ops.close */
@@ -114,6 +110,9 @@ static void decoded_close(struct vc_model *model)
         self->how->close(ctx, self->slots[i].decoder);
     }
     (void)pthread_mutex_destroy(&self->mutex);
+    if (self->how->release != NULL) {
+        self->how->release(ctx, self->how);
+    }
     vc_model_close(self->base);
     vc_free(ctx, self->of);
     vc_free(ctx, self);
@@ -152,7 +151,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *ba
         }
         *t = base->tensors[i];
         t->alias_of = VC_NO_TENSOR;
-        if (is_code(t)) {
+        if (!self->how->keeps_type && self->how->takes(self->how, base, i)) {
             t->quant = NULL;
             t->dtype = VC_DTYPE_F32;
             t->size_bytes = vc_dtype_bytes(VC_DTYPE_F32, t->n_elems);
@@ -164,11 +163,11 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *ba
     return vc_model_index_names(ctx, model);
 }
 
-static bool has_codes(const struct vc_model *model)
+static bool has_any(const struct vc_range_decoding *how, const struct vc_model *model)
 {
     size_t i = 0;
 
-    while (i < model->n_tensors && !is_code(&model->tensors[i]) && model->tensors[i].undecoded == NULL) {
+    while (i < model->n_tensors && !how->takes(how, model, i) && model->tensors[i].undecoded == NULL) {
         i++;
     }
     return i < model->n_tensors;
@@ -199,6 +198,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_range_decoding *h
                                .close_folder = keep_folder,
                                .family = base->family,
                                .conv1d = base->conv1d,
+                               .merged = how->keeps_type || base->merged,
                                .expect = base->expect};
     *out = model; /* from here on vc_model_close frees everything, the base too */
     model->path = vc_strdup(ctx, VC_TAG_NAMES, base->path);
@@ -211,5 +211,5 @@ enum vc_status vc_decoded_model_make(struct vc_ctx *ctx, const struct vc_range_d
 {
     struct vc_model *base = *model;
 
-    return has_codes(base) ? make(ctx, how, base, model) : VC_OK;
+    return has_any(how, base) ? make(ctx, how, base, model) : VC_OK;
 }

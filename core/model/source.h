@@ -183,6 +183,7 @@ struct vc_model {
     /* Gives `see` every byte of all files that the model lies in, and of what goes with the weights, each time in the
      * same order: for a digest. Set by vc_model_open; NULL: no file is behind the model. */
     enum vc_status (*bytes)(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
+    bool merged;                    /* adapters are in its values already: vc_open_options.merge */
     const struct vc_model *made_of; /* whose files these are, where the model is another form of one; NULL: its own */
     /* The config.json beside it as a program. Set by vc_model_open; NULL: no file is behind the model. Called by
      * vc_model_program alone. */

@@ -183,6 +183,8 @@ struct vc_part {
 };
 
 /* Strings are read during the call of vc_model_open only. */
+struct vc_merge_options;
+
 struct vc_open_options {
     size_t struct_size; /* set by vc_open_defaults */
     /* type of NumPy's void elements of the same size (VC_DTYPE_BF16); 0: they stay VC_DTYPE_VOID */
@@ -237,6 +239,10 @@ struct vc_open_options {
     const char *tokenizer;
     const char *tokenizer_else; /* the same, where `tokenizer` has none beside it; NULL: none */
     uint64_t most_rows;         /* of a text: no more rows are made than that; 0: all */
+    /* as_gguf: adapters that become part of the folder's weights first (merge.h), so that the output has the bytes of
+     * `merge` and this step after it; the pass merge has nothing to do then. Adapters must outlive the model. NULL: none.
+     * Inputs of which no GGUF model is made ignore this field. */
+    const struct vc_merge_options *merge;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

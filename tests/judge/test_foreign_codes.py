@@ -143,6 +143,30 @@ class ForeignCodes(Judge):
             self.vc("run", "--pass", "dequantize", "--pass", "quantize --gguf Q8_0", "--no-vocab", "-q", q, "-o",
                     one + ".gguf")
             self.assertEqual(support.read_bytes(one + ".gguf"), support.read_bytes(two + ".gguf"), words)
+        self.merged_in_one_run(r, self.path("q4"))
+
+    def merged_in_one_run(self, r, codes):
+        """Adapters before the GGUF model, whose q_proj has its rows in another order; with DoRA, and of a folder of codes."""
+        for dora, first in ((False, []), (True, []), (False, ["dequantize"])):
+            adapter, base = self.path("a%d%d" % (dora, len(first))), codes if first else self.path("m")
+            os.mkdir(adapter)
+            parts = {}
+            for name, rows, cols in (("self_attn.q_proj", 128, 128), ("mlp.down_proj", 128, 256)):
+                stem = "base_model.model.model.layers.0.%s.lora_" % name
+                parts.update({stem + "A.weight": tensor(r.standard_normal((4, cols))), stem + "B.weight": tensor(r.standard_normal((rows, 4)) * 0.1)})
+                if dora:
+                    parts[stem + "magnitude_vector"] = tensor(r.uniform(1, 2, rows))
+            save(adapter + "/adapter_model.safetensors", None, parts)
+            support.write_bytes(adapter + "/adapter_config.json", json.dumps({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "use_dora": dora}).encode())
+            merge = "merge --lora '%s'" % adapter
+            f, two, one = (self.path(n + os.path.basename(adapter)) for n in ("merged", "two.gguf", "one.gguf"))
+            passes = [w for p in first + [merge] for w in ("--pass", p)]
+            self.vc("run", *passes, "-q", base, "-o", f)
+            self.vc("quantize", "--gguf", "Q4_K_M", "--no-vocab", "-q", f, "-o", two + ".gguf")
+            self.vc("run", *passes, "--pass", "quantize --gguf Q4_K_M", "--no-vocab", "-q", base, "-o", one + ".gguf")
+            self.assertEqual(support.read_bytes(one + ".gguf"), support.read_bytes(two + ".gguf"))
+        self.vc("merge", "-q", "--no-vocab", "--lora", self.path("a00"), self.path("m"), "-o", self.path("mm.gguf"))
+        self.assertIn("quantized", self.refuse(3, "merge", "--no-vocab", "--lora", self.path("a00"), codes, "-o", self.path("no.gguf")))
 
 
 if __name__ == "__main__":

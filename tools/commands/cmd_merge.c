@@ -71,17 +71,8 @@ static void begin(void *cli)
     vc_merge_defaults(&((struct merge_cli *)cli)->merge);
 }
 
-/* pass_row.ready: whether the options say enough; the tag is part of the output's usual name. */
-static int ready(struct app *app, void *cli, struct conversion *what)
-{
-    const struct merge_cli *own = cli;
-
-    what->tag = "merged";
-    return own->n_loras != 0 ? GO_ON : app_usage(app, "merge needs an adapter: --lora ADAPTER");
-}
-
-/* Adapters are opened for the first input and serve all. */
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
+/* Adapters are opened once and serve all inputs. */
+static enum vc_status open_adapters(struct vc_ctx *ctx, void *cli, const struct vc_merge_options **out)
 {
     struct merge_cli *own = cli;
     enum vc_status status = VC_OK;
@@ -94,7 +85,27 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     }
     own->merge.loras = own->loras;
     own->merge.n_loras = own->n_loras;
-    return status == VC_OK ? vc_job_add_merge(ctx, job, &own->merge) : status;
+    *out = &own->merge;
+    return status;
+}
+
+/* pass_row.ready: whether the options say enough; the tag is part of the output's usual name. */
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    const struct merge_cli *own = cli;
+
+    what->tag = "merged";
+    what->merge = open_adapters;
+    what->merge_user = cli;
+    return own->n_loras != 0 ? GO_ON : app_usage(app, "merge needs an adapter: --lora ADAPTER");
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
+{
+    const struct vc_merge_options *merge;
+    enum vc_status status = open_adapters(ctx, cli, &merge);
+
+    return status == VC_OK ? vc_job_add_merge(ctx, job, merge) : status;
 }
 
 /* pass_row.end */
@@ -129,7 +140,8 @@ const struct command command_merge = {
             "the names, shapes and types of the model (docs/merge.md).\n"
             "  vcompress merge --lora my-adapter/ llama/ -o llama-mine\n"
             "  vcompress merge --lora style.safetensors=0.8 sdxl.safetensors\n"
-            "  vcompress run --pass 'merge --lora my/' --pass 'quantize --int4' llama/",
+            "  vcompress run --pass 'merge --lora my/' --pass 'quantize --int4' llama/\n"
+            "  vcompress run --pass 'merge --lora my/' --pass 'quantize --gguf Q4_K_M' llama/ -o m.gguf",
     .first = "lora partial output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

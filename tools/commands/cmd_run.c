@@ -117,6 +117,10 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         convert->write.layout = own->write.layout != NULL ? own->write.layout : convert->write.layout;
     }
     what->decodes = chain->n != 0 && chain->pass[0].what.decodes;
+    if (chain->n > what->decodes) {
+        what->merge = chain->pass[what->decodes].what.merge;
+        what->merge_user = chain->pass[what->decodes].what.merge_user;
+    }
     what->tag = chain->tag;
     return GO_ON;
 }

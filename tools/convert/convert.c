@@ -940,6 +940,11 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     app->output = options->write.path;
     rc = app_open(app);
     app->subject = NULL;
+    if (rc == GO_ON && options->open.as_gguf && what->merge != NULL) {
+        enum vc_status status = what->merge(app->ctx, what->merge_user, &options->open.merge);
+
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
     rc = rc == GO_ON ? read_baseline(app, options) : rc;
     rc = rc == GO_ON ? targets_find(app, &options->targets) : rc;
     if (rc == GO_ON && app->parsed.n_args > 1) {

@@ -60,6 +60,10 @@ struct conversion {
     /* Adds its pass to a job of the model; NULL: none. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user);
     void *user;
+    /* Adapters that come before anything else, for a folder that becomes a GGUF model (vc_open_options.merge), with
+     * `merge_user`; opened once. NULL: none. */
+    enum vc_status (*merge)(struct vc_ctx *ctx, void *user, const struct vc_merge_options **out);
+    void *merge_user;
 };
 
 /* After app_parse: does it to every INPUT. Returns the exit status. */
