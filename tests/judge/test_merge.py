@@ -9,7 +9,7 @@ import os
 import shutil
 import unittest
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, sha
 import definition as d
 from test_safetensors import st_read, st_write
 
@@ -367,7 +367,7 @@ class Definition(Merge):
             self.assertIn("lora.safetensors: ", self.refuse(3, "merge", "--lora", path, self.path("pipe"), "-o", self.path("no")))
 
     def test_gguf_of_a_folder(self):
-        """The GGUF model of a folder has other names: the folder is merged first."""
+        """The GGUF model of a folder has other names: adapters come before it, and are refused behind another pass."""
         rng = np.random.default_rng(10)
         shapes = {"model.embed_tokens.weight": (40, 64), "model.norm.weight": (64,), "model.layers.0.input_layernorm.weight": (64,),
                   "model.layers.0.post_attention_layernorm.weight": (64,), "model.layers.0.mlp.gate_proj.weight": (96, 64),
@@ -380,11 +380,13 @@ class Definition(Merge):
                        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
                        "rms_norm_eps": 1e-6, "tie_word_embeddings": True}, f)
         adapter = self.write("a", factors(rng, "model.layers.0.self_attn.q_proj", 64, 64, 2), config=CONFIG)
-        said = self.refuse(3, "run", "--pass", "merge --lora '%s'" % adapter, "--pass", "quantize --gguf Q8_0", "--no-vocab", self.path("base"),
+        said = self.refuse(3, "run", "--pass", "prune --sparsity 0.5", "--pass", "merge --lora '%s'" % adapter, "--no-vocab", self.path("base"),
                            "-o", self.path("no.gguf"))
         self.assertIn("write what is merged first", said)
         self.vc("merge", "-q", "--lora", adapter, self.path("base"), "-o", self.path("merged"))
         self.vc("quantize", "-q", "--gguf", "Q8_0", "--no-vocab", self.path("merged"), "-o", self.path("x.gguf"))
+        self.vc("run", "-q", "--pass", "merge --lora '%s'" % adapter, "--pass", "quantize --gguf Q8_0", "--no-vocab", self.path("base"), "-o", self.path("y.gguf"))
+        self.assertEqual(sha(self.path("x.gguf")), sha(self.path("y.gguf")))
 
     def test_too_large_for_its_type(self):
         w = np.full((4, 4), 60000, "f2")

@@ -141,7 +141,7 @@ const struct command command_merge = {
             "  vcompress merge --lora my-adapter/ llama/ -o llama-mine\n"
             "  vcompress merge --lora style.safetensors=0.8 sdxl.safetensors\n"
             "  vcompress run --pass 'merge --lora my/' --pass 'quantize --int4' llama/\n"
-            "  vcompress run --pass 'merge --lora my/' --pass 'quantize --gguf Q4_K_M' llama/ -o m.gguf",
+            "  vcompress merge --lora my-adapter/ llama/ -o llama-mine.gguf",
     .first = "lora partial output output-dir force dry-run json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
