@@ -603,18 +603,22 @@ out:
     return status;
 }
 
-/* The folder is there for one GGUF model: opens its file as if it had been given. model->path becomes the file's, which
+/* The folder is there for one GGUF or ONNX model: opens its file as if it had been given. model->path becomes the file's, which
  * reports and names of outputs are made from. */
 static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *folder,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
-    char *path = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_gguf(folder));
+    size_t n;
+    char *path = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_lone(folder, &n));
 
     vc_infolder_close(ctx, folder);
     VC_CALL_ALLOC(path);
     vc_free(ctx, model->path);
     model->path = path;
-    return open_file(ctx, options, model);
+    VC_CALL(open_file(ctx, options, model));
+    return n == 1 ? VC_OK
+                  : vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s is read, one of %zu models of the folder",
+                                      vc_base_name(path), n);
 }
 
 /* Safetensors are read where there are PyTorch files, too; that is worth a word. */
@@ -662,10 +666,11 @@ static enum vc_status note_odd_config(struct vc_ctx *ctx, struct vc_model *model
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
+    size_t n_lone;
     enum vc_status status;
 
     VC_CALL(vc_infolder_scan(ctx, model->path, &folder));
-    if (vc_infolder_gguf(folder) != NULL) {
+    if (vc_infolder_lone(folder, &n_lone) != NULL) {
         return open_in_folder(ctx, folder, options, model);
     }
     model->folder = folder;

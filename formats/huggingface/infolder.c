@@ -443,7 +443,7 @@ bool vc_infolder_has_bins(const struct vc_infolder *folder)
 /* A PyTorch file beside other weights, which is not read; NULL: none. */
 const char *vc_infolder_other_bin(const struct vc_infolder *folder)
 {
-    return !folder->has_bins && folder->gguf == NULL && folder->bins.n != 0 ? folder->bins.names[0] : NULL;
+    return !folder->has_bins && folder->lone == NULL && folder->bins.n != 0 ? folder->bins.names[0] : NULL;
 }
 
 /* The family lives as long as the folder. */
@@ -488,9 +488,10 @@ const char *vc_infolder_path(const struct vc_infolder *folder)
     return folder->path;
 }
 
-const char *vc_infolder_gguf(const struct vc_infolder *folder)
+const char *vc_infolder_lone(const struct vc_infolder *folder, size_t *n)
 {
-    return folder->gguf;
+    *n = folder->n_lone;
+    return folder->lone;
 }
 
 size_t vc_infolder_carried_count(const struct vc_infolder *folder)

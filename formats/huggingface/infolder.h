@@ -74,8 +74,9 @@ const char *vc_infolder_out_prefix(const struct vc_infolder *folder);
 /* The variant in the names of outputs, "fp16", which loaders have to be told; NULL: none. */
 enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folder, const char **variant);
 const char *vc_infolder_path(const struct vc_infolder *folder);
-/* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
-const char *vc_infolder_gguf(const struct vc_infolder *folder);
+/* In a folder without safetensors and PyTorch files: the path of the only GGUF model, or of its first file; else of its
+ * ONNX model, as optimum writes them (model.onnx, onnx/model.onnx), of *n that are there. NULL: it is none of these. */
+const char *vc_infolder_lone(const struct vc_infolder *folder, size_t *n);
 
 /* It is a pipeline, and has no weights of its own. */
 bool vc_infolder_has_models(const struct vc_infolder *folder);

@@ -69,10 +69,10 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
         const char *name = folder->left.names[k % folder->left.n];
 
         VC_REFUSE_IF(k < folder->left.n ? vc_infolder_ends_in(name, ".onnx") : vc_infolder_is_other_weights(name), ctx,
-                     VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files; give the file itself (%s?)",
-                     name);
+                     VC_E_UNSUPPORTED,
+                     "is a folder without safetensors, GGUF or ONNX files; give the file itself (%s?)", name);
     }
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors, GGUF or ONNX files");
 }
 
 /* Whether it is an index of no variant. */
@@ -125,6 +125,43 @@ enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *fo
     return take_all(ctx, folder, &folder->weights);
 }
 
+/* Without the others: the ONNX file with a name of optimum's, or the only one. Names of more (a quantized one beside it,
+ * encoder and decoder) are said. */
+static enum vc_status choose_onnx(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    static const char *const usual[] = {"model.onnx", "onnx/model.onnx", "model_quantized.onnx",
+                                        "onnx/model_quantized.onnx"};
+    const size_t n_usual = sizeof usual / sizeof usual[0];
+    const char *found = NULL;
+    size_t best = n_usual;
+    size_t n = 0;
+
+    for (size_t i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
+        const char *file = folder->left.names[i];
+        size_t k = 0;
+
+        if (!vc_infolder_ends_in(file, ".onnx")) {
+            continue;
+        }
+        while (k < n_usual && strcmp(file, usual[k]) != 0) {
+            k++;
+        }
+        n++;
+        if (found == NULL || k < best || (k == best && strcmp(file, found) < 0)) {
+            found = file;
+            best = k;
+        }
+    }
+    if (n == 0) {
+        return refuse_weights(ctx, folder);
+    }
+    VC_REFUSE_IF(n > 1 && best == n_usual, ctx, VC_E_UNSUPPORTED,
+                 "is a folder with %zu ONNX models, none of which is model.onnx; give one of them (%s?)", n, found);
+    folder->lone = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, found);
+    folder->n_lone = n;
+    return folder->lone != NULL ? VC_OK : VC_E_NOMEM;
+}
+
 /* Without safetensors: the only GGUF file, or the first of the only ones that belong together.
  * "model-00002-of-00003.gguf" is no model of its own; the reader of GGUF opens its siblings. */
 static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder)
@@ -138,12 +175,13 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
         if (vc_infolder_ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
             (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
             n++;
-            folder->gguf = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
-            VC_CALL_ALLOC(folder->gguf);
+            folder->lone = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
+            VC_CALL_ALLOC(folder->lone);
+            folder->n_lone = 1;
         }
     }
     VC_REFUSE_IF(n > 1, ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
-    return n == 0 ? refuse_weights(ctx, folder) : VC_OK;
+    return n == 0 ? choose_onnx(ctx, folder) : VC_OK;
 }
 
 /* The files that the index names. With findings, files speak for themselves where it cannot be read. */
@@ -217,7 +255,7 @@ static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder
 }
 
 /* An index of PyTorch files that the user gave decides for them, even beside safetensors. A pipeline has no weights at
- * its top. Then safetensors, PyTorch files, GGUF. */
+ * its top. Then safetensors, PyTorch files, GGUF, ONNX. */
 enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     const char *variant;

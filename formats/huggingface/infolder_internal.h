@@ -16,7 +16,8 @@ struct vc_infolder {
     struct vc_arena arena;
     const char *path;  /* of the folder */
     const char *index; /* name of the index; NULL: none */
-    const char *gguf;  /* path of the GGUF file that the folder is there for; NULL: none */
+    const char *lone;  /* path of the GGUF or ONNX file that the folder is there for; NULL: none */
+    size_t n_lone;     /* how many of the kind there were to choose from */
     struct vc_infile *index_file;
     struct weight_index map; /* what is in it */
     struct infolder_names weights, indices, left, shards;

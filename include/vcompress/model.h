@@ -254,7 +254,7 @@ static inline void vc_open_defaults(struct vc_open_options *options)
 }
 
 /* Opens the checkpoint at `path`. The path names a file; a folder with safetensors or PyTorch files in Hugging Face's
- * layout, or with one GGUF model; the index in such a folder; or any file of a split GGUF model. "-": standard input,
+ * layout, or with one GGUF model, or ONNX's (model.onnx, onnx/model.onnx, ..., or the only one); the index in such a folder; or any file of a split GGUF model. "-": standard input,
  * copied to an unnamed temporary file first. The content decides the format. options may be NULL. Errors: VC_E_IO,
  * VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
 VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,

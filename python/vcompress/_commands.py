@@ -24,8 +24,8 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         max_mae: Optional[float] = None, max_mse: Optional[float] = None,
         task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, type: Optional[Values] = None,
-        time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False, resume: bool = False,
-        recipe: Optional[Path] = None, force: bool = False,
+        type_file: Optional[Path] = None, time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False,
+        resume: bool = False, recipe: Optional[Path] = None, force: bool = False,
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
         dry_run: bool = False, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
         cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
@@ -69,6 +69,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     type (GLOB=SCHEME): the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type (q6_k), or keep
+    type_file (FILE): the same from the lines of a file, behind those of --type
     time (TIME): take the best that was found after TIME
     steps (N): --data: steps of training the winner (default 2400)
     seed (N): --data: of the parts of the rows, and of training (default 0)

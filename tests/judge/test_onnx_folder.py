@@ -201,6 +201,12 @@ class OnnxFolder(Judge):
     def test_names(self):
         """Inputs, outputs and open sizes are those of exporters."""
         make("llama", self.path("d"))
+        os.makedirs(self.path("o/onnx"))
+        self.vc("convert", "-q", self.path("d"), "-o", self.path("o/onnx/model.onnx"))
+        self.vc("quantize", "-q", "--int8", self.path("o"), "-o", self.path("o/onnx/model_quantized.onnx"))
+        for command in ("inspect", "fit --memory 1GiB", "estimate", "sensitivity", "verify --data"):
+            self.vc(*command.split(), self.path("o"))  # the folder, as optimum's
+        self.assertIn("model.onnx is read, one of 2 models", self.vc("inspect", self.path("o")).out.decode())
         self.vc("convert", "-q", self.path("d"), "-o", self.path("d.onnx"))
         m = onnx.load(self.path("d.onnx"), load_external_data=False)
         sizes = {v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in [*m.graph.input, *m.graph.output]}

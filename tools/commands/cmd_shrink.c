@@ -29,7 +29,8 @@ struct shrink_cli {
     const char *gpu, *gpus_file; /* of --fit and --gpus-file */
     struct vc_gpus *catalogue;
     struct device_cli device; /* of the GPU at hand */
-    struct named_types named; /* of --type */
+    struct named_types named; /* of --type, then of --type-file */
+    const char *type_file;
     struct named_passes passes;
     struct vc_shrink_types types;
     char *words;
@@ -148,6 +149,8 @@ static const struct opt search_opts[] = {
      .wanted = "a glob, = and a scheme, such as 'lm_head*=int8' (64 at most)",
      .help = "the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type "
              "(q6_k), or keep; repeatable, the first match wins. Codes are then made behind the training"},
+    {.name = "type-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct shrink_cli, type_file), .option = "types",
+     .help = "the same from the lines of a file, behind those of --type"},
     /* an end before the last candidate */
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
@@ -471,7 +474,7 @@ static enum vc_status name_output(struct app *app, struct shrink_cli *cli, const
     return status;
 }
 
-/* --type: passes of every candidate, by the format of the output. GO_ON or a status. */
+/* --type, --type-file: passes of every candidate, by the format of the output. GO_ON or a status. */
 static int set_types(struct app *app, struct shrink_cli *cli, const struct vc_model *model)
 {
     const char *format = cli->write.path != NULL ? vc_format_of_name(cli->write.path) : NULL;
@@ -554,6 +557,7 @@ static int run_shrink(struct app *app, int n_args, char **args)
     vc_data_defaults(&cli.eval);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
+    rc = rc == GO_ON && cli.type_file != NULL ? named_types_read(app, &cli.named, cli.type_file) : rc;
     if (rc == GO_ON) {
         set_rows(&cli);
         app->subject = app->parsed.args[0];
