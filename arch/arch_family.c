@@ -50,6 +50,44 @@
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
+/* A recurrent layer of Mamba 2; `at` stands in front of its names. */
+#define MAMBA_RULES(at)                                                                       \
+    {.from = "layers.#." at "in_proj", .to = "blk.#.ssm_in", .shape = "zH"},                  \
+        {"layers.#." at "conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_ALL, VC_MATRIX_CHANNELS}, \
+        {.from = "layers.#." at "dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v"},          \
+        {"layers.#." at "A_log", "blk.#.ssm_a", "v1", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},      \
+        {"layers.#." at "D", "blk.#.ssm_d", "v1", VC_ROWS_ALL, VC_MATRIX_FLAT},               \
+        {"layers.#." at "norm", "blk.#.ssm_norm", "Kx", VC_ROWS_ALL, VC_MATRIX_FLAT},         \
+    {                                                                                         \
+        .from = "layers.#." at "out_proj", .to = "blk.#.ssm_out", .shape = "Hi"               \
+    }
+#define MAMBA_1     "attn_norm ssm_in ssm_conv1d ssm_x ssm_dt ssm_dt.bias ssm_a ssm_d ssm_out"
+#define CONVOLUTION "shortconv.conv.weight shortconv.in_proj.weight shortconv.out_proj.weight"
+#define MAMBA       "ssm_in ssm_conv1d ssm_dt.bias ssm_a ssm_d ssm_norm ssm_out"
+
+/* Experts that all tokens use, as one matrix of the sizes of all of them. */
+#define SHARED_RULES                                                                                 \
+    {.from = "layers.#.mlp.shared_experts.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},  \
+        {.from = "layers.#.mlp.shared_experts.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},  \
+    {                                                                                                \
+        .from = "layers.#.mlp.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs" \
+    }
+
+/* Parts of lists of tensors. */
+#define QKVO       "attn_q attn_k attn_v attn_output"
+#define MLP        "ffn_gate ffn_up ffn_down"
+#define MOE        "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps"
+#define MOE_SHARED "ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
+#define LATENT     "attn_norm attn_kv_a_mqa attn_kv_a_norm attn_k_b attn_v_b attn_output ffn_norm"
+#define MAYBE_LATENT                                                                            \
+    "attn_q attn_q_a attn_q_a_norm attn_q_b attn_q_a.bias attn_kv_a_mqa.bias attn_output.bias " \
+    "exp_probs_b.bias " MOE_SHARED
+/* Norms with a mean, and biases of all matrices. */
+#define NORM_BIASES   "attn_norm attn_norm.bias ffn_norm ffn_norm.bias"
+#define JOINED        "attn_qkv attn_output ffn_up ffn_down"
+#define JOINED_BIASES "attn_qkv.bias attn_output.bias ffn_up.bias ffn_down.bias"
+#define LAST_NORM     "output_norm output_norm.bias"
+
 /* Rules of all families; those of a family come before them. The order is that of a model: the embedding, the last
  * norm, the head, then what a layer has. */
 const struct vc_arch_name vc_arch_names[] = {
@@ -82,6 +120,8 @@ const struct vc_arch_name vc_arch_names[] = {
     {.from = "layers.#.mlp.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
     {.from = "layers.#.mlp.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
     {.from = "layers.#.mlp.shared_expert_gate", .to = "blk.#.ffn_gate_inp_shexp", .shape = "1H"},
+    /* what is added to the router's numbers before it chooses */
+    {.from = "layers.#.mlp.gate.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
     {.from = NULL},
 };
 
@@ -168,6 +208,21 @@ static const struct vc_arch_name rules_of_granitemoe[] = {
     {"layers.#.block_sparse_moe.input_linear.weight", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF,
      VC_MATRIX_STRAIGHT},
     {.from = "layers.#.block_sparse_moe.output_linear.weight", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_gate_shexp.weight", "sH", VC_ROWS_FIRST_HALF,
+     VC_MATRIX_STRAIGHT},
+    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up_shexp.weight", "sH", VC_ROWS_SECOND_HALF,
+     VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.shared_mlp.output_linear.weight", .to = "blk.#.ffn_down_shexp.weight", .shape = "Hs"},
+    MAMBA_RULES("mamba."),
+    {.from = NULL},
+};
+
+/* The same without experts: what all tokens use is the feed-forward part. */
+static const struct vc_arch_name rules_of_granitehybrid[] = {
+    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_gate.weight", "FH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
+    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up.weight", "FH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.shared_mlp.output_linear.weight", .to = "blk.#.ffn_down.weight", .shape = "HF"},
+    MAMBA_RULES("mamba."),
     {.from = NULL},
 };
 
@@ -186,6 +241,210 @@ static const struct vc_arch_name rules_of_qwen3_vl[] = {
     {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_TURNED},
     {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_TURNED},
     {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {.from = NULL},
+};
+
+/* Keys and values come of a vector of few elements, `r`, and a part that is rotated: llama.cpp has the matrices that make
+ * keys and values of it head by head, that of the keys turned. So do queries, or they are made at once. */
+static const struct vc_arch_name rules_of_deepseek[] = {
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "mH"},
+    {.from = "layers.#.self_attn.q_a_proj", .to = "blk.#.attn_q_a", .shape = "RH"},
+    {.from = "layers.#.self_attn.q_a_layernorm", .to = "blk.#.attn_q_a_norm", .shape = "R"},
+    {.from = "layers.#.self_attn.q_b_proj", .to = "blk.#.attn_q_b", .shape = "mR"},
+    {.from = "layers.#.self_attn.kv_a_proj_with_mqa", .to = "blk.#.attn_kv_a_mqa", .shape = "MH"},
+    {.from = "layers.#.self_attn.kv_a_layernorm", .to = "blk.#.attn_kv_a_norm", .shape = "r"},
+    {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_k_b.weight", "Arn", VC_ROWS_HEAD_KEYS, VC_MATRIX_TURNED},
+    {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_v_b.weight", "AWr", VC_ROWS_HEAD_VALUES, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hw"},
+    SHARED_RULES,
+    {.from = NULL},
+};
+
+/* Recurrent layers whose queries, keys, values and gates are one matrix, key head by key head. */
+static const struct vc_arch_name rules_of_qwen3_next[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
+    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_qkv.weight", "cH", VC_ROWS_QKV, VC_MATRIX_STRAIGHT},
+    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_gate.weight", "iH", VC_ROWS_GATE, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.linear_attn.in_proj_ba", .to = "blk.#.ssm_ba", .shape = "bH"},
+    {"layers.#.linear_attn.conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
+    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "v", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},
+    {.from = "layers.#.linear_attn.dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v"},
+    {.from = "layers.#.linear_attn.norm", .to = "blk.#.ssm_norm", .shape = "u"},
+    {.from = "layers.#.linear_attn.out_proj", .to = "blk.#.ssm_out", .shape = "Hi"},
+    {.from = NULL},
+};
+
+/* Layers of a short convolution between those of attention. llama.cpp's "token_embd_norm" is the last norm. */
+static const struct vc_arch_name rules_of_lfm2[] = {
+    {.from = "embedding_norm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "layers.#.operator_norm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.ffn_norm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {"layers.#.conv.conv", "blk.#.shortconv.conv", "HL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
+    {.from = "layers.#.conv.in_proj", .to = "blk.#.shortconv.in_proj", .shape = "3H"},
+    {.from = "layers.#.conv.out_proj", .to = "blk.#.shortconv.out_proj", .shape = "HH"},
+    {.from = "layers.#.self_attn.q_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.k_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.out_proj", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.feed_forward.w1", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "layers.#.feed_forward.w3", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.feed_forward.w2", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layers.#.feed_forward.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.feed_forward.expert_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
+    {.from = "layers.#.feed_forward.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.feed_forward.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.feed_forward.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = NULL},
+};
+
+/* Experts are matrices of [in, out], the gate before the other part. */
+static const struct vc_arch_name rules_of_llama4[] = {
+    {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layers.#.feed_forward.router.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF,
+     VC_MATRIX_TURNED},
+    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF,
+     VC_MATRIX_TURNED},
+    {"layers.#.feed_forward.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {.from = "layers.#.feed_forward.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
+    {.from = "layers.#.feed_forward.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
+    {.from = "layers.#.feed_forward.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = NULL},
+};
+
+/* Each layer is one of attention, a recurrent one, or a feed-forward part, and is called "mixer" in any case. */
+static const struct vc_arch_name rules_of_nemotron_h[] = {
+    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "norm_f", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.mixer.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
+    {.from = "layers.#.mixer.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
+    {.from = "layers.#.mixer.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
+    {.from = "layers.#.mixer.o_proj", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.mixer.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mixer.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layers.#.mixer.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.mixer.gate.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
+    {.from = "layers.#.mixer.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.mixer.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = "layers.#.mixer.shared_experts.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
+    {.from = "layers.#.mixer.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    MAMBA_RULES("mixer."),
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_mamba2[] = {
+    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "norm_f", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
+    MAMBA_RULES("mixer."),
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_mamba[] = {
+    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "norm_f", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.mixer.in_proj", .to = "blk.#.ssm_in", .shape = "jH"},
+    {"layers.#.mixer.conv1d", "blk.#.ssm_conv1d", "iL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
+    {.from = "layers.#.mixer.x_proj", .to = "blk.#.ssm_x", .shape = "Xi"},
+    {.from = "layers.#.mixer.dt_proj", .to = "blk.#.ssm_dt", .shape = "iD"},
+    {"layers.#.mixer.A_log", "blk.#.ssm_a", "iN", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},
+    {.from = "layers.#.mixer.D", .to = "blk.#.ssm_d", .shape = "i"},
+    {.from = "layers.#.mixer.out_proj", .to = "blk.#.ssm_out", .shape = "Hi"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_hunyuan_moe[] = {
+    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
+    {.from = "layers.#.mlp.gate.wg.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.mlp.shared_mlp.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_mlp.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_mlp.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_ernie_moe[] = {
+    {.from = "layers.#.mlp.moe_statics.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "1E"},
+    SHARED_RULES,
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_dots1[] = {
+    SHARED_RULES,
+    {.from = NULL},
+};
+
+/* llama.cpp calls the norm before the feed-forward part as if it were behind attention. */
+static const struct vc_arch_name rules_of_glm4_moe[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    SHARED_RULES,
+    {.from = NULL},
+};
+
+/* Norms behind attention and the feed-forward part, and of each head. */
+static const struct vc_arch_name rules_of_exaone4[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_starcoder2[] = {
+    {.from = "layers.#.mlp.c_fc", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mlp.c_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = NULL},
+};
+
+/* Matrices are [in, out]. */
+static const struct vc_arch_name rules_of_gpt2[] = {
+    {.from = "wte", .to = "token_embd", .shape = "VH"},
+    {.from = "wpe", .to = "position_embd", .shape = "PH"},
+    {.from = "ln_f", .to = "output_norm", .shape = "H"},
+    {.from = "h.#.ln_1", .to = "blk.#.attn_norm", .shape = "H"},
+    {"h.#.attn.c_attn", "blk.#.attn_qkv", "3H", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {"h.#.attn.c_proj", "blk.#.attn_output", "HH", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {.from = "h.#.ln_2", .to = "blk.#.ffn_norm", .shape = "H"},
+    {"h.#.mlp.c_fc", "blk.#.ffn_up", "FH", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {"h.#.mlp.c_proj", "blk.#.ffn_down", "HF", VC_ROWS_ALL, VC_MATRIX_TURNED},
+    {.from = NULL},
+};
+
+/* Queries, keys and values are one matrix, head by head. */
+static const struct vc_arch_name rules_of_gpt_neox[] = {
+    {.from = "embed_in", .to = "token_embd", .shape = "VH"},
+    {.from = "final_layer_norm", .to = "output_norm", .shape = "H"},
+    {.from = "embed_out", .to = "output", .shape = "VH"},
+    {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.attention.query_key_value", .to = "blk.#.attn_qkv", .shape = "QH", .rows = VC_ROWS_QKV},
+    {.from = "layers.#.attention.dense", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.mlp.dense_h_to_4h", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mlp.dense_4h_to_h", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_bloom[] = {
+    {.from = "word_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "word_embeddings_layernorm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "ln_f", .to = "output_norm", .shape = "H"},
+    {.from = "h.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "h.#.ln_attn", .to = "blk.#.attn_norm_2", .shape = "H"}, /* of larger Falcons */
+    {.from = "h.#.ln_mlp", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "h.#.self_attention.query_key_value", .to = "blk.#.attn_qkv", .shape = "QH", .rows = VC_ROWS_QKV},
+    {.from = "h.#.self_attention.dense", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "h.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "h.#.mlp.dense_h_to_4h", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "h.#.mlp.dense_4h_to_h", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = NULL},
+};
+
+static const struct vc_arch_name rules_of_phi[] = {
+    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.dense", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.mlp.fc1", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mlp.fc2", .to = "blk.#.ffn_down", .shape = "HF"},
     {.from = NULL},
 };
 
@@ -288,7 +547,8 @@ bool vc_arch_name_fits(const char *pattern, const char *name, int64_t *layer, in
 
 bool vc_arch_name_is_whole(const char *to)
 {
-    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") || vc_ends_in(to, ".ssm_a");
+    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") ||
+           vc_ends_in(to, ".ssm_a") || vc_ends_in(to, ".ssm_d");
 }
 
 /* The table of letters is in arch_family.h. */
@@ -332,7 +592,7 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
     case 'i':
         return s->value_units * s->unit;
     case 'c':
-        return (2 * s->key_units + s->value_units) * s->unit;
+        return 2 * s->key_units * s->state + s->value_units * s->unit;
     case 'L':
         return s->kernel;
     case 'g':
@@ -341,6 +601,46 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
         return s->input;
     case 'J':
         return s->input * s->layers;
+    case '3':
+        return 3 * s->hidden;
+    case 'a':
+        return s->context + s->skipped;
+    case 'N':
+        return s->state;
+    case 'K':
+        return s->key_units;
+    case 'x':
+        return s->value_units * s->unit / s->key_units;
+    case 'z':
+        return 2 * (s->key_units * s->state + s->value_units * s->unit) + s->value_units;
+    case 'b':
+        return 2 * s->value_units;
+    case 'j':
+        return 2 * s->value_units * s->unit;
+    case 'D':
+        return s->step_rank;
+    case 'X':
+        return s->step_rank + 2 * s->state;
+    case 'r':
+        return s->rank;
+    case 'M':
+        return s->rank + s->head_size;
+    case 'n':
+        return s->plain;
+    case 'W':
+        return s->value_head;
+    case 'w':
+        return s->heads * s->value_head;
+    case 'R':
+        return s->query_rank;
+    case 'm':
+        return s->heads * (s->plain + s->head_size);
+    case 'y':
+        return s->plain + s->head_size;
+    case 'h':
+        return s->key_heads;
+    case 'B':
+        return s->buckets;
     default:
         return 1;
     }
@@ -423,7 +723,8 @@ static const struct vc_arch_family families[] = {
      .maybe = QKV_BIASES, .activation = SILU},
     {"granite", "Granite", NULL, "granite", AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE), .layer = DENSE,
      .maybe = ALL_BIASES, .activation = SILU},
-    {"olmo", "Olmo", NULL, "olmo", ON(GRAPH) | ON(PLAIN_NORM) | ON(BIASES) | ON(CLIPPED), FEW, .activation = SILU},
+    {"olmo", "Olmo", NULL, "olmo", ON(GRAPH) | ON(PLAIN_NORM) | ON(BIASES) | ON(CLIPPED) | ON(PERMUTES), FEW,
+     .layer = QKVO " " MLP, .whole = "", .activation = SILU},
     {"olmo2", "Olmo2", NULL, "olmo2", ON(GRAPH) | ON(BIASES) | ON(HEADS_FILL) | ON(OWN_HEAD), FEW, VC_NORMS_BEHIND,
      VC_QK_NORM_ALL, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
     {"olmo3", "Olmo3", NULL, "olmo2", ON(HEADS_FILL) | ON(OWN_HEAD), 0, VC_NORMS_BEHIND, VC_QK_NORM_ALL,
@@ -438,12 +739,112 @@ static const struct vc_arch_family families[] = {
     {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
      .activation = SILU},
     {"granitemoe", "GraniteMoe", NULL, "granitemoe",
-     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(ONE_WAY), .layer = EXPERTS,
-     .activation = SILU, .rules = rules_of_granitemoe},
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1), .layer = EXPERTS, .activation = SILU,
+     .rules = rules_of_granitemoe},
+    {"granitemoeshared", "GraniteMoeShared", NULL, "granitemoe",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
+     .layer = EXPERTS " " MOE_SHARED, .activation = SILU, .rules = rules_of_granitemoe},
+    {"granitemoehybrid", "GraniteMoeHybrid", NULL, "granitehybrid",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT), .layer = "attn_norm ffn_norm " MLP, .first = QKVO,
+     .second = MAMBA, .maybe = "ssm_conv1d.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitehybrid,
+     .keeps = "position_embedding_type|max_position_embeddings|intermediate_size|mamba_expand"},
+    /* without recurrent layers it is a Granite */
+    {"granitemoehybrid+attention", "GraniteMoeHybrid", NULL, "granite", AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE),
+     .layer = DENSE, .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_granitehybrid},
+    {"granitemoehybrid+attention+experts", "GraniteMoeHybrid", NULL, "granitemoe",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
+     .layer = EXPERTS " " MOE_SHARED, .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe},
+    {"granitemoehybrid+experts", "GraniteMoeHybrid", NULL, "granitehybrid",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
+     .layer = "attn_norm ffn_norm " MOE " " MOE_SHARED, .first = QKVO, .second = MAMBA,
+     .maybe = "ssm_conv1d.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe,
+     .keeps = "position_embedding_type|max_position_embeddings|mamba_expand"},
+    /* keys and values that are decompressed */
+    {"deepseek_v3|kimi_k2", "DeepseekV3", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
+     .rules = rules_of_deepseek, .keeps = "scoring_func|topk_method|rope_interleave|attention_bias"},
+    {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
+     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek,
+     .keeps = "scoring_func|topk_method|attention_bias"},
+    {"glm4_moe_lite", "Glm4MoeLite", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
+     .rules = rules_of_deepseek, .keeps = "rope_interleave|attention_bias"},
+    /* experts with numbers that are added before they are chosen */
+    {"glm4_moe", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .layer = "attn_norm " QKVO " post_attention_norm", .dense = MLP, .sparse = MOE " exp_probs_b.bias",
+     .maybe = QKV_BIASES " attn_q_norm attn_k_norm " MOE_SHARED, .activation = SILU, .rules = rules_of_glm4_moe},
+    {"dots1", "Dots1", NULL, "dots1", ON(EXPERTS) | ON(EXPERT_SIZE) | ON(OWN_HEAD), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = ATTENTION "ffn_norm" QK_NORMS, .dense = MLP, .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED,
+     .activation = SILU, .rules = rules_of_dots1},
+    {"ernie4_5_moe", "Ernie4_5_Moe", NULL, "ernie4_5-moe", ON(EXPERTS) | ON(EXPERT_SIZE), .layer = ATTENTION "ffn_norm",
+     .dense = MLP, .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED, .activation = SILU,
+     .rules = rules_of_ernie_moe},
+    {"hunyuan_v1_moe", "HunYuanMoEV1", NULL, "hunyuan-moe", ON(EXPERTS) | ON(EXPERT_SIZE), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = EXPERTS QK_NORMS " " MOE_SHARED, .activation = SILU, .rules = rules_of_hunyuan_moe},
+    {"qwen3_next", "Qwen3Next", NULL, "qwen3next",
+     ON(FROM_1) | ON(RECURRENT) | ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT),
+     .layer = "attn_norm post_attention_norm " MOE SHARED, .first = GATED,
+     .second = "attn_qkv attn_gate ssm_conv1d ssm_dt.bias ssm_a ssm_ba ssm_norm ssm_out", .activation = SILU,
+     .rules = rules_of_qwen3_next},
+    {"lfm2", "Lfm2", NULL, "lfm2", ON(RECURRENT), .qk_norm = VC_QK_NORM_HEAD, .layer = "attn_norm ffn_norm " MLP,
+     .first = QKVO QK_NORMS, .second = CONVOLUTION, .whole = "token_embd_norm", .activation = SILU,
+     .rules = rules_of_lfm2},
+    {"lfm2_moe", "Lfm2Moe", NULL, "lfm2moe", ON(RECURRENT) | ON(EXPERTS) | ON(EXPERT_SIZE), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = "attn_norm ffn_norm", .first = QKVO QK_NORMS, .second = CONVOLUTION, .dense = MLP,
+     .sparse = MOE " exp_probs_b.bias", .whole = "token_embd_norm", .activation = SILU, .rules = rules_of_lfm2},
+    {"llama4_text|llama4", "Llama4", NULL, "llama4", ON(FREQS) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .layer = ATTENTION "ffn_norm", .dense = MLP, .sparse = MOE " " MOE_SHARED, .activation = SILU,
+     .rules = rules_of_llama4, .windows = VC_WINDOW_CHUNKS, .window = 8192, .keeps = "use_qk_norm"},
+    {"nemotron_h", "NemotronH", NULL, "nemotron_h", ON(RECURRENT) | ON(PERMUTES), .layer = "attn_norm", .first = QKVO,
+     .second = MAMBA, .maybe = "ssm_conv1d.bias", .dense = "ffn_up ffn_down", .activation = "relu2",
+     .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
+    {"nemotron_h+experts", "NemotronH", NULL, "nemotron_h_moe",
+     ON(RECURRENT) | ON(PERMUTES) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT), .layer = "attn_norm",
+     .first = QKVO, .second = MAMBA, .maybe = "ssm_conv1d.bias",
+     .sparse = "ffn_gate_inp ffn_up_exps ffn_down_exps exp_probs_b.bias ffn_up_shexp ffn_down_shexp",
+     .activation = "relu2", .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
+    /* older ones */
+    {"cohere", "Cohere", NULL, "command-r", ON(NO_HEAD), .layer = "attn_norm " QKVO " " MLP, .activation = SILU},
+    {"cohere2", "Cohere2", NULL, "cohere2", ON(NO_HEAD), .windows = VC_WINDOW_PATTERN,
+     .layer = "attn_norm " QKVO " " MLP, .activation = SILU},
+    {"exaone4", "Exaone4", NULL, "exaone4", ON(FREQS), .qk_norm = VC_QK_NORM_HEAD, .windows = VC_WINDOW_PATTERN,
+     .layer = QKVO " post_attention_norm " MLP " post_ffw_norm" QK_NORMS, .activation = SILU,
+     .rules = rules_of_exaone4},
+    {"starcoder2", "Starcoder2", NULL, "starcoder2", 0, .windows = VC_WINDOW_ALL,
+     .layer = NORM_BIASES " " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
+     .whole = LAST_NORM, .activation = TANH, .rules = rules_of_starcoder2},
+    {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
+     .whole = LAST_NORM " position_embd", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_gpt2,
+     .prefix = "transformer."},
+    {"gpt_neox", "GPTNeoX", NULL, "gptneox", ON(PARTIAL) | ON(HEADS_FILL),
+     .layer = NORM_BIASES " " JOINED " " JOINED_BIASES, .whole = LAST_NORM, .activation = "gelu",
+     .rules = rules_of_gpt_neox, .prefix = "gpt_neox."},
+    {"bloom", "Bloom", NULL, "bloom", ON(NO_HEAD_SIZE) | ON(HEADS_FILL),
+     .layer = NORM_BIASES " " JOINED " " JOINED_BIASES, .whole = LAST_NORM " token_embd_norm token_embd_norm.bias",
+     .rules = rules_of_bloom, .prefix = "transformer."},
+    {"falcon", "Falcon", NULL, "falcon", ON(HEADS_FILL) | ON(ONE_WAY), .layer = "attn_norm attn_norm.bias " JOINED,
+     .maybe = "attn_norm_2 attn_norm_2.bias", .whole = LAST_NORM, .activation = "gelu", .rules = rules_of_bloom,
+     .prefix = "transformer."},
+    {"phi", "Phi", NULL, "phi2", ON(PARTIAL) | ON(HEADS_FILL),
+     .layer =
+         "attn_norm attn_norm.bias " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
+     .whole = LAST_NORM " output.bias", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_phi},
+    {"stablelm", "StableLm", NULL, "stablelm", ON(PARTIAL) | ON(HEADS_FILL),
+     .layer = "attn_norm attn_norm.bias " QKVO " " MLP, .maybe = "ffn_norm ffn_norm.bias " QKV_BIASES,
+     .whole = LAST_NORM, .activation = SILU},
+    {"nemotron", "Nemotron", NULL, "nemotron", ON(PARTIAL) | ON(FROM_1),
+     .layer = NORM_BIASES " " QKVO " ffn_up ffn_down",
+     .maybe = QKV_BIASES " attn_output.bias ffn_up.bias ffn_down.bias", .whole = LAST_NORM, .activation = "relu2"},
+    {"mamba", "Mamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",
+     .activation = SILU, .rules = rules_of_mamba, .prefix = "backbone."},
+    {"falcon_mamba", "FalconMamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",
+     .activation = SILU, .rules = rules_of_mamba, .prefix = "backbone."},
+    {"mamba2", "Mamba2", NULL, "mamba2", ON(NO_HEAD_SIZE), .layer = "attn_norm " MAMBA, .maybe = "ssm_conv1d.bias",
+     .activation = SILU, .rules = rules_of_mamba2, .prefix = "backbone."},
     {"olmoe", "Olmoe", NULL, "olmoe", ON(HEADS_FILL) | ON(EXPERTS) | ON(SUM_KEY) | ON(OWN_HEAD),
      .qk_norm = VC_QK_NORM_ALL, .layer = EXPERTS QK_NORMS, .activation = SILU, .rules = rules_of_olmoe},
     {"minimax_m2", "MiniMaxM2", NULL, "minimax-m2",
-     ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_IS_1) | ON(PARTIAL) | ON(OWN_HEAD) | ON(ONE_WAY), .qk_norm = VC_QK_NORM_ALL,
+     ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SUM_IS_1) | ON(PARTIAL) | ON(OWN_HEAD), .qk_norm = VC_QK_NORM_ALL,
      .layer = EXPERTS QK_NORMS " exp_probs_b.bias", .activation = SILU, .rules = rules_of_minimax},
     {"ernie4_5", "Ernie4_5", NULL, "ernie4_5", 0, .layer = DENSE, .maybe = QKV_BIASES " attn_output.bias",
      .activation = SILU},
@@ -456,9 +857,6 @@ static const struct vc_arch_family families[] = {
      .rules = rules_of_bert},
     /* what neither a graph nor a GGUF model is made of: which layers are of another kind follows from these */
     {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", 0, .windows = VC_WINDOW_PATTERN},
-    {"cohere2", "Cohere2", NULL, "cohere2", 0, .windows = VC_WINDOW_PATTERN},
-    {"llama4_text|llama4", "Llama4", NULL, "llama4", 0, .windows = VC_WINDOW_PATTERN, .window = 8192},
-    {"exaone4", "Exaone4", NULL, "exaone4", 0, .windows = VC_WINDOW_PATTERN},
     {"modernbert", "ModernBert", NULL, "modern-bert", 0, .windows = VC_WINDOW_PATTERN},
 };
 
@@ -490,12 +888,15 @@ const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bo
 
         found = same && (found == NULL || vc_arch_slides(f)) ? f : found;
     }
+    for (size_t i = 0; found == NULL && (f = vc_arch_family_at(i)) != NULL; i++) { /* exaone4 has both kinds */
+        found = strcmp(f->gguf, architecture) == 0 && strcmp(architecture, "exaone4") == 0 ? f : NULL;
+    }
     return found;
 }
 
 const char *vc_arch_family_type(const struct vc_arch_family *family, char *type)
 {
-    (void)snprintf(type, VC_ARCH_TYPE_BYTES, "%.*s", (int)strcspn(family->types, "|"), family->types);
+    (void)snprintf(type, VC_ARCH_TYPE_BYTES, "%.*s", (int)strcspn(family->types, "|+"), family->types);
     return type;
 }
 
@@ -531,7 +932,8 @@ static const struct vc_arch_family *family_with_windows(const char *architecture
     const struct vc_arch_family *f;
     size_t i = 0;
 
-    while ((f = vc_arch_family_at(i)) != NULL && !(strcmp(f->gguf, architecture) == 0 && vc_arch_slides(f))) {
+    while ((f = vc_arch_family_at(i)) != NULL &&
+           !(strcmp(f->gguf, architecture) == 0 && f->windows >= VC_WINDOW_PATTERN)) {
         i++;
     }
     return f;
@@ -562,15 +964,15 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
 static const char of_llama_cpp[] =
-    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet bloom chameleon chatglm codeshell "
-    "cogvlm command-r dbrx deci deepseek deepseek2 deepseek2-ocr dots1 dream ernie4_5-moe "
-    "eurobert exaone exaone-moe falcon falcon-h1 glm-dsa glm4moe gpt2 gptneox "
-    "granitehybrid grok grovemoe hunyuan-moe hunyuan_vl internlm2 jais jais2 "
-    "jamba jina-bert-v2 jina-bert-v3 kimi-linear lfm2 lfm2moe llada llada-moe llama-embed maincoder mamba "
-    "mamba2 mimo2 minicpm minicpm3 mistral4 mpt nemotron nemotron_h nemotron_h_moe neo-bert "
-    "nomic-bert nomic-bert-moe openelm orion paddleocr pangu-embedded phi2 phimoe plamo plamo2 "
-    "plamo3 plm qwen qwen3next refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
-    "stablelm starcoder starcoder2 step35 t5 t5encoder wavtokenizer-dec xverse";
+    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm codeshell "
+    "cogvlm dbrx deci deepseek deepseek2-ocr dream "
+    "eurobert exaone exaone-moe falcon-h1 glm-dsa "
+    " grok grovemoe hunyuan_vl internlm2 jais jais2 "
+    "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
+    " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
+    "nomic-bert nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
+    "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
+    " starcoder step35 t5 t5encoder wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 

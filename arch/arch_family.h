@@ -22,12 +22,23 @@
  *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
  *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
  *     A query heads   1 one   p 2 q   g 2 e   I input of each layer   J I x layers
- *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x u + i   L kernel */
+ *     3 3 H   a positions in a table, with those that no token has
+ *     of recurrent layers: u of a head   v value heads   i v x u   c 2 x key heads x state + i   L kernel   N state
+ *     K key heads   x i / key heads   z i + c + v   b 2 v   j 2 i   D rank of the steps   X D + 2 N
+ *     of keys and values that are decompressed: r rank   M r + rotated   n not rotated   W of a value   w A x W
+ *     R rank of queries   m A x (n + rotated)   y n + rotated   h key heads
+ *     of T5: B buckets of positions */
 struct vc_arch_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
     uint64_t experts, experts_used, expert_size, shared_size;
     uint64_t types, skipped;                       /* skipped: positions in front of the first that a token has */
     uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
+    uint64_t state, step_rank;                     /* ... elements of a state; 0: unit */
+    uint64_t rank, query_rank, plain, value_head;  /* of decompressed keys and values; plain: elements not rotated */
+    uint64_t groups, groups_used;                  /* of experts, and of those that are chosen */
+    uint64_t shared;                               /* experts that all tokens use: their sizes in one matrix */
+    uint64_t dense, step; /* layers without experts in front; behind them only each `step`-th has some; 0: each */
+    uint64_t buckets;     /* of distances */
     uint64_t full_head, full_keys; /* head size and key heads of layers that do not slide; 0: those of all */
     uint64_t input;                /* elements that each layer has of each token; 0: none */
     uint64_t owners;               /* layers from this one on use keys and values of others */
@@ -40,7 +51,10 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *sizes, char letter);
 
 /* Which rows of the matrix in transformers the one in llama.cpp has; of each matrix, where there are several. BEHIND:
  * without the first positions, which no token has. Value heads of a recurrent layer, which llama.cpp has in another
- * order: HEADS: all rows are such; LAST_HEADS: those behind queries and keys; HEAD_COLUMNS: the columns. */
+ * order: HEADS: all rows are such; LAST_HEADS: those behind queries and keys; HEAD_COLUMNS: the columns. In a matrix
+ * with the parts of each key head one behind the other, queries, keys, values and, in recurrent layers, a gate: QKV: the
+ * parts of all heads, one part after the other, without the gate; GATE: that. In one with the keys and the values of each
+ * head: HEAD_KEYS, HEAD_VALUES. */
 enum vc_arch_rows {
     VC_ROWS_ALL,
     VC_ROWS_FIRST_HALF,
@@ -50,15 +64,27 @@ enum vc_arch_rows {
     VC_ROWS_BEHIND,
     VC_ROWS_HEADS,
     VC_ROWS_LAST_HEADS,
-    VC_ROWS_HEAD_COLUMNS
+    VC_ROWS_HEAD_COLUMNS,
+    VC_ROWS_QKV,
+    VC_ROWS_GATE,
+    VC_ROWS_HEAD_KEYS,
+    VC_ROWS_HEAD_VALUES
 };
 
 /* How transformers has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with
- * a dimension of 1 before the last; as the logarithm of minus the values. */
-enum vc_arch_form { VC_MATRIX_STRAIGHT, VC_MATRIX_TURNED, VC_MATRIX_BLOCKS, VC_MATRIX_CHANNELS, VC_MATRIX_LOGARITHM };
+ * a dimension of 1 before the last; as the logarithm of minus the values, FLAT or of the same shape; as one row of all
+ * values. */
+enum vc_arch_form {
+    VC_MATRIX_STRAIGHT,
+    VC_MATRIX_TURNED,
+    VC_MATRIX_BLOCKS,
+    VC_MATRIX_CHANNELS,
+    VC_MATRIX_LOGARITHM,
+    VC_MATRIX_FLAT
+};
 
 /* A name of transformers, without what stands in front of all of them ("model."), and that of llama.cpp: '#' is the
- * number of the layer, '*' of the expert. Where `to` does not end in ".weight", ".bias", ".scale" or ".ssm_a", both may
+ * number of the layer, '*' of the expert. Where `to` does not end in ".weight", ".bias", ".scale", ".ssm_a" or ".ssm_d", both may
  * have ".weight" or ".bias" behind them. */
 struct vc_arch_name {
     const char *from, *to; /* to NULL: it is left out */
@@ -132,11 +158,12 @@ enum vc_arch_qk_norm {
 /* Which layers have a sliding window, where "layer_types" does not say it. llama.cpp has windows of the last kind. */
 enum vc_arch_windows {
     VC_WINDOW_NONE,
-    VC_WINDOW_ALL,    /* all, if "sliding_window" is a number */
-    VC_WINDOW_USED,   /* all, if "use_sliding_window" is true */
-    VC_WINDOW_BEHIND, /* the same, from number "max_window_layers" on */
-    VC_WINDOW_BEFORE, /* the same, numbers 0, 2, 4, ... before it */
-    VC_WINDOW_PATTERN /* by the list of the class (vc_arch_list) */
+    VC_WINDOW_ALL,     /* all, if "sliding_window" is a number */
+    VC_WINDOW_USED,    /* all, if "use_sliding_window" is true */
+    VC_WINDOW_BEHIND,  /* the same, from number "max_window_layers" on */
+    VC_WINDOW_BEFORE,  /* the same, numbers 0, 2, 4, ... before it */
+    VC_WINDOW_PATTERN, /* by the list of the class (vc_arch_list) */
+    VC_WINDOW_CHUNKS   /* the same; both know their size by heart, and no key says it */
 };
 
 /* Classes beside Model and ForCausalLM that transformers has. */
@@ -160,8 +187,12 @@ struct vc_arch_family {
     const char *layer;                /* that each layer has; NULL: such a model is not made */
     const char *maybe;                /* that a layer may have; NULL: none */
     const char *first, *second;       /* that only layers of the first, or of the second kind have; NULL: none */
+    const char *dense, *sparse;       /* that only layers without, or with experts have; NULL: none */
     const char *whole;                /* of the whole model beside token_embd; NULL: output_norm */
     const struct vc_arch_name *rules; /* before those of all; the last has no `from`. NULL: none */
+    const char *prefix; /* what stands in front of all names but the head's in transformers; NULL: "model." */
+    const char
+        *keeps; /* keys of config.json that no key of llama.cpp's says, "a|b": a file has them beside; NULL: none */
 };
 
 /* Family number `index`; NULL behind the last. */
@@ -200,7 +231,7 @@ static inline bool vc_arch_slides(const struct vc_arch_family *family)
 
 static inline bool vc_arch_loses_window(const struct vc_arch_family *family)
 {
-    return family->windows != VC_WINDOW_NONE && family->windows != VC_WINDOW_PATTERN;
+    return family->windows != VC_WINDOW_NONE && family->windows < VC_WINDOW_PATTERN;
 }
 
 /* Layers of two kinds, one by one. */
@@ -217,8 +248,13 @@ const char *vc_arch_gguf_names(enum vc_edit_key size);
 
 /* Where the number of a key comes from. */
 enum vc_arch_source {
-    VC_FROM_SIZE,         /* `field` of struct vc_arch_sizes, and config.json states it */
-    VC_FROM_HEAD_SIZE,    /* the same; no pair where heads of the usual size are not spoken of */
+    VC_FROM_SIZE,      /* `field` of struct vc_arch_sizes, and config.json states it */
+    VC_FROM_HEAD_SIZE, /* the same; no pair where heads of the usual size are not spoken of */
+    VC_FROM_COUNT, /* a size that config.json states, and it may be 0; without the key the class's, or `otherwise` */
+    VC_FROM_COUNT_IF_ANY, /* the same; no pair where it is 0 */
+    VC_FROM_LETTER,       /* the size of the letter `field`: it follows from others */
+    VC_FROM_CONSTANT,     /* `otherwise`: what the class computes, and llama.cpp asks for */
+    VC_FROM_FLAG,         /* a truth value of config.json; else of the class; else `otherwise` */
     VC_FROM_VOCABULARY,   /* the rows of the embedding */
     VC_FROM_REAL,         /* config.json; else the class; else `otherwise` */
     VC_FROM_REAL_IF_SAID, /* config.json; else there is no pair */
@@ -237,10 +273,11 @@ struct vc_arch_pair {
     size_t field;
     unsigned has, has_not; /* traits of families: one without the first has no such size, one with the last no pair */
     const char *architectures; /* "a|b"; NULL: any */
+    const char *except;        /* "a|b": but these; NULL: none */
     double otherwise;
 };
 
-/* Of all families, in the order of a GGUF file; the last has no names. */
+/* Of all families, in the order of a GGUF file; the last has no key. */
 extern const struct vc_arch_pair vc_arch_pairs[];
 /* Whether models of that family have such a number; and whether their metadata have it. */
 bool vc_arch_knows_pair(const struct vc_arch_family *family, const struct vc_arch_pair *pair);

@@ -9,6 +9,7 @@
  * embedding), and scales for whole matrices of NVFP4 are read. */
 #include "formats/gguf_folder/gguf_folder.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -154,6 +155,27 @@ out:
     return status;
 }
 
+/* Whether a name of the folder has that part. */
+static bool has_tensor(const struct vc_model *source, const char *part)
+{
+    size_t i = 0;
+
+    while (i < source->n_tensors && strstr(source->tensors[i].name, part) == NULL) {
+        i++;
+    }
+    return i < source->n_tensors;
+}
+
+/* Whether a model has experts whose type does not say it: by a key, or by the tensors. */
+static bool has_experts(const struct llm_config *config, const struct vc_model *source,
+                        const struct vc_arch_family *family)
+{
+    if (strcmp(family->gguf, "gemma4") == 0) {
+        return vc_llm_flag(config, "enable_moe_block", false);
+    }
+    return has_tensor(source, ".block_sparse_moe.") || has_tensor(source, ".mixer.experts.");
+}
+
 /* The row of the family, or why there is none. A folder with codes goes on where the codes are known here
  * (source->tensors[i].quant), or where it is gpt_oss with MXFP4, whose blocks are tensors of bytes. Experts of gemma4
  * are chosen by a key, not by the model_type. */
@@ -163,14 +185,23 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     const json_t *quantized = vc_llm_find(config, "quantization_config");
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
     bool keeps = method != NULL && strcmp(method, "mxfp4") == 0;
-    char list[600];
+    char list[1200];
+    char type[VC_ARCH_TYPE_BYTES];
+    char with[VC_ARCH_TYPE_BYTES + 32];
 
     for (size_t i = 0; i < source->n_tensors && !keeps; i++) { /* others are refused by name */
         keeps = source->tensors[i].quant != NULL;
     }
     *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
-    if (*out != NULL && strcmp((*out)->gguf, "gemma4") == 0 && vc_llm_flag(config, "enable_moe_block", false)) {
-        *out = vc_llm_family("gemma4_text+experts");
+    if (*out != NULL) { /* rows of models with a part more, or less */
+        bool experts = has_experts(config, source, *out);
+        bool attention =
+            strcmp(vc_llm_word(config, "position_embedding_type", ""), "rope") == 0 && !has_tensor(source, ".mamba.");
+
+        (void)snprintf(with, sizeof with, "%s%s%s", vc_arch_family_type(*out, type),
+                       attention && strcmp((*out)->gguf, "granitehybrid") == 0 ? "+attention" : "",
+                       experts ? "+experts" : "");
+        *out = vc_llm_family(with) != NULL ? vc_llm_family(with) : *out;
     }
     VC_REFUSE_IF(*out == NULL, ctx, VC_E_UNSUPPORTED,
                  "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "

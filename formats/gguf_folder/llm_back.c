@@ -30,15 +30,17 @@
 
 /* ---- tensors ---- */
 
-/* "layers.#.mlp.experts.*.up_proj" with the numbers, and what follows. The head is the one name without "model." in
- * front. Returns NULL if memory is short. */
+/* "layers.#.mlp.experts.*.up_proj" with the numbers, and what follows. The head is the one name without the prefix of
+ * the others in front. Returns NULL if memory is short. */
 static const char *make_name(struct llm_back *b, struct vc_arena *arena, const char *from, int64_t layer,
                              uint64_t expert, const char *rest)
 {
     struct vc_text text;
 
     vc_text_init(&text, b->ctx);
-    vc_text_add(&text, "%s", strncmp(from, "lm_head", 7) == 0 ? "" : "model.");
+    if (strncmp(from, "lm_head", 7) != 0 && strcmp(from, "embed_out") != 0) {
+        vc_text_add(&text, "%s", b->family->prefix != NULL ? b->family->prefix : "model.");
+    }
     for (; *from != '\0'; from++) {
         if (*from == '#' || *from == '*') {
             vc_text_add_uint(&text, *from == '#' ? (uint64_t)layer : expert);
@@ -189,7 +191,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                      (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0)),
                  b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
                  experts ? "the matrices of all experts" : "1 to 3 dimensions");
-    VC_REFUSE_IF((less_one || logarithm || rows || rule->form == VC_MATRIX_CHANNELS ||
+    VC_REFUSE_IF((less_one || logarithm || rows || rule->form >= VC_MATRIX_CHANNELS ||
+                  (rule->form == VC_MATRIX_TURNED && t->n_dims > 1) ||
                   (rule->rows == VC_ROWS_HEAD_COLUMNS && sizes->unit % block != 0)) &&
                      !vc_dtype_is_float(t->dtype),
                  b->ctx, VC_E_UNSUPPORTED,
@@ -210,13 +213,24 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     to.n_dims = t->n_dims - begin + row;
     to.row_elems = rows ? 1 : t->shape[t->n_dims - 1] / block;
     to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
+    /* A matrix that lies on its side, and one that is a vector. */
+    if (rule->form == VC_MATRIX_TURNED && to.n_dims == 2) {
+        to.columns = to.row_elems;
+        to.row_elems = to.shape[1] = to.piece_rows;
+        to.shape[0] = to.piece_rows = to.columns;
+    }
+    if (rule->form == VC_MATRIX_FLAT || (logarithm && to.n_dims == 2 && to.shape[1] == 1)) {
+        to.n_dims = 1;
+        to.shape[0] = to.piece_rows = t->n_elems;
+        to.row_elems = 1;
+    }
     /* A convolution: [channels, kernel] becomes [channels, 1, kernel]. */
-    if (rule->form == VC_MATRIX_CHANNELS) {
+    if (rule->form == VC_MATRIX_CHANNELS && to.n_dims > 1) {
         to.shape[to.n_dims] = to.shape[to.n_dims - 1];
         to.shape[to.n_dims++ - 1] = 1;
     }
     /* The order of the way there, its two factors exchanged, is the inverse order. */
-    if (rule->rows >= VC_ROWS_HEADS && sizes->value_units != sizes->key_units) {
+    if (rule->rows >= VC_ROWS_HEADS && rule->rows <= VC_ROWS_HEAD_COLUMNS && sizes->value_units != sizes->key_units) {
         uint64_t elems = to.row_elems;
 
         vc_llm_order_heads(sizes, rule, &to);
@@ -240,6 +254,127 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     return VC_OK;
 }
 
+/* The other rule of a matrix of transformers that is two tensors of llama.cpp's; NULL: it is one. */
+static const struct vc_arch_name *other_of(const struct llm_back *b, const struct vc_arch_name *rule)
+{
+    const struct vc_arch_name *other = b->family->rules;
+
+    while (other != NULL && other->from != NULL &&
+           (other == rule || strcmp(other->from, rule->from) != 0 || rule->rows == VC_ROWS_ALL)) {
+        other++;
+    }
+    return other != NULL && other->from != NULL ? other : NULL;
+}
+
+/* Where the rows of such a matrix come from, in pieces that follow one another: `first` and `second` are its two
+ * tensors, the same one where there is only one.
+ *
+ *     halves                gate of expert 0, up of expert 0, gate of expert 1, ...
+ *     parts of key heads    units of queries, keys, values and gate of head 0, then of head 1, ...
+ *     kv_b_proj             keys of head 0, values of head 0, keys of head 1, ... */
+static void join_pieces(const struct llm_back *b, const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule,
+                        size_t first, size_t second, struct llm_tensor *to, struct llm_piece *pieces)
+{
+    const struct vc_tensor *t = &b->source->tensors[first];
+    struct llm_units units = vc_llm_units_of(sizes, rule);
+    size_t n = 0;
+
+    if (rule->rows != VC_ROWS_QKV) {
+        uint64_t rows[2] = {t->shape[t->n_dims - 2], b->source->tensors[second].shape[t->n_dims - 2]};
+
+        for (; n < to->n_pieces; n++) {
+            pieces[n] = (struct llm_piece){.source = n % 2 == 0 ? first : second, .first = n / 2 * rows[n % 2]};
+        }
+        return;
+    }
+    for (uint64_t g = 0; g < units.groups; g++) {
+        uint64_t before = 0;
+
+        for (unsigned k = 0; k < 4; k++) {
+            for (uint64_t j = 0; j < units.each[k]; j++) {
+                uint64_t unit = g * units.each[k] + j + (k < 3 ? before : 0);
+
+                pieces[n++] = (struct llm_piece){.source = k < 3 ? first : second, .first = unit * units.unit};
+            }
+            before += units.groups * units.each[k];
+        }
+    }
+}
+
+/* Two tensors of the file that are one matrix, or one with rows in another order: halves, parts of key heads, keys and
+ * values of heads. `rule` is the first of its two rules. */
+static enum vc_status add_matrix(struct llm_back *b, struct llm_plan *plan, size_t first,
+                                 const struct vc_arch_name *rule, int64_t layer, const char *rest,
+                                 const struct vc_arch_sizes *sizes)
+{
+    const struct vc_arch_name *other = other_of(b, rule);
+    const struct vc_tensor *t = &b->source->tensors[first];
+    bool pairs = rule->rows == VC_ROWS_HEAD_KEYS;
+    struct llm_units units = vc_llm_units_of(sizes, rule);
+    size_t second = first;
+    char name[96];
+    struct llm_tensor to = {
+        .layer = layer, .from = t->dtype, .dtype = t->dtype, .step = 1, .scale = 1.0F, .n_dims = t->n_dims};
+    struct llm_piece *pieces;
+
+    if (other != NULL) {
+        (void)snprintf(name, sizeof name, "blk.%lld%s", (long long)layer, strchr(other->to, '#') + 1);
+        second = vc_model_find(b->source, name);
+        VC_REFUSE_IF(second == VC_NO_TENSOR, b->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s'", t->name, name);
+    }
+    VC_REFUSE_IF(!vc_dtype_is_float(t->dtype) || b->source->tensors[second].dtype != t->dtype || t->n_elems == 0 ||
+                     b->source->tensors[second].n_dims != t->n_dims || t->n_dims > 3 ||
+                     t->n_dims != (strcmp(rest, ".bias") == 0 ? 1 : strlen(rule->shape)),
+                 b->ctx, VC_E_UNSUPPORTED,
+                 "%s: expected floats of the form of what it is joined with (vcompress dequantize makes a GGUF file of "
+                 "floats)",
+                 t->name);
+    for (unsigned d = 0; d < t->n_dims; d++) {
+        to.shape[d] = t->shape[d];
+    }
+    to.row_elems = t->n_dims > 1 ? t->shape[t->n_dims - 1] : 1;
+    if (rule->rows == VC_ROWS_QKV) {
+        uint64_t each = units.each[0] + units.each[1] + units.each[2];
+
+        VC_REFUSE_IF(
+            t->shape[0] != each * units.groups * units.unit ||
+                (other != NULL && b->source->tensors[second].shape[0] != units.each[3] * units.groups * units.unit),
+            b->ctx, VC_E_UNSUPPORTED, "%s: its rows are not those of all heads", t->name);
+        to.n_pieces = (size_t)(units.groups * (each + (other != NULL ? units.each[3] : 0)));
+        to.piece_rows = units.unit;
+        to.shape[0] = to.n_pieces * units.unit;
+    } else if (pairs) {
+        const struct vc_tensor *values = &b->source->tensors[second];
+
+        VC_REFUSE_IF(values->shape[0] != t->shape[0] || values->shape[2] != t->shape[1], b->ctx, VC_E_UNSUPPORTED,
+                     "%s: its form is not that of '%s'", t->name, values->name);
+        to.n_pieces = (size_t)(2 * t->shape[0]);
+        to.columns = to.first_rows = t->shape[2];
+        to.piece_rows = t->shape[2] + values->shape[1];
+        to.row_elems = to.shape[1] = t->shape[1];
+        to.shape[0] = t->shape[0] * to.piece_rows;
+        to.n_dims = 2;
+    } else {
+        VC_REFUSE_IF(memcmp(b->source->tensors[second].shape, t->shape, t->n_dims * sizeof *t->shape) != 0, b->ctx,
+                     VC_E_UNSUPPORTED, "%s: its form is not that of '%s'", t->name, b->source->tensors[second].name);
+        to.n_pieces = 2 * (size_t)(t->n_dims == 3 ? t->shape[0] : 1);
+        to.piece_rows = t->shape[t->n_dims - 2];
+        to.shape[t->n_dims - 2] *= 2;
+        if (rule->form == VC_MATRIX_TURNED) {
+            to.halves = true;
+            to.columns = to.piece_rows = to.shape[1] = t->shape[2];
+            to.shape[2] = to.row_elems = 2 * t->shape[1];
+        }
+    }
+    pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces);
+    VC_CALL_ALLOC(pieces);
+    join_pieces(b, sizes, rule, first, second, &to, pieces);
+    to.pieces = pieces;
+    to.name = make_name(b, plan->arena, rule->from, layer, 0, rest);
+    VC_CALL_ALLOC(to.name);
+    return push(b, plan, to, NULL);
+}
+
 /* Experts of gpt_oss: rows of the gate and of the other part take turns, and become columns; rows of blocks of MXFP4
  * stay rows, with codes and scales in tensors of their own. up: VC_NO_TENSOR for a matrix that stands alone.
  *
@@ -253,7 +388,9 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
 {
     const struct vc_tensor *t = &b->source->tensors[gate];
     const struct vc_tensor *other = &b->source->tensors[up != VC_NO_TENSOR ? up : gate];
-    const char *from = up != VC_NO_TENSOR ? "layers.#.mlp.experts.gate_up_proj" : "layers.#.mlp.experts.down_proj";
+    bool llama4 = strcmp(b->family->gguf, "llama4") == 0;
+    const char *down = llama4 ? "layers.#.feed_forward.experts.down_proj" : "layers.#.mlp.experts.down_proj";
+    const char *from = up != VC_NO_TENSOR ? "layers.#.mlp.experts.gate_up_proj" : down;
     size_t turns = up != VC_NO_TENSOR ? 2 : 1;
     bool bias = t->n_dims == 2;
     bool blocks = t->dtype == VC_DTYPE_MXFP4;
@@ -309,10 +446,11 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
     char other[96];
 
     *up = VC_NO_TENSOR;
-    *joined = strcmp(b->family->gguf, "gpt-oss") == 0 &&
-              (vc_arch_name_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest) ||
-               vc_arch_name_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
-               vc_arch_name_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest));
+    *joined = vc_is_one_of(b->family->gguf, "gpt-oss|llama4") &&
+              vc_arch_name_fits("blk.#.ffn_down_exps.weight", name, layer, &expert, &rest);
+    *joined = *joined || (strcmp(b->family->gguf, "gpt-oss") == 0 &&
+                          (vc_arch_name_fits("blk.#.ffn_up_exps.", name, layer, &expert, &rest) ||
+                           vc_arch_name_fits("blk.#.ffn_gate_exps.", name, layer, &expert, &rest)));
     if (*joined && strstr(name, "_gate_") != NULL) {
         (void)snprintf(other, sizeof other, "blk.%lld.ffn_up_exps.%.20s", (long long)*layer, rest);
         *up = vc_model_find(b->source, other);
@@ -321,16 +459,15 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
     return VC_OK;
 }
 
-/* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. Rules that take
- * half of a matrix's rows are left out: two tensors of the file would have to become one. */
+/* The rule that leads to that name. NULL: none. */
 static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
                                             const char **rest)
 {
     for (; rules != NULL && rules->from != NULL; rules++) {
         int64_t expert;
 
-        if (rules->to != NULL && (rules->rows == VC_ROWS_ALL || rules->rows >= VC_ROWS_HEADS) &&
-            (rules->form == VC_MATRIX_STRAIGHT || rules->form >= VC_MATRIX_CHANNELS) &&
+        if (rules->to != NULL && rules->rows != VC_ROWS_EVEN && rules->rows != VC_ROWS_ODD &&
+            rules->rows != VC_ROWS_BEHIND && rules->form != VC_MATRIX_BLOCKS &&
             vc_arch_name_fits(rules->to, name, layer, &expert, rest) &&
             (vc_arch_name_is_whole(rules->to) ? (*rest)[0] == '\0'
                                               : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
@@ -338,6 +475,19 @@ static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, co
         }
     }
     return NULL;
+}
+
+/* Whether add_matrix plans what has that rule. */
+static bool is_matrix(const struct llm_back *b, const struct vc_arch_name *rule)
+{
+    return other_of(b, rule) != NULL || rule->rows == VC_ROWS_QKV;
+}
+
+static bool goes_with_other(const struct llm_back *b, const struct vc_arch_name *rule)
+{
+    const struct vc_arch_name *other = other_of(b, rule);
+
+    return other != NULL && other < rule;
 }
 
 /* Plans every tensor of the file. Experts of gpt_oss come first, because two of the file's tensors become one. A
@@ -368,7 +518,14 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
         }
         VC_REFUSE_IF(rule == NULL || layer >= (int64_t)sizes->layers, b->ctx, VC_E_UNSUPPORTED,
                      "%s: a %s of transformers has no such tensor", name, b->class_name);
-        VC_CALL(add_tensors(b, plan, i, rule, layer, rest, sizes));
+        if (goes_with_other(b, rule)) {
+            continue; /* with the first of the two */
+        }
+        if (is_matrix(b, rule)) {
+            VC_CALL(add_matrix(b, plan, i, rule, layer, rest, sizes));
+        } else {
+            VC_CALL(add_tensors(b, plan, i, rule, layer, rest, sizes));
+        }
     }
     return VC_OK;
 }
@@ -547,7 +704,7 @@ static enum vc_status find_family(struct llm_back *b)
     const char *architecture = vc_back_text(b, VC_GGUF_KEY_ARCHITECTURE);
     bool experts = false;
     bool slides = false;
-    char list[600];
+    char list[1200];
     const char *key;
     const json_t *value;
 
@@ -560,10 +717,15 @@ static enum vc_status find_family(struct llm_back *b)
     if (b->family != NULL && (b->family->layer == NULL || vc_arch_has(b->family, VC_ARCH_ONE_WAY))) {
         b->family = NULL;
     }
+    if (b->family != NULL && strcmp(b->family->gguf, "granitemoe") == 0 &&
+        vc_back_find(b, ".expert_shared_feed_forward_length") != NULL) {
+        b->family = vc_llm_family("granitemoeshared");
+    }
     VC_CALL(read_rest(b));
     if (b->family != NULL) {
         b->arch = vc_arch_family_class(b->family);
-        (void)snprintf(b->class_name, sizeof b->class_name, "%sForCausalLM", b->family->class_name);
+        (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", b->family->class_name,
+                       strcmp(b->family->gguf, "gpt2") == 0 ? "LMHeadModel" : "ForCausalLM");
     }
     VC_REFUSE_IF(b->family == NULL, b->ctx, VC_E_UNSUPPORTED,
                  "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "

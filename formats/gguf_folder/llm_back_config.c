@@ -112,7 +112,14 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
     double size = (double)head_size(b);
     double share = (double)n / size;
 
-    if (n > INT32_MAX || n < (key->source != VC_FROM_WINDOW)) {
+    bool may_be_0 =
+        key->source == VC_FROM_WINDOW || key->source == VC_FROM_COUNT || key->source == VC_FROM_COUNT_IF_ANY;
+
+    if (key->source == VC_FROM_ROTATED && strcmp(b->family->gguf, "deepseek2") == 0) {
+        vc_back_set(b, b->config, "qk_rope_head_dim", json_integer(n));
+        return VC_OK;
+    }
+    if (n > INT32_MAX || n < !may_be_0) {
         return refuse(b, key->gguf, "is no size, or is missing");
     }
     if (key->source == VC_FROM_ROTATED) {
@@ -122,20 +129,53 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
         share = (json_int_t)(size * share) == n ? share : ((double)n + 0.25) / size;
     }
     if (key->source != VC_FROM_ROTATED || vc_arch_has(b->family, VC_ARCH_PARTIAL)) {
-        set_row(b, key, key->source == VC_FROM_ROTATED ? json_real(share) : n == 0 ? json_null() : json_integer(n));
+        json_t *value = n == 0 && key->source == VC_FROM_WINDOW ? json_null() : json_integer(n);
+
+        if (key->source == VC_FROM_ROTATED) {
+            json_decref(value);
+            value = json_real(share);
+        }
+        set_row(b, key, value);
     }
     return VC_OK;
+}
+
+/* Of a list with an entry for each layer, 0 for those that have no such part, the largest. */
+static const json_t *largest(const json_t *value)
+{
+    const json_t *found = value;
+
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *entry = json_array_get(value, i);
+
+        found = i == 0 || json_integer_value(entry) > json_integer_value(found) ? entry : found;
+    }
+    return found;
 }
 
 /* One row of arch/arch_keys.c: its number in the file, or what llama.cpp takes without it. 10000 is the base of rotary
  * embeddings that llama.cpp takes. */
 static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *key)
 {
-    const json_t *found = vc_back_find(b, key->gguf);
+    const json_t *found = largest(vc_back_find(b, key->gguf));
     bool rotates = key->source == VC_FROM_THETA || key->source == VC_FROM_LOCAL_THETA;
     bool is_real =
         rotates || key->source == VC_FROM_REAL || key->source == VC_FROM_REAL_IF_SAID || key->source == VC_FROM_EPSILON;
 
+    if (key->source == VC_FROM_LETTER || key->source == VC_FROM_CONSTANT || key->names[0] == '\0') {
+        return VC_OK; /* it follows from others, or the class knows it */
+    }
+    if (key->source == VC_FROM_FLAG) {
+        if (found != NULL && !json_is_boolean(found)) {
+            return refuse(b, key->gguf, "is no truth value");
+        }
+        set_row(b, key, json_boolean(json_is_true(found)));
+        return VC_OK;
+    }
+    if (found == NULL && key->source == VC_FROM_COUNT_IF_ANY) {
+        set_row(b, key, json_null());
+        return VC_OK;
+    }
     if (found == NULL && (key->source == VC_FROM_REAL_IF_SAID ||
                           (key->source == VC_FROM_HEAD_SIZE && vc_arch_number(b->arch, "head_dim", 0) == 0))) {
         return VC_OK; /* transformers takes the same as llama.cpp */
@@ -288,6 +328,8 @@ static json_int_t section(const struct llm_back *b, size_t i)
 static bool take_rest(struct llm_back *b)
 {
     bool rope = false;
+    const char *key;
+    json_t *kept;
 
     for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
         json_t *value = json_object_get(b->rest, vc_llm_rest[i]);
@@ -295,6 +337,12 @@ static bool take_rest(struct llm_back *b)
         if (value != NULL && strcmp(vc_llm_rest[i], "model_type") != 0) {
             vc_back_set(b, b->config, vc_llm_rest[i], json_incref(value));
             rope = rope || strncmp(vc_llm_rest[i], "rope_", 5) == 0;
+        }
+    }
+    json_object_foreach(b->rest, key, kept)
+    {
+        if (b->family->keeps != NULL && vc_is_one_of(key, b->family->keeps)) {
+            vc_back_set(b, b->config, key, json_incref(kept));
         }
     }
     return rope;
@@ -315,13 +363,13 @@ static enum vc_status set_scaling(struct llm_back *b)
     if (strcmp(b->family->gguf, "phi3") == 0) {
         vc_back_set(b, b->config, ORIGINAL, json_integer(original));
     }
-    if (vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+    if (vc_llm_says_recurrent(b->family)) {
         vc_back_set(b, b->config, "linear_value_head_dim", json_integer(said(b, "linear_key_head_dim")));
     }
     if (take_rest(b)) {
         return VC_OK;
     }
-    if (!keyed && vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+    if (!keyed && vc_llm_says_recurrent(b->family) && strcmp(b->family->gguf, "qwen3next") != 0) {
         vc_back_set(b, b->config, "rope_scaling",
                     json_pack("{s:s, s:b, s:[I, I, I]}", "rope_type", "default", "mrope_interleaved", 1,
                               "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
@@ -381,6 +429,90 @@ static enum vc_status set_kinds(struct llm_back *b)
     return VC_OK;
 }
 
+/* The kinds of layers by their key heads, of which recurrent ones have none; Nemotron-H's others are known by the sizes
+ * of their feed-forward parts. */
+static void set_kinds_by_keys(struct llm_back *b)
+{
+    const json_t *keys = vc_back_find(b, ".attention.head_count_kv");
+    const json_t *parts = vc_back_find(b, ".feed_forward_length");
+    bool nemotron = vc_is_one_of(b->family->gguf, "nemotron_h|nemotron_h_moe");
+    bool conv = vc_is_one_of(b->family->gguf, "lfm2|lfm2moe");
+    json_t *list = json_array();
+
+    vc_back_set(b, b->config, nemotron ? "layers_block_type" : "layer_types", list);
+    for (json_int_t i = 0; i < said(b, "num_hidden_layers") && i < INT16_MAX; i++) {
+        const char *word = conv ? "conv" : "linear_attention";
+
+        if (nemotron && json_integer_value(json_array_get(parts, (size_t)i)) != 0) {
+            word = vc_arch_has(b->family, VC_ARCH_EXPERTS) ? "moe" : "mlp";
+        }
+        if (!json_is_array(keys) || json_integer_value(json_array_get(keys, (size_t)i)) != 0) {
+            word = "full_attention";
+        }
+        b->failed = json_array_append_new(list, json_string(word)) != 0 || b->failed;
+    }
+}
+
+/* Members that follow from several keys, or from which tensors there are, family by family. */
+static void set_implied(struct llm_back *b)
+{
+    const char *gguf = b->family->gguf;
+    json_int_t inner = json_integer_value(vc_back_find(b, ".ssm.inner_size"));
+    json_int_t heads = json_integer_value(vc_back_find(b, ".ssm.time_step_rank"));
+    json_int_t unit = inner / (heads != 0 ? heads : 1);
+    bool conv_bias = false;
+
+    for (size_t i = 0; i < b->source->n_tensors && !conv_bias; i++) {
+        conv_bias = vc_ends_in(b->source->tensors[i].name, ".ssm_conv1d.bias");
+    }
+    if (strcmp(gguf, "deepseek2") == 0) {
+        vc_back_set(b, b->config, "num_key_value_heads", json_integer(said(b, "num_attention_heads")));
+        vc_back_set(b, b->config, "qk_nope_head_dim",
+                    json_integer(json_integer_value(vc_back_find(b, ".attention.key_length_mla")) -
+                                 said(b, "qk_rope_head_dim")));
+    } else if (strcmp(b->family->class_name, "GraniteMoeHybrid") == 0) {
+        bool rotates = strcmp(gguf, "granitehybrid") != 0 || json_is_true(vc_back_find(b, ".rope.scaling.finetuned"));
+
+        vc_back_set(b, b->config, "mamba_d_head", json_integer(unit));
+        vc_back_set(b, b->config, "mamba_expand",
+                    json_integer(inner / (said(b, "hidden_size") != 0 ? said(b, "hidden_size") : 1)));
+        vc_back_set(b, b->config, "mamba_conv_bias", json_boolean(conv_bias));
+        vc_back_set(b, b->config, "position_embedding_type", rotates ? json_string("rope") : json_null());
+        if (!vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+            set_kinds_by_keys(b);
+        }
+        if (!vc_arch_has(b->family, VC_ARCH_EXPERTS)) {
+            vc_back_set(b, b->config, "num_local_experts", json_integer(0));
+            vc_back_set(b, b->config, "num_experts_per_tok", json_integer(0));
+            vc_back_set(b, b->config, "shared_intermediate_size", json_integer(said(b, "intermediate_size")));
+        }
+    } else if (vc_is_one_of(gguf, "nemotron_h|nemotron_h_moe")) {
+        vc_back_set(b, b->config, "mamba_head_dim", json_integer(unit));
+        vc_back_set(b, b->config, "use_conv_bias", json_boolean(conv_bias));
+    } else if (vc_is_one_of(gguf, "mamba|mamba2")) {
+        if (strcmp(gguf, "mamba2") == 0) {
+            vc_back_set(b, b->config, "head_dim", json_integer(unit));
+        } else {
+            vc_back_set(b, b->config, "intermediate_size", json_integer(inner));
+        }
+        vc_back_set(b, b->config, "expand",
+                    json_integer(inner / (said(b, "hidden_size") != 0 ? said(b, "hidden_size") : 1)));
+        vc_back_set(b, b->config, "use_conv_bias", json_boolean(conv_bias));
+    } else if (strcmp(gguf, "lfm2") == 0) {
+        vc_back_set(b, b->config, "intermediate_size", json_integer(said(b, "block_ff_dim")));
+        vc_back_set(b, b->config, "block_auto_adjust_ff_dim", json_false());
+    } else if (strcmp(gguf, "minimax-m2") == 0) {
+        vc_back_set(b, b->config, "rotary_dim", json_incref(vc_back_find(b, ".rope.dimension_count")));
+    } else if (strcmp(gguf, "glm4moe") == 0) {
+        vc_back_set(b, b->config, "use_qk_norm", json_boolean(has_tensor(b, "blk.0.attn_q_norm.weight")));
+    } else if (strcmp(gguf, "stablelm") == 0) {
+        vc_back_set(b, b->config, "use_qkv_bias", json_boolean(has_tensor(b, "blk.0.attn_q.bias")));
+    } else if (strcmp(gguf, "exaone4") == 0 && vc_back_find(b, ".attention.sliding_window") == NULL) {
+        vc_back_set(b, b->config, "sliding_window", json_null());
+        set_kinds_by_keys(b);
+    }
+}
+
 /* What llama.cpp's graph of the architecture does without a key. Biases and a tied head are known by the tensors that
  * are there. */
 static json_t *make_family(const struct llm_back *b)
@@ -393,12 +525,17 @@ static json_t *make_family(const struct llm_back *b)
     bool sum_is_1 = vc_arch_has(f, VC_ARCH_SUM_KEY) && vc_arch_has(f, VC_ARCH_SUM_IS_1);
 
     /* "query_pre_attn_scalar": transformers scales as llama.cpp does. */
-    return json_pack("{s:o, s:b, s:b, s:b, s:o*, s:o*}", activation_key,
-                     json_stringn(f->activation, strcspn(f->activation, "|")),
-                     own_biases ? "qkv_bias" : "attention_bias", has_tensor(b, "blk.0.attn_q.bias"), "mlp_bias",
-                     has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings", !has_tensor(b, "output.weight"),
-                     "query_pre_attn_scalar", f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob",
-                     sum_is_1 ? json_true() : NULL);
+    if (vc_is_one_of(f->gguf, "gpt2|nemotron_h|nemotron_h_moe")) {
+        activation_key = strcmp(f->gguf, "gpt2") == 0 ? "activation_function" : "mlp_hidden_act";
+    }
+    return json_pack("{s:o*, s:b, s:b, s:b, s:o*, s:o*}", activation_key,
+                     f->activation != NULL ? json_stringn(f->activation, strcspn(f->activation, "|")) : NULL,
+                     own_biases ? "qkv_bias" : "attention_bias",
+                     has_tensor(b, "blk.0.attn_q.bias") || has_tensor(b, "blk.0.attn_qkv.bias") ||
+                         has_tensor(b, "blk.0.attn_q_a.bias") || has_tensor(b, "blk.0.attn_kv_a_mqa.bias"),
+                     "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
+                     !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
+                     f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob", sum_is_1 ? json_true() : NULL);
 }
 
 /* llama.cpp's words differ from transformers': "unknown", "padding", "eot". */
@@ -457,14 +594,18 @@ enum vc_status vc_back_config(struct llm_back *b)
     size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
 
     b->config = json_pack("{s:[s], s:o}", "architectures", b->class_name, "model_type",
-                          json_stringn(b->family->types, strcspn(b->family->types, "|")));
-    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
+                          json_stringn(b->family->types, strcspn(b->family->types, "|+")));
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
         if (vc_arch_writes_pair(b->family, key)) {
             VC_CALL(take_row(b, key));
         }
     }
-    if (vc_arch_has_kinds(b->family)) {
+    set_implied(b);
+    if ((vc_arch_slides(b->family) && !json_is_array(json_object_get(b->config, "layer_types"))) ||
+        vc_llm_says_recurrent(b->family)) {
         VC_CALL(set_kinds(b));
+    } else if (vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+        set_kinds_by_keys(b);
     }
     VC_CALL(set_scaling(b));
     if (gate != VC_NO_TENSOR && b->source->tensors[gate].dtype == VC_DTYPE_MXFP4 &&

@@ -114,10 +114,21 @@ static double real_value(const struct llm_config *config, const json_t *value, c
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
+/* Of a list with an entry for each layer, all alike, that entry: "moe_topk": [8, 8, 8]. */
+static const json_t *only_entry(const json_t *value)
+{
+    const json_t *first = json_array_get(value, 0);
+
+    for (size_t i = 1; i < json_array_size(value); i++) {
+        first = json_equal(first, json_array_get(value, i)) ? first : NULL;
+    }
+    return first != NULL ? first : value;
+}
+
 /* A negative number is "none" to many keys: "pad_token_id": -1. A fraction of 0 is a whole number: 2.0. */
 uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise)
 {
-    const json_t *value = vc_llm_find(config, names);
+    const json_t *value = only_entry(vc_llm_find(config, names));
     double x = real_value(config, value, names, -1.0);
 
     if (json_is_integer(value)) {
@@ -212,6 +223,45 @@ static bool is_null(const struct llm_config *config, const char *names)
     return json_is_null(json_object_getn(config->part, names, strcspn(names, "|")));
 }
 
+/* The kind of a layer in words of transformers; NULL: nothing says it. Older files have a letter for each layer, or the
+ * numbers of those with attention. */
+static const char *kind_of(const struct llm_config *config, uint64_t layer)
+{
+    const json_t *types = vc_llm_find(config, "layer_types|layers_block_type");
+    const char *letters = json_string_value(vc_llm_find(config, "hybrid_override_pattern"));
+    const json_t *numbers = vc_llm_find(config, "full_attn_idxs|attn_layer_indices");
+
+    if (types != NULL) {
+        return json_string_value(json_array_get(types, (size_t)layer));
+    }
+    if (letters != NULL && layer < strlen(letters)) {
+        switch (letters[layer]) {
+        case '*':
+            return "attention";
+        case '-':
+            return "mlp";
+        case 'E':
+            return "moe";
+        default:
+            return "mamba";
+        }
+    }
+    for (size_t i = 0; i < json_array_size(numbers); i++) {
+        if ((uint64_t)json_integer_value(json_array_get(numbers, i)) == layer) {
+            return "attention";
+        }
+    }
+    return numbers != NULL ? "linear_attention" : NULL;
+}
+
+/* How many layers the lists of kinds have. */
+static uint64_t count_of_kinds(const struct llm_config *config)
+{
+    const char *letters = json_string_value(vc_llm_find(config, "hybrid_override_pattern"));
+
+    return letters != NULL ? strlen(letters) : json_array_size(vc_llm_find(config, "layer_types|layers_block_type"));
+}
+
 /* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
  * is what transformers takes; else there are as many key heads as heads, which fill the hidden size. heads stands
  * before key heads and head size in the table of pairs, so it is not 0 in the division. */
@@ -221,16 +271,23 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
     uint64_t *size = vc_arch_pair_size(sizes, key);
     uint64_t usual = is_null(config, key->names) ? 0 : (uint64_t)vc_llm_usual(config, key->names, 0);
     uint64_t otherwise = usual != 0 ? usual : *size;
+    bool may_be_0 = key->source != VC_FROM_SIZE && key->source != VC_FROM_HEAD_SIZE;
 
-    if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, key_heads)) {
+    otherwise = otherwise == 0 && key->otherwise > 0 ? (uint64_t)key->otherwise : otherwise;
+    if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, layers)) {
+        otherwise = count_of_kinds(config);
+    } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, feed_forward)) {
+        otherwise = 4 * sizes->hidden; /* "n_inner": null */
+    } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, key_heads)) {
         otherwise = sizes->heads;
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, head_size)) {
-        otherwise = sizes->hidden / sizes->heads;
+        otherwise = sizes->hidden / (sizes->heads != 0 ? sizes->heads : 1);
     }
     *size = vc_llm_count(config, key->names, otherwise);
     VC_CALL(vc_llm_config_check(ctx, config));
-    VC_REFUSE_IF(*size == 0 || *size > INT32_MAX, ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"",
-                 VC_HF_CONFIG_NAME, (int)strcspn(key->names, "|"), key->names);
+    VC_REFUSE_IF((*size == 0 && !may_be_0) || *size > INT32_MAX, ctx, VC_E_UNSUPPORTED,
+                 "%s: expected a whole number for \"%.*s\"", VC_HF_CONFIG_NAME, (int)strcspn(key->names, "|"),
+                 key->names);
     return VC_OK;
 }
 
@@ -267,6 +324,85 @@ static void read_full_sizes(const struct llm_config *config, const struct vc_arc
     out->wide = shared != 0 && vc_llm_flag(config, "use_double_wide_mlp", false);
 }
 
+/* Elements of a head of a recurrent layer: "auto" is what fills the inner size. */
+static uint64_t recurrent_head(const struct llm_config *config, const struct vc_arch_sizes *sizes)
+{
+    const char *names = "mamba_d_head|mamba_head_dim|head_dim";
+
+    if (json_is_string(vc_llm_find(config, names)) || vc_llm_find(config, names) == NULL) {
+        return vc_llm_count(config, "mamba_expand|expand", 2) * sizes->hidden / sizes->value_units;
+    }
+    return vc_llm_count(config, names, 64);
+}
+
+/* Layers in front without experts, where a list says it layer by layer. VC_E_UNSUPPORTED: there are some behind. */
+static enum vc_status take_dense_layers(struct vc_ctx *ctx, const struct llm_config *config, struct vc_arch_sizes *out)
+{
+    const json_t *list = vc_llm_find(config, "mlp_layer_types");
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        bool dense = word != NULL && strcmp(word, "dense") == 0;
+
+        out->dense = i == 0 ? 0 : out->dense;
+        VC_REFUSE_IF(dense && out->dense != i, ctx, VC_E_UNSUPPORTED,
+                     "%s: \"mlp_layer_types\" has \"dense\" behind \"sparse\", which llama.cpp has not",
+                     VC_HF_CONFIG_NAME);
+        out->dense += dense;
+    }
+    return VC_OK;
+}
+
+/* Sizes that follow from others, family by family. */
+static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, struct vc_arch_sizes *out)
+{
+    const char *gguf = family->gguf;
+
+    if (vc_is_one_of(gguf, "deepseek2")) {
+        out->head_size = vc_llm_count(config, "qk_rope_head_dim", 64);
+        out->plain = vc_llm_count(config, "qk_nope_head_dim", 128);
+    }
+    if (strcmp(gguf, "mamba") == 0) {
+        out->value_units = out->feed_forward = vc_llm_count(config, "intermediate_size|d_inner", 2 * out->hidden);
+        out->key_units = out->unit = 1;
+    } else if (out->state != 0) {
+        out->unit = recurrent_head(config, out);
+    }
+    out->state = out->state != 0 ? out->state : out->unit;
+    if (vc_is_one_of(gguf, "mamba|mamba2")) { /* no attention: these divide nothing */
+        out->heads = out->head_size = 2;
+    }
+    if (strcmp(gguf, "falcon") == 0) {
+        out->key_heads = vc_llm_flag(config, "multi_query", true) ? 1 : out->heads;
+        if (vc_llm_flag(config, "new_decoder_architecture", false)) {
+            out->key_heads = vc_llm_count(config, "num_kv_heads", out->heads);
+        }
+    }
+    out->key_heads = out->key_heads != 0 ? out->key_heads : out->heads;
+    if (strcmp(family->class_name, "GraniteMoeHybrid") == 0 && !vc_arch_has(family, VC_ARCH_EXPERTS)) {
+        out->feed_forward = vc_llm_count(config, "shared_intermediate_size", out->feed_forward);
+    }
+    if (strcmp(gguf, "lfm2") == 0 && vc_llm_flag(config, "block_auto_adjust_ff_dim", true)) {
+        double factor = vc_llm_real(config, "block_ffn_dim_multiplier", 1.0);
+        uint64_t multiple = vc_llm_count(config, "block_multiple_of", 256);
+        uint64_t size = (uint64_t)(factor * (double)(2 * out->feed_forward / 3));
+
+        VC_REFUSE_IF(multiple == 0 || !(factor > 0 && factor < 1024), ctx, VC_E_FORMAT,
+                     "%s: \"block_multiple_of\" or \"block_ffn_dim_multiplier\" is no number above 0",
+                     VC_HF_CONFIG_NAME);
+        out->feed_forward = (size + multiple - 1) / multiple * multiple;
+    }
+    VC_CALL(take_dense_layers(ctx, config, out));
+    if (!vc_arch_has(family, VC_ARCH_SHARED_EXPERT)) {
+        out->shared_size = out->expert_size * (strcmp(gguf, "llama4") == 0 ? 1 : out->shared);
+    }
+    if (strcmp(gguf, "hunyuan-moe") == 0) {
+        out->shared_size = out->feed_forward;
+    }
+    return VC_OK;
+}
+
 /* The sizes of recurrent layers begin as Qwen3-Next's class has them; then every row of sizes that the family knows is
  * read. Encoders: RoBERTa counts positions from pad_token_id + 1, and llama.cpp's table begins at the first that a
  * token has. */
@@ -274,14 +410,15 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
                                  const struct vc_arch_family *family, struct vc_arch_sizes *out)
 {
     *out = (struct vc_arch_sizes){.kernel = 4, .unit = 128, .key_units = 16, .value_units = 32};
-    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
-        if ((key->source == VC_FROM_SIZE || key->source == VC_FROM_HEAD_SIZE) && vc_arch_knows_pair(family, key)) {
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
+        if (key->source <= VC_FROM_COUNT_IF_ANY && vc_arch_knows_pair(family, key)) {
             VC_CALL(need(ctx, config, key, out));
         }
     }
     VC_CALL(vc_llm_config_check(ctx, config));
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
+    VC_CALL(derive_sizes(ctx, config, family, out));
     if (vc_arch_has(family, VC_ARCH_ENCODER)) {
         out->types = vc_llm_count(config, "type_vocab_size", 2);
         out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
@@ -328,7 +465,7 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     const json_t *full = json_object_get(block, "full_attention");
     const json_t *local = json_object_get(block, "sliding_attention");
     const char *local_type = json_string_value(json_object_get(local, "rope_type"));
-    double theta = vc_llm_real(config, "rope_theta", vc_llm_usual(config, "rope_theta", 10000.0));
+    double theta = vc_llm_real(config, "rope_theta|rotary_emb_base", vc_llm_usual(config, "rope_theta", 10000.0));
 
     if (block != NULL && !json_is_object(block)) {
         note_wrong(config, "rope_parameters|rope_scaling", block, "an object");
@@ -392,19 +529,39 @@ static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
  * VC_ARCH_LAST_ENDS: transformers makes the last layer a full one, whatever the list says. */
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer)
 {
-    const char *usual = vc_arch_has(family, VC_ARCH_RECURRENT) ? "linear_attention" : "sliding_attention";
     const struct vc_arch_list *rule = rule_of_kinds(config);
-    const json_t *types = vc_llm_find(config, "layer_types");
-    const char *type = json_string_value(json_array_get(types, (size_t)layer));
+    const char *type = kind_of(config, layer);
     uint64_t layers = vc_llm_count(config, "num_hidden_layers", 0);
     char names[128]; /* of the number in it; saved models of some versions have it with the line in front */
 
-    if (!vc_arch_has_kinds(family) || rule == NULL || (rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
+    if (!vc_arch_has_kinds(family) || (rule != NULL && rule->rule == VC_ARCH_LAST_ENDS && layer + 1 == layers)) {
         return false;
     }
-    if (types != NULL) {
-        return type != NULL && strcmp(type, usual) == 0;
+    if (vc_llm_find(config, "layer_types") != NULL || type != NULL) {
+        return type != NULL &&
+               (vc_arch_has(family, VC_ARCH_RECURRENT) ? !vc_is_one_of(type, "full_attention|attention|mlp|moe")
+                                                       : strcmp(type, "sliding_attention") == 0);
+    }
+    if (rule == NULL) {
+        return false;
     }
     (void)snprintf(names, sizeof names, "%s|_%s", rule->key, rule->key);
     return !vc_arch_list_other(rule, vc_llm_count(config, names, rule->number), layer, layers);
+}
+
+/* Layers of Nemotron-H have one part each; others have attention or what is in its place, and a feed-forward part. */
+unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
+                      const struct vc_arch_sizes *sizes, uint64_t layer)
+{
+    const char *type = kind_of(config, layer);
+    bool experts = vc_arch_has(family, VC_ARCH_EXPERTS) && layer >= sizes->dense &&
+                   (sizes->step <= 1 || (layer + 1) % sizes->step == 0);
+
+    if (type != NULL && vc_is_one_of(family->gguf, "nemotron_h|nemotron_h_moe") && vc_is_one_of(type, "mlp|moe")) {
+        return strcmp(type, "mlp") == 0 ? LLM_DENSE : LLM_SPARSE;
+    }
+    if (vc_is_one_of(family->gguf, "nemotron_h|nemotron_h_moe")) {
+        return vc_llm_is_second(config, family, layer) ? LLM_SECOND : LLM_FIRST;
+    }
+    return (vc_llm_is_second(config, family, layer) ? LLM_SECOND : LLM_FIRST) | (experts ? LLM_SPARSE : LLM_DENSE);
 }

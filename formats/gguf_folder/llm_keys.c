@@ -55,8 +55,14 @@ static uint64_t window_of(const struct llm_config *config)
     return vc_llm_count(config, "sliding_window", usual);
 }
 
-/* Gemma 4 alone has layers of different sizes: full layers have larger heads, layers that use the keys of others may
- * have a feed-forward part of twice the size. */
+/* llama.cpp tells recurrent layers by their key heads, of which they have none. */
+static bool has_no_keys(const struct vc_arch_family *family)
+{
+    return vc_arch_has(family, VC_ARCH_RECURRENT) && !vc_llm_says_recurrent(family);
+}
+
+/* Gemma 4: full layers have larger heads, layers that use the keys of others may have a feed-forward part of twice the
+ * size. Nemotron-H: layers with a feed-forward part have nothing else. */
 struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
                                         const struct vc_arch_sizes *sizes, uint64_t layer)
 {
@@ -67,6 +73,15 @@ struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const s
         own.key_heads = sizes->full_keys;
     }
     own.feed_forward *= sizes->wide && layer >= sizes->owners ? 2 : 1;
+    if (has_no_keys(family) && (vc_llm_kinds(config, family, sizes, layer) & LLM_FIRST) == 0) {
+        own.key_heads = 0;
+    }
+    if (vc_is_one_of(family->gguf, "nemotron_h|nemotron_h_moe")) {
+        unsigned kinds = vc_llm_kinds(config, family, sizes, layer);
+
+        own.feed_forward = (kinds & LLM_SPARSE) != 0 ? sizes->expert_size : own.feed_forward;
+        own.feed_forward = (kinds & (LLM_DENSE | LLM_SPARSE)) != 0 ? own.feed_forward : 0;
+    }
     return own;
 }
 
@@ -113,6 +128,35 @@ static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *
     return VC_OK;
 }
 
+/* llama.cpp knows by heart how far a layer looks, which layers are rotated, and how scores grow with the position. */
+static enum vc_status check_llama4(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    const json_t *layers = vc_llm_find(config, "moe_layers");
+    uint64_t chunk = vc_llm_count(config, "attention_chunk_size", 8192);
+    size_t n = 0;
+
+    if (!is_every_fourth(config, sizes->layers)) {
+        return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
+    }
+    if (chunk != 8192 && chunk < sizes->context) {
+        return refuse_key(ctx, family, "attention_chunk_size", "is not 8192");
+    }
+    if (sizes->context > 8192 &&
+        (vc_llm_count(config, "floor_scale", 8192) != 8192 || (float)vc_llm_real(config, "attn_scale", 0.1) != 0.1F)) {
+        return refuse_key(ctx, family, "floor_scale", "is not 8192, or \"attn_scale\" not 0.1");
+    }
+    for (uint64_t i = 0; layers != NULL && i < sizes->layers; i++) {
+        bool experts = (uint64_t)json_integer_value(json_array_get(layers, n)) == i && n < json_array_size(layers);
+
+        if (experts != ((i + 1) % sizes->step == 0)) {
+            return refuse_key(ctx, family, "moe_layers", "is not each layer of \"interleave_moe_layer_step\"");
+        }
+        n += experts;
+    }
+    return VC_OK;
+}
+
 /* What llama.cpp's graph of a family does without asking a key: another value in config.json cannot be written, so it
  * is refused. A row per check; the order decides which sentence is seen first, nothing else. */
 static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config,
@@ -126,13 +170,13 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (vc_arch_has(family, VC_ARCH_SUM_KEY) && sum_is_1 != vc_arch_has(family, VC_ARCH_SUM_IS_1)) {
         return refuse_key(ctx, family, "norm_topk_prob", sum_is_1 ? "is true" : "is false");
     }
-    if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
+    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
         return refuse_key(ctx, family, "linear_value_head_dim", "is not \"linear_key_head_dim\"");
     }
     if (sizes->value_units % sizes->key_units != 0) {
         return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
     }
-    if (vc_arch_has(family, VC_ARCH_RECURRENT) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
+    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
         return refuse_key(ctx, family, "full_attention_interval", "is 0");
     }
     if (is(family, "olmoe") && vc_llm_find(config, "clip_qkv") != NULL) {
@@ -140,6 +184,35 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     }
     if (is(family, "olmoe") && sizes->heads != sizes->key_heads) {
         return refuse_key(ctx, family, "num_key_value_heads", "is not the number of heads");
+    }
+    if (is(family, "deepseek2") && sizes->query_rank == 0 && sizes->layers != 26 && sizes->layers != 27 &&
+        !(sizes->layers == 48 && vc_llm_count(config, "vocab_size", 0) == 128256)) {
+        return refuse_key(ctx, family, "q_lora_rank", "is not there in a model without 26 or 27 layers");
+    }
+    if (is(family, "exaone4") && window_of(config) != 0 && sizes->layers != 64) {
+        return refuse_key(ctx, family, "sliding_window", "is there in a model without 64 layers");
+    }
+    if (is(family, "llama4")) {
+        return check_llama4(ctx, config, family, sizes);
+    }
+    if (is(family, "ernie4_5-moe") && vc_llm_count(config, "moe_layer_end_index", sizes->layers) + 1 < sizes->layers) {
+        return refuse_key(ctx, family, "moe_layer_end_index", "is not that of the last layer");
+    }
+    if (is(family, "command-r") && vc_llm_flag(config, "use_qk_norm", false)) {
+        return refuse_key(ctx, family, "use_qk_norm", "is true");
+    }
+    if (is(family, "gpt2") && !(vc_llm_flag(config, "scale_attn_weights", true) &&
+                                !vc_llm_flag(config, "scale_attn_by_inverse_layer_idx", false))) {
+        return refuse_key(ctx, family, "scale_attn_weights", "is false, or \"scale_attn_by_inverse_layer_idx\" true");
+    }
+    if (is(family, "falcon") && (vc_llm_flag(config, "alibi", false) || !vc_llm_flag(config, "parallel_attn", true))) {
+        return refuse_key(ctx, family, "alibi", "is true, or \"parallel_attn\" false");
+    }
+    if (is(family, "bloom") && vc_llm_flag(config, "apply_residual_connection_post_layernorm", false)) {
+        return refuse_key(ctx, family, "apply_residual_connection_post_layernorm", "is true");
+    }
+    if (is(family, "nemotron_h_moe") && vc_llm_find(config, "moe_latent_size") != NULL) {
+        return refuse_key(ctx, family, "moe_latent_size", "is there");
     }
     if (vc_arch_has(family, VC_ARCH_SECTIONS) && !json_is_array(json_object_get(rope->block, "mrope_section"))) {
         return refuse_key(ctx, family, "mrope_section", "is no list in \"rope_parameters\"");
@@ -196,11 +269,12 @@ static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, ui
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                             const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct vc_model *model)
 {
-    const char *activation = vc_llm_word(config, "hidden_activation|hidden_act|activation_function", NULL);
+    const char *activation =
+        vc_llm_word(config, "hidden_activation|mlp_hidden_act|hidden_act|activation_function|activation", NULL);
     uint64_t window = window_of(config);
 
-    VC_REFUSE_IF(activation != NULL && !vc_is_one_of(activation, family->activation), ctx, VC_E_UNSUPPORTED,
-                 "config.json: the activation is '%s', expected '%.*s'", activation,
+    VC_REFUSE_IF(activation != NULL && family->activation != NULL && !vc_is_one_of(activation, family->activation), ctx,
+                 VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
                  (int)strcspn(family->activation, "|"), family->activation);
     if (vc_arch_has(family, VC_ARCH_HEADS_FILL) && sizes->heads * sizes->head_size != sizes->hidden) {
         return refuse_key(ctx, family, "head_dim", "times the heads is not the hidden size");
@@ -211,7 +285,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     if (sizes->experts_used > sizes->experts) {
         return refuse_key(ctx, family, "num_experts_per_tok", "is more than there are experts");
     }
-    if (vc_arch_slides(family) && window == 0) {
+    if (vc_arch_slides(family) && window == 0 && !is(family, "exaone4")) {
         return refuse_key(ctx, family, "sliding_window", "is not there");
     }
     VC_CALL(check_family(ctx, config, family, sizes, rope));
@@ -246,6 +320,13 @@ static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config 
                           VC_HF_CONFIG_NAME, key->names);
 }
 
+/* Hybrids whose attention has no rotary positions. */
+static bool turns_nothing(const struct llm_config *config, const struct vc_arch_family *family)
+{
+    return vc_is_one_of(family->gguf, "granitehybrid|nemotron_h|nemotron_h_moe") &&
+           strcmp(vc_llm_word(config, "position_embedding_type", ""), "rope") != 0;
+}
+
 /* Writes the pair of one row. A size that differs between layers is an array with an entry for each layer (`listed`).
  * The head size is written only if it is not hidden size / heads (`unusual`): llama.cpp then calculates the same. A
  * real number that config.json does not say is the default of the class, then the row's `otherwise`. */
@@ -256,8 +337,16 @@ static void put_key(const struct numbers *from, const struct vc_arch_pair *key, 
     bool unusual = sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden;
     bool listed = (key->field == offsetof(struct vc_arch_sizes, key_heads) && sizes->full_keys != 0 &&
                    sizes->full_keys != sizes->key_heads) ||
-                  (key->field == offsetof(struct vc_arch_sizes, feed_forward) && sizes->wide);
+                  (key->field == offsetof(struct vc_arch_sizes, feed_forward) && sizes->wide) ||
+                  (key->field == offsetof(struct vc_arch_sizes, key_heads) &&
+                   (has_no_keys(from->family) || strcmp(from->family->class_name, "GraniteMoeHybrid") == 0)) ||
+                  (key->field == offsetof(struct vc_arch_sizes, feed_forward) &&
+                   vc_is_one_of(from->family->gguf, "nemotron_h|nemotron_h_moe"));
+    bool flag;
 
+    if (key->field == offsetof(struct vc_arch_sizes, context) && turns_nothing(from->config, from->family)) {
+        own.context = 1 << 20; /* no position says where it ends */
+    }
     switch (key->source) {
     case VC_FROM_SIZE:
     case VC_FROM_HEAD_SIZE:
@@ -271,6 +360,22 @@ static void put_key(const struct numbers *from, const struct vc_arch_pair *key, 
         } else if (key->source == VC_FROM_SIZE || unusual) {
             vc_llm_put_u32(pairs, key->gguf, *vc_arch_pair_size(&own, key));
         }
+        break;
+    case VC_FROM_COUNT:
+    case VC_FROM_COUNT_IF_ANY:
+        if (key->source == VC_FROM_COUNT || *vc_arch_pair_size(&own, key) != 0) {
+            vc_llm_put_u32(pairs, key->gguf, *vc_arch_pair_size(&own, key));
+        }
+        break;
+    case VC_FROM_LETTER:
+        vc_llm_put_u32(pairs, key->gguf, vc_arch_size_of(sizes, (char)key->field));
+        break;
+    case VC_FROM_CONSTANT:
+        vc_llm_put_u32(pairs, key->gguf, (uint64_t)key->otherwise);
+        break;
+    case VC_FROM_FLAG:
+        flag = key->otherwise != 0 || vc_arch_flag(from->config->arch, key->names);
+        vc_llm_put_bool(pairs, key->gguf, vc_llm_flag(from->config, key->names, flag));
         break;
     case VC_FROM_VOCABULARY:
         vc_llm_put_u32(pairs, key->gguf, sizes->vocabulary);
@@ -359,6 +464,9 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
     VC_REFUSE_IF(types != NULL && json_array_size(types) != sizes->layers, ctx, VC_E_FORMAT,
                  "config.json: \"layer_types\" has %zu entries, expected %" PRIu64, json_array_size(types),
                  sizes->layers);
+    if (!recurrent && window_of(config) == 0) { /* exaone4 */
+        return VC_OK;
+    }
     if (!recurrent) {
         vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config));
     }
@@ -384,14 +492,15 @@ static void put_gemma4(const struct vc_arch_sizes *sizes, struct llm_pairs *pair
 
 /* Of Qwen3-Next's kind. Sections share the pairs of a head between time, height and width of a picture; 11 + 11 + 10
  * are the 32 pairs of its 64 rotated elements, and the fourth number is llama.cpp's, always 0. */
-static void put_recurrent(const struct llm_config *config, const struct vc_arch_sizes *sizes,
-                          const struct llm_rope *rope, struct llm_pairs *pairs)
+static void put_recurrent(const struct llm_config *config, const struct llm_rope *rope, struct llm_pairs *pairs)
 {
     static const uint32_t usual[4] = {11, 11, 10, 0};
     const json_t *sections = json_object_get(rope->block, "mrope_section");
 
-    vc_llm_put_u32(pairs, ".ssm.inner_size", sizes->value_units * sizes->unit);
     vc_llm_put_u32(pairs, ".full_attention_interval", vc_llm_count(config, "full_attention_interval", 4));
+    if (strcmp(pairs->architecture, "qwen3next") == 0) { /* sees nothing */
+        return;
+    }
     vc_llm_put_array(pairs, ".rope.dimension_sections", GGUF_I32, 4);
     for (size_t i = 0; i < 4; i++) {
         vc_llm_element_u32(pairs,
@@ -430,16 +539,33 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
                                const struct llm_rope *rope, struct llm_pairs *pairs)
 {
     uint64_t window = vc_arch_loses_window(family) ? window_of(config) : 0;
+    const char *keeps = family->keeps != NULL ? family->keeps : "";
+    bool other = !vc_arch_loses_window(family) &&
+                 vc_arch_family_of_gguf(family->gguf, vc_arch_has(family, VC_ARCH_EXPERTS), vc_arch_slides(family)) !=
+                     family; /* whom the way back takes the file for */
+    char name[64];
     json_t *rest = json_object();
     bool failed = rest == NULL;
 
     for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
         json_t *value = vc_llm_find(config, vc_llm_rest[i]);
-        bool of_rope = strncmp(vc_llm_rest[i], "rope_", 5) == 0;
+        bool wanted = window != 0 || (other && strcmp(vc_llm_rest[i], "model_type") == 0);
 
-        if (value != NULL && (of_rope ? strcmp(rope->type, "default") != 0 : window != 0)) {
+        if (strncmp(vc_llm_rest[i], "rope_", 5) == 0) {
+            wanted = strcmp(rope->type, "default") != 0;
+        }
+        if (wanted && strchr(family->types, '+') != NULL && strcmp(vc_llm_rest[i], "model_type") == 0) {
+            failed = json_object_set_new(rest, "model_type", json_string(family->types)) != 0 || failed;
+        } else if (value != NULL && wanted) {
             failed = json_object_set(rest, vc_llm_rest[i], value) != 0 || failed;
         }
+    }
+    for (size_t n = strcspn(keeps, "|"); keeps[0] != '\0'; keeps += n + (keeps[n] == '|'), n = strcspn(keeps, "|")) {
+        json_t *value;
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, keeps);
+        value = vc_llm_find(config, name);
+        failed = (value != NULL && json_object_set(rest, name, value) != 0) || failed;
     }
     if (window != 0) {
         failed = json_object_set_new(rest, "sliding_window", json_integer((json_int_t)window)) != 0 || failed;
@@ -468,7 +594,7 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     put_name(config, pairs);
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_FILE_TYPE], file_type(plan));
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
-    for (const struct vc_arch_pair *key = vc_arch_pairs; key->names != NULL; key++) {
+    for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
         if (vc_arch_writes_pair(family, key)) {
             VC_CALL(check_epsilon(ctx, config, key));
             put_key(&from, key, pairs);
@@ -483,8 +609,24 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         vc_llm_put_f32(pairs, ".attention.temperature_scale",
                        vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
     }
-    if (is(family, "minimax-m2")) { /* weights of experts are sigmoids, and no softmax */
-        vc_llm_put_u32(pairs, ".expert_gating_func", 2);
+    if (is(family, "deepseek2")) { /* 1: weights of experts are of a softmax; 2: sigmoids */
+        bool softmax = strcmp(vc_llm_word(config, "scoring_func",
+                                          strcmp(config->model_type, "deepseek_v2") == 0 ? "softmax" : "sigmoid"),
+                              "softmax") == 0;
+
+        vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 1 : 2);
+    }
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron")) {
+        vc_llm_put_text(pairs, ".rope.scaling.type", "none");
+    }
+    if (is(family, "mamba")) { /* Falcon's have norms inside */
+        vc_llm_put_bool(pairs, ".ssm.dt_b_c_rms", strcmp(config->model_type, "falcon_mamba") == 0);
+    }
+    if (is(family, "falcon")) {
+        vc_llm_put_text(pairs, ".tensor_data_layout", "jploski");
+    }
+    if (vc_is_one_of(family->gguf, "granitehybrid|nemotron_h|nemotron_h_moe")) { /* whether positions are rotated */
+        vc_llm_put_bool(pairs, ".rope.scaling.finetuned", !turns_nothing(config, family));
     }
     if (vc_arch_has(family, VC_ARCH_SECTIONS)) {
         put_sections(config, rope, family->gguf, pairs);
@@ -492,9 +634,10 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);
     }
-    if (vc_arch_has(family, VC_ARCH_RECURRENT)) {
-        put_recurrent(config, sizes, rope, pairs);
+    if (vc_llm_says_recurrent(family)) {
+        put_recurrent(config, rope, pairs);
     }
     VC_CALL(put_rest(ctx, config, family, rope, pairs));
-    return vc_arch_has_kinds(family) ? put_kinds(ctx, config, family, sizes, pairs) : VC_OK;
+    return vc_arch_slides(family) || vc_llm_says_recurrent(family) ? put_kinds(ctx, config, family, sizes, pairs)
+                                                                   : VC_OK;
 }

@@ -56,6 +56,16 @@ const struct vc_arch_family *vc_llm_family(const char *model_type);
 const char *vc_llm_family_list(char *list, size_t room, bool back);
 /* Whether a layer is of the second kind: it slides, or is recurrent. */
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer);
+/* Of which kinds a layer is: its tensors are those of the lists of the row with these names. */
+enum llm_kind { LLM_FIRST = 1, LLM_SECOND = 2, LLM_DENSE = 4, LLM_SPARSE = 8 };
+unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
+                      const struct vc_arch_sizes *sizes, uint64_t layer);
+/* Whether layers of the second kind are recurrent, and llama.cpp tells them by a key; else by key heads, of which they
+ * have none. */
+static inline bool vc_llm_says_recurrent(const struct vc_arch_family *family)
+{
+    return vc_is_one_of(family->gguf, "qwen35|qwen35moe|qwen3next");
+}
 /* Sizes of a layer. (llm_keys.c) */
 struct vc_arch_sizes vc_llm_layer_sizes(const struct llm_config *config, const struct vc_arch_family *family,
                                         const struct vc_arch_sizes *sizes, uint64_t layer);
@@ -114,6 +124,9 @@ struct llm_tensor {
     float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     enum llm_function function;
     enum llm_part part;
+    bool halves; /* of columns: the first half is of a piece, the second of the one behind it */
+    uint64_t
+        first_rows; /* the rows of the even pieces, which lie on their side, where the odd ones have others; else 0 */
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */
@@ -133,6 +146,11 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
                                    struct vc_model *model, struct llm_plan *plan);
 /* Whether such a tensor has 1 more in llama.cpp than in transformers; tail: "attn_norm.weight". */
 bool vc_llm_has_one_more(const struct vc_arch_family *family, const char *tail);
+/* Of a matrix that has the parts of each key head one behind the other: units of rows. */
+struct llm_units {
+    uint64_t unit, groups, each[4]; /* queries, keys, values, gate: of a group */
+};
+struct llm_units vc_llm_units_of(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule);
 /* The order of the value heads of a recurrent layer, where they are in another one in llama.cpp; `to` has its rows. */
 void vc_llm_order_heads(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule, struct llm_tensor *to);
 /* Why vc_llm_blocks_of has none for a weight that is quantized or a part of such, or why they are not enough. */

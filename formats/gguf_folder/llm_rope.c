@@ -120,6 +120,15 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
         attention = usual;
         other_ramp = freqs = false;
     }
+    if (strcmp(s->family->gguf, "deepseek2") == 0) { /* the scores, too, are multiplied, by the square of that of all */
+        if (scale != scale_all || scale == 0.0 || json_object_get(s->rope->block, "attention_factor") != NULL) {
+            return refuse(s, "need \"mscale\" and \"mscale_all_dim\" alike, and no \"attention_factor\"");
+        }
+        vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_log_multiplier", 0.1 * scale_all);
+        vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_fast", fast);
+        vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_slow", slow);
+        attention = usual;
+    }
     if (freqs && (other_ramp || !truncate)) {
         VC_CALL(put_ramp(s, fast, slow, truncate));
         vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention);

@@ -84,7 +84,8 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
-    static const char *const outer[] = {"model.", "text_model.", "bert.", "roberta."};
+    static const char *const outer[] = {"model.",       "text_model.", "bert.",     "roberta.",
+                                        "transformer.", "gpt_neox.",   "backbone.", "distilbert."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);
@@ -286,6 +287,40 @@ static bool takes_half(const struct vc_arch_name *rule)
     return rule->rows >= VC_ROWS_FIRST_HALF && rule->rows <= VC_ROWS_ODD;
 }
 
+/* Whether the source's matrix lies on its side; vectors have none. Those of the biases of experts, [E, e], are the
+ * vectors of all of them. */
+static bool is_turned(const struct vc_arch_name *rule, const struct llm_tensor *to)
+{
+    return rule->form == VC_MATRIX_TURNED && to->n_dims > 1;
+}
+
+static bool is_list(const struct vc_arch_name *rule, const struct llm_tensor *to)
+{
+    return is_turned(rule, to) && to->n_dims == 2 && rule->shape[0] == 'E';
+}
+
+struct llm_units vc_llm_units_of(const struct vc_arch_sizes *s, const struct vc_arch_name *rule)
+{
+    uint64_t each = s->key_units != 0 ? s->value_units / s->key_units : 1;
+
+    return rule->shape[0] == 'Q' ? (struct llm_units){s->head_size, s->key_heads, {s->heads / s->key_heads, 1, 1, 0}}
+                                 : (struct llm_units){s->unit, s->key_units, {1, 1, each, each}};
+}
+
+/* The first row of the source of unit i of a tensor: all queries, then all keys, then all values; or the gates. */
+static uint64_t row_of_unit(const struct llm_units *parts, enum vc_arch_rows rows, uint64_t i)
+{
+    uint64_t all = parts->each[0] + parts->each[1] + parts->each[2] + parts->each[3];
+    unsigned k = rows == VC_ROWS_GATE ? 3 : 0;
+    uint64_t before = k == 3 ? all - parts->each[3] : 0;
+
+    while (i >= parts->groups * parts->each[k]) {
+        i -= parts->groups * parts->each[k];
+        before += parts->each[k++];
+    }
+    return (i / parts->each[k] * all + before + i % parts->each[k]) * parts->unit;
+}
+
 /* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. Returns
  * the number of its dimensions.
  *
@@ -293,7 +328,9 @@ static bool takes_half(const struct vc_arch_name *rule)
  *     blk.0.ffn_up_exps.weight [64, 768, H]  ...experts.7.up_proj.weight [768, H]: without the dimension of the experts
  *     half of the rows [F, H]                gate_up_proj.weight [2 F, H]
  *     turned [E, F, H]                       gate_up_proj [E, H, 2 F]
- *     blocks [E, F, H]                       ..._blocks u8 [E, F, H / 32, 16] */
+ *     blocks [E, F, H]                       ..._blocks u8 [E, F, H / 32, 16]
+ *     keys and values of heads [A, n, r]     kv_b_proj [A (n + W), r]
+ *     flat [K, x]                            norm [K x] */
 static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
                              uint64_t wanted[4])
 {
@@ -308,7 +345,25 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     if (rule->rows == VC_ROWS_BEHIND) {
         wanted[0] += p->sizes->skipped;
     }
-    if (rule->form == VC_MATRIX_TURNED) {
+    if (rule->rows == VC_ROWS_HEAD_KEYS || rule->rows == VC_ROWS_HEAD_VALUES) {
+        wanted[0] = p->sizes->heads * (p->sizes->plain + p->sizes->value_head);
+        wanted[1] = p->sizes->rank;
+        return 2;
+    }
+    if (rule->rows == VC_ROWS_QKV || rule->rows == VC_ROWS_GATE) {
+        struct llm_units parts = vc_llm_units_of(p->sizes, rule);
+
+        wanted[0] = parts.groups * (parts.each[0] + parts.each[1] + parts.each[2] + parts.each[3]) * parts.unit;
+        return n;
+    }
+    if (rule->form == VC_MATRIX_FLAT || (rule->form == VC_MATRIX_LOGARITHM && wanted[last] == 1)) {
+        wanted[0] *= n > 1 ? wanted[1] : 1;
+        return 1;
+    }
+    if (is_turned(rule, to) && n == 2 && !is_list(rule, to)) {
+        wanted[0] = to->shape[begin + 1];
+        wanted[1] = to->shape[begin];
+    } else if (is_turned(rule, to)) {
         uint64_t rows = n == 3 ? wanted[1] : wanted[last];
 
         wanted[n - 2] = n == 3 ? wanted[last] : wanted[n - 2];
@@ -319,7 +374,7 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     if (rule->form == VC_MATRIX_BLOCKS) {
         wanted[last] /= 32;
         wanted[n++] = 16;
-    } else if (rule->form == VC_MATRIX_CHANNELS) {
+    } else if (rule->form == VC_MATRIX_CHANNELS && n > 1) {
         wanted[n++] = wanted[last];
         wanted[last] = 1;
     }
@@ -402,7 +457,7 @@ void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name
 {
     struct llm_order *order = &to->order;
 
-    if (rule->rows < VC_ROWS_HEADS || s->value_units == s->key_units) {
+    if (rule->rows < VC_ROWS_HEADS || rule->rows > VC_ROWS_HEAD_COLUMNS || s->value_units == s->key_units) {
         return;
     }
     *order = (struct llm_order){.groups = s->key_units, .each = s->value_units / s->key_units};
@@ -445,6 +500,14 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
 
     piece->source = matches[n == 1 ? 0 : i].source;
     piece->first = n == 1 ? i * rows : 0;
+    if (rule->rows == VC_ROWS_HEAD_KEYS || rule->rows == VC_ROWS_HEAD_VALUES) {
+        piece->first =
+            i * (p->sizes->plain + p->sizes->value_head) + (rule->rows == VC_ROWS_HEAD_VALUES ? p->sizes->plain : 0);
+    } else if (rule->rows == VC_ROWS_QKV || rule->rows == VC_ROWS_GATE) {
+        struct llm_units parts = vc_llm_units_of(p->sizes, rule);
+
+        piece->first = row_of_unit(&parts, rule->rows, i);
+    }
     if (t->columns == 0 && rule->rows == VC_ROWS_SECOND_HALF) {
         piece->first += t->piece_rows;
     } else if (t->columns == 0 && rule->rows == VC_ROWS_ODD) {
@@ -460,8 +523,9 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
 {
     const struct vc_arch_name *rule = matches[0].rule;
     enum vc_dtype blocks = vc_llm_blocks_of(p->source, &p->source->tensors[matches[0].source]);
-    bool turned = rule->form == VC_MATRIX_TURNED;
-    bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
+    bool turned = is_turned(rule, t);
+    bool list = is_list(rule, t);
+    bool units = rule->rows == VC_ROWS_QKV || rule->rows == VC_ROWS_GATE;
     struct llm_piece *pieces;
 
     if (rule->form == VC_MATRIX_BLOCKS) {
@@ -473,9 +537,13 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     } else {
         t->dtype = t->from;
     }
-    t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
-    t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
-    t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
+    t->row_elems = t->n_dims == 1 || list ? 1 : t->shape[t->n_dims - 1];
+    t->piece_rows = t->shape[t->n_dims > 2 || list ? 1 : 0];
+    t->n_pieces = t->n_dims == 3 || list ? (size_t)t->shape[0] : 1;
+    if (units) {
+        t->piece_rows = vc_llm_units_of(p->sizes, rule).unit;
+        t->n_pieces = (size_t)(t->shape[0] / t->piece_rows);
+    }
     t->step = rule->rows == VC_ROWS_EVEN || rule->rows == VC_ROWS_ODD ? 2 : 1;
     t->columns = turned ? t->piece_rows * (takes_half(rule) ? 2 : 1) : 0;
     t->column = rule->rows == VC_ROWS_ODD;
@@ -578,17 +646,20 @@ static enum vc_status refuse_missing(const struct planning *p, const char *name)
                    name, p->family->gguf);
 }
 
-/* The tensors that only layers of the kind of that layer have. */
-static const char *of_kind(const struct planning *p, uint64_t layer)
+/* The lists of tensors that a layer of these kinds has beside those of all; "" for the others. */
+static const char *list_of(const struct planning *p, unsigned kinds, enum llm_kind kind)
 {
-    const char *list = vc_llm_is_second(p->config, p->family, layer) ? p->family->second : p->family->first;
+    const struct vc_arch_family *f = p->family;
+    const char *list = kind == LLM_DENSE ? f->dense : f->sparse;
 
-    return list != NULL ? list : "";
+    if (kind == LLM_FIRST || kind == LLM_SECOND) {
+        list = kind == LLM_FIRST ? f->first : f->second;
+    }
+    return (kinds & kind) != 0 && list != NULL ? list : "";
 }
 
 /* "attn_q attn_k": each of them in that layer, or in the whole model. A word without a point means its weight: "attn_q"
- * asks for "blk.3.attn_q.weight", "attn_q.bias" for that name. "ssm_a" has no ".weight" in llama.cpp, so that its word
- * has to stand before another one in the row. */
+ * asks for "blk.3.attn_q.weight", "attn_q.bias" for that name. "ssm_a" and "ssm_d" have no ".weight" in llama.cpp. */
 static enum vc_status check_there(const struct planning *p, const char *at, int64_t layer)
 {
     char prefix[32] = "";
@@ -601,7 +672,10 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
         size_t n = strcspn(at, " ");
 
         (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at,
-                       memchr(at, '.', n) != NULL || strncmp(at, "ssm_a ", 6) == 0 ? "" : ".weight");
+                       memchr(at, '.', n) != NULL ||
+                               (n == 5 && (strncmp(at, "ssm_a", n) == 0 || strncmp(at, "ssm_d", n) == 0))
+                           ? ""
+                           : ".weight");
         if (!has_tensor(p->plan, layer, name)) {
             return refuse_missing(p, name);
         }
@@ -619,15 +693,32 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     char word[64];
     size_t n = strlen(tail) - (vc_ends_in(tail, ".weight") ? strlen(".weight") : 0);
     const char *maybe = p->family->maybe != NULL ? p->family->maybe : "";
+    unsigned kinds = t->layer >= 0 ? vc_llm_kinds(p->config, p->family, p->sizes, (uint64_t)t->layer) : 0;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    bool asked = t->n_pieces == 0 ? true
-                 : t->layer >= 0  ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, maybe) ||
-                                       vc_is_one_of(word, of_kind(p, (uint64_t)t->layer))
-                                 : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
+    bool asked = t->n_pieces == 0 || vc_is_one_of(word, t->layer >= 0 ? p->family->layer : whole) ||
+                 vc_is_one_of(word, t->layer >= 0 ? maybe : "token_embd output");
+    for (unsigned kind = LLM_FIRST; kind <= LLM_SPARSE && !asked; kind *= 2) {
+        asked = vc_is_one_of(word, list_of(p, kinds, kind)) || vc_is_one_of(tail, list_of(p, kinds, kind));
+    }
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
                            p->source->tensors[t->pieces[0].source].name, t->name, p->family->gguf);
+}
+
+/* Of keys and values that are decompressed, queries may be, too; and tensors of experts that all tokens use. */
+static enum vc_status check_sizes(const struct planning *p, uint64_t layer)
+{
+    unsigned kinds = vc_llm_kinds(p->config, p->family, p->sizes, layer);
+
+    if (p->sizes->rank != 0) {
+        VC_CALL(
+            check_there(p, p->sizes->query_rank != 0 ? "attn_q_a attn_q_a_norm attn_q_b" : "attn_q", (int64_t)layer));
+    }
+    return p->sizes->shared != 0 && (kinds & LLM_SPARSE) != 0 &&
+                   vc_is_one_of("ffn_up_shexp", p->family->maybe != NULL ? p->family->maybe : "")
+               ? check_there(p, "ffn_gate_shexp ffn_up_shexp ffn_down_shexp", (int64_t)layer)
+               : VC_OK;
 }
 
 /* Gemma 4: layers have keys, and values beside them, or use those of other layers; and an input of their own. */
@@ -669,7 +760,10 @@ static enum vc_status check_whole(const struct planning *p)
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
         VC_CALL(check_there(p, p->family->layer, (int64_t)i));
-        VC_CALL(check_there(p, of_kind(p, i), (int64_t)i));
+        for (unsigned kind = LLM_FIRST; kind <= LLM_SPARSE; kind *= 2) {
+            VC_CALL(check_there(p, list_of(p, vc_llm_kinds(p->config, p->family, p->sizes, i), kind), (int64_t)i));
+        }
+        VC_CALL(check_sizes(p, i));
         VC_CALL(check_parts(p, i));
     }
     return VC_OK;
@@ -677,11 +771,29 @@ static enum vc_status check_whole(const struct planning *p)
 
 /* ---- the head ---- */
 
-/* The tensor of the source that has that name, whatever wraps it. */
-static size_t find_source(const struct planning *p, const char *wanted)
+/* The rule that makes a tensor of the whole model; the rules of all families have one for each that is asked for. */
+static const struct vc_arch_name *rule_to(const struct planning *p, const char *to)
 {
+    const struct vc_arch_name *rule = p->family->rules;
+
+    while (rule != NULL && rule->from != NULL && !(rule->to != NULL && strcmp(rule->to, to) == 0)) {
+        rule++;
+    }
+    if (rule == NULL || rule->from == NULL) {
+        for (rule = vc_arch_names; strcmp(rule->to, to) != 0; rule++) {
+        }
+    }
+    return rule;
+}
+
+/* The weight in the source that has that name, whatever wraps it. */
+static size_t find_source(const struct planning *p, const char *from)
+{
+    char wanted[NAME_BYTES];
     char name[NAME_BYTES];
     size_t i = 0;
+
+    (void)snprintf(wanted, sizeof wanted, "%s.weight", from);
 
     while (i < p->source->n_tensors &&
            !(p->source->tensors[i].part_of == VC_NO_TENSOR && !is_other_part(p->source->tensors[i].name) &&
@@ -740,8 +852,8 @@ out:
  * and differs from the embedding is a head of its own, whatever config.json says. */
 static enum vc_status find_head(struct planning *p)
 {
-    size_t head = find_source(p, "lm_head.weight");
-    size_t embedding = find_source(p, "embed_tokens.weight");
+    size_t head = find_source(p, rule_to(p, "output")->from);
+    size_t embedding = find_source(p, rule_to(p, "token_embd")->from);
 
     p->tied = says_tied(p->config);
     if (head == VC_NO_TENSOR || embedding == VC_NO_TENSOR || vc_arch_has(p->family, VC_ARCH_ENCODER)) {
@@ -759,18 +871,16 @@ static enum vc_status find_head(struct planning *p)
     return VC_OK;
 }
 
-/* Where llama.cpp wants a head in any case, the embedding is it, too. The row of "lm_head" always exists in
- * vc_arch_names, so the loop ends. */
+/* Where llama.cpp wants a head in any case, the embedding is it, too. */
 static enum vc_status add_tied_head(struct planning *p)
 {
-    size_t embedding = find_source(p, "embed_tokens.weight");
+    size_t embedding = find_source(p, rule_to(p, "token_embd")->from);
     struct match match = {.layer = -1, .expert = -1, .source = embedding};
 
     if (!p->tied || !vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || embedding == VC_NO_TENSOR) {
         return VC_OK;
     }
-    for (match.rule = vc_arch_names; strcmp(match.rule->from, "lm_head") != 0; match.rule++) {
-    }
+    match.rule = rule_to(p, "output");
     return add_match(p, &match, ".weight");
 }
 

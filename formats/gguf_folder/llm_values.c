@@ -122,7 +122,8 @@ static uint64_t source_row(const struct llm_order *order, uint64_t r)
  *         c1  b0 b1 b2 b3 b4 b5               ours  row 1: a2 b2 c2,  row 2: a4 b4 c4
  *         c2  c0 c1 c2 c3 c4 c5
  *
- * `joined`: even columns are of a piece, odd ones of the piece behind it (gate and up of gpt_oss on the way back). */
+ * `joined`: even columns are of a piece, odd ones of the piece behind it (gate and up of gpt_oss on the way back);
+ * `halves`: the first half of them, and the second (llama4). */
 static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   const struct llm_piece *piece, uint64_t r, size_t rows, uint64_t begin, uint64_t end,
                                   unsigned char *to)
@@ -132,8 +133,10 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size = vc_dtype_size(t->dtype);
 
     for (uint64_t column = begin; column < end; column++) {
-        const struct llm_piece *of = piece + (t->joined ? column % 2 : 0);
-        uint64_t first = (of->first + column / (t->joined ? 2 : 1)) * t->columns + t->column + r * t->step;
+        uint64_t half = t->halves ? t->row_elems / 2 : 1;
+        const struct llm_piece *of = piece + (t->halves ? column / half : t->joined ? column % 2 : 0);
+        uint64_t row = t->halves ? column % half : column / (t->joined ? 2 : 1);
+        uint64_t first = (of->first + row) * t->columns + t->column + r * t->step;
         size_t n = (rows - 1) * (size_t)t->step + 1;
 
         VC_CALL(vc_source_read_any(ctx, source, of->source, VC_FORM_VALUES, first * from_size, buffer, n * from_size));
@@ -426,6 +429,29 @@ static enum vc_status read_part(struct vc_ctx *ctx, const struct vc_model *sourc
     return VC_OK;
 }
 
+/* Rows of keys, which lie on their side in the file, and rows of values, head by head (kv_b_proj on the way back).
+ *
+ *     row 0 .. first_rows - 1           columns of the head's matrix of keys, [r, n]
+ *     row first_rows .. piece_rows - 1  rows of its matrix of values, [W, r] */
+static enum vc_status read_pair(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                size_t size, uint64_t at, unsigned char *to, uint64_t *n)
+{
+    uint64_t piece_elems = t->piece_rows * t->row_elems;
+    const struct llm_piece *piece = &t->pieces[at / piece_elems * 2];
+    uint64_t in_piece = at % piece_elems;
+    uint64_t keys = t->first_rows * t->row_elems;
+    struct llm_tensor own = *t;
+
+    if (in_piece < keys) {
+        own.piece_rows = t->first_rows;
+        *n = vc_min_u64(*n, keys - in_piece);
+        return read_columns(ctx, source, &own, piece, in_piece, to, n);
+    }
+    *n = vc_min_u64(*n, piece_elems - in_piece);
+    return vc_source_read_any(ctx, source, piece[1].source, VC_FORM_VALUES,
+                              (piece[1].first * t->row_elems + in_piece - keys) * size, to, (size_t)*n * size);
+}
+
 /* n elements from number `at` of the GGUF tensor. size: of an element, or of a block that stays as it is. Without an
  * order a piece is read in one go; with an order, row by row. */
 static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
@@ -435,14 +461,18 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
     bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && t->function == LLM_LINEAR;
 
     while (n != 0) {
-        const struct llm_piece *piece = &t->pieces[at / piece_elems * (t->joined ? 2 : 1)];
+        const struct llm_piece *piece =
+            &t->pieces[at / piece_elems * (t->joined || t->halves || t->first_rows != 0 ? 2 : 1)];
         uint64_t in_piece = at % piece_elems;
         uint64_t column = in_piece % t->row_elems;
         uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems);
         uint64_t part = vc_min_u64(n, t->order.groups != 0 ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
 
-        if (t->columns != 0) {
+        if (t->first_rows != 0) {
+            part = n;
+            VC_CALL(read_pair(ctx, source, t, size, at, to, &part));
+        } else if (t->columns != 0) {
             VC_CALL(read_columns(ctx, source, t, piece, in_piece, to, &part));
         } else if (as_is) {
             VC_CALL(
