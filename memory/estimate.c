@@ -18,6 +18,8 @@
 #include "core/model/source.h"
 #include "graph/sizes.h"
 #include "memory/by_layer.h"
+#include "memory/made_as.h"
+#include "search/search_schemes.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
@@ -574,9 +576,6 @@ static enum vc_status check(struct vc_estimate *e)
         return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: no scheme is called '%s'", vc_option(e->ctx, "scheme"), scheme);
     }
     e->coded = scheme != NULL;
-    if (e->coded && strcmp(scheme, "int8") == 0 && e->model != NULL && strcmp(vc_model_format(e->model), "gguf") == 0) {
-        (void)vc_scheme_find("q8_0", &e->scheme); /* what quantize --int8 makes in GGUF files */
-    }
     if (trains && o->amp == VC_AMP_PURE && o->weights == VC_DTYPE_NONE) {
         o->weights = VC_DTYPE_F16;
     }
@@ -596,15 +595,59 @@ static enum vc_status check(struct vc_estimate *e)
     return VC_OK;
 }
 
+/* The name of what the weights are to be, where that is another file than the model's; NULL: it is not. */
+static const char *scheme_of(const struct vc_estimate *e)
+{
+    const struct vc_memory_options *o = &e->options;
+    const char *format = e->model != NULL ? vc_model_format(e->model) : "";
+    bool stored = strcmp(format, "gguf") == 0 || strcmp(format, "onnx") == 0; /* floats have the types of the file */
+
+    if (o->scheme != NULL || o->weights == VC_DTYPE_I8) {
+        return o->scheme != NULL ? o->scheme : "int8";
+    }
+    return stored && (o->weights == VC_DTYPE_F16 || o->weights == VC_DTYPE_BF16) ? vc_dtype_name(o->weights) : NULL;
+}
+
+/* Weights in a scheme are what quantize makes of the model, in the layout of the program that runs it. Where it makes none,
+ * and of a graph alone, the table of schemes says what they take (scheme.h). */
+static enum vc_status take_made(struct vc_estimate *e)
+{
+    struct vc_memory_options *o = &e->options;
+    const char *scheme = scheme_of(e);
+    const char *layout = NULL;
+    const struct vc_made_as *made;
+    size_t n;
+    const struct vc_search_scheme *kept = vc_search_schemes(VC_SEARCH_BITSANDBYTES, &n);
+
+    if (e->model == NULL || e->written != NULL || scheme == NULL || o->trainer != VC_MEMORY_PYTORCH ||
+        (vc_estimate_trains(e) && o->lora_rank == 0)) {
+        return VC_OK;
+    }
+    for (size_t k = 0; k < n && (o->program == VC_RUN_BY_PYTORCH || o->program == VC_RUN_BY_BITSANDBYTES); k++) {
+        layout = strcmp(kept[k].dtype, scheme) == 0 ? kept[k].layout : layout;
+    }
+    layout = layout != NULL && vc_is_transformers_folder(e->ctx, e->model) ? layout : NULL;
+    VC_CALL(vc_make_as(e->ctx, e->model, e->graph, scheme, layout, &made));
+    if (made != NULL) {
+        e->model = made->model;
+        e->graph = made->graph != NULL ? made->graph : e->graph;
+        e->written = &made->weights;
+        o->scheme = NULL;
+        o->weights = made->type;
+        o->activations = o->activations == VC_DTYPE_NONE ? made->activations : o->activations;
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options)
 {
     static const uint64_t aligns[] = {1, 256, 512, 256};
 
     VC_CALL(vc_options_read(e->ctx, &memory_kind, options, &e->options));
+    VC_CALL(take_made(e));
     e->type = vc_memory_float_type(e->graph, e->model);
     VC_CALL(check(e));
-    e->whole_groups = e->coded && (e->model == NULL ? e->graph != NULL && vc_graph_max_positions(e->graph) != 0
-                                                    : vc_is_transformers_folder(e->ctx, e->model));
+    e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_max_positions(e->graph) != 0;
     e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
                       strcmp(vc_model_format(e->model), "onnx") == 0;
     if (e->keeps_values && !e->coded) {

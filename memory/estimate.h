@@ -3,6 +3,7 @@
  *     estimate.c      options, activations, moments, stages of a pipeline, a teacher
  *     float_type.c    the usual type of floats
  *     loaded.c        weights as they are loaded
+ *     made_as.c       weights in a scheme, as quantize would write them
  *     metadata.c      keys and values, and a bound, of a GGUF file whose graph is not known
  *     notes.c         sentences on how all was counted
  *     states.c        gradients, states of the optimizer, masters, adapters, ZeRO

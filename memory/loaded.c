@@ -95,7 +95,7 @@ static unsigned float_bytes(const struct vc_estimate *e, unsigned usual)
 /* Bytes of n weights of that name and shape as codes; of what stays, as floats. *floats: what codes become while a node
  * reads them, where they do. */
 static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
-                            bool stay, bool wide, uint64_t *floats)
+                            bool stay, uint64_t *floats)
 {
     struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, n_dims, shape, e->n_layers, !e->has_head);
     uint64_t whole = 1;
@@ -116,7 +116,7 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     if (e->whole_groups && n_dims == 2) {
         bool none;
 
-        scheme = vc_scheme_in_folder(&scheme, shape[1], wide, &none);
+        scheme = vc_scheme_in_folder(&scheme, shape[1], &none);
         if (none) {
             return vc_estimate_block(e, n, vc_scheme_vector_bytes(&e->scheme));
         }
@@ -145,7 +145,7 @@ static void add_params(struct vc_estimate *e)
         n = vc_param_elems(e, param, false);
         vc_estimate_request(e, VC_MEMORY_PARAMETERS,
                             e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
-                                                   false, &e->storages.decoded[param->value])
+                                                   &e->storages.decoded[param->value])
                                      : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)),
                             k, false, param->tensor);
     }
@@ -166,7 +166,7 @@ static void add_others(struct vc_estimate *e)
     }
     if (others->coded != 0) {
         vc_estimate_request(e, VC_MEMORY_PARAMETERS,
-                            e->coded ? coded_bytes(e, "(layers)", others->coded, 2, shape, false, false, &unread)
+                            e->coded ? coded_bytes(e, "(layers)", others->coded, 2, shape, false, &unread)
                                      : vc_estimate_block(e, others->coded, floats),
                             VC_NO_PARAM, false, "(layers)");
     }
@@ -190,32 +190,25 @@ static bool is_four_bits(const struct vc_tensor *tensor)
     return tensor->size_bytes < tensor->n_elems;
 }
 
-/* Codes of a folder that is asked about in a type of GGUF: quantize makes that file of the weights that they stand for. */
-static bool is_made_again(const struct vc_estimate *e)
-{
-    return e->coded && e->scheme.row == NULL && strcmp(vc_model_format(e->model), "safetensors") == 0;
-}
-
 /* *floats: as of coded_bytes. */
 static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor, uint64_t *floats)
 {
     bool part = tensor->part_of != VC_NO_TENSOR;
 
-    if (vc_is_coded(tensor) && (e->options.runtime == VC_RUNTIME_LAYERWISE ||
+    if (vc_is_coded(tensor) && (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE ||
                                 (e->options.program == VC_RUN_BY_BITSANDBYTES && is_four_bits(tensor)))) {
         *floats = decoded_bytes(e, tensor);
     }
     if (vc_is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return decoded_bytes(e, tensor);
     }
-    if (part && (e->options.runtime == VC_RUNTIME_DEQUANTIZE || is_made_again(e))) {
+    if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return 0; /* of no use any more */
     }
-    if (e->coded && (vc_is_plain_float(tensor) || (vc_is_coded(tensor) && is_made_again(e)))) {
+    if (e->coded && vc_is_plain_float(tensor)) {
         bool stay = vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name) || tensor->kept_as != NULL;
 
-        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay,
-                           tensor->dtype == VC_DTYPE_F32, floats);
+        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay, floats);
     }
     if (vc_is_plain_float(tensor)) {
         enum vc_dtype type =

@@ -92,7 +92,7 @@ static bool has_folded_norms(const struct vc_graph *graph)
 static void note_program(struct vc_estimate *e)
 {
     const struct vc_memory_options *o = &e->options;
-    bool codes = e->coded || vc_has_codes(e->model);
+    bool codes = e->coded || e->written != NULL || vc_has_codes(e->model);
 
     switch (o->program) {
     case VC_RUN_BY_LLAMA_CPP:

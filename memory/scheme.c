@@ -24,28 +24,31 @@ struct scheme_row {
     bool flat;      /* groups of the whole weight as one line (bitsandbytes) */
     bool grouped;   /* the name ends in -gN; without that end the group is the usual one of the scheme of codes */
     bool all;       /* embeddings, the output layer, and what has one dimension, too */
+    uint8_t made;   /* by quantize: one more than its enum vc_target; 0: by other programs alone */
+    bool one;       /* of these: with one scale, VC_GRANULARITY_TENSOR */
 };
+#define MADE(NAME) .made = VC_TARGET_##NAME + 1
 
 /* Names end in -gN where groups have any size. Zero points of awq and gptq take 4 bits a group, those of hqq 16. */
 static const struct scheme_row rows[] = {
-    {.name = "int8", .code_bits = 8, .row = 4},
-    {.name = "int8-tensor", .code_bits = 8, .tensor = 4},
-    {.name = "int8-gN", .code_bits = 8, .group_bits = 32, .grouped = true},
+    {.name = "int8", .code_bits = 8, .row = 4, MADE(INT8)},
+    {.name = "int8-tensor", .code_bits = 8, .tensor = 4, .one = true, MADE(INT8)},
+    {.name = "int8-gN", .code_bits = 8, .group_bits = 32, .grouped = true, MADE(INT8)},
 #define INTS(NAME, word, option, bits, low, high) \
-    {.name = word "-gN", .code_bits = (bits), .group_bits = 16, .grouped = true},
+    {.name = word "-gN", .code_bits = (bits), .group_bits = 16, .grouped = true, MADE(NAME)},
 #include "core/model/code_schemes.inc"
     {.name = "awq-gN", .code_bits = 4, .group_bits = 16 + 4, .grouped = true},
     {.name = "gptq-gN", .code_bits = 4, .group_bits = 16 + 4, .column = 4, .grouped = true},
     {.name = "hqq-gN", .code_bits = 4, .group_bits = 16 + 16, .grouped = true},
-#define TABLE(NAME, word) {.name = (word), .code_bits = 4, .group_bits = 32, .flat = true},
+#define TABLE(NAME, word) {.name = (word), .code_bits = 4, .group_bits = 32, .flat = true, MADE(NAME)},
 #include "core/model/code_schemes.inc"
     /* scales as 8-bit codes, with an f32 for each 256 of them, and their mean */
-    {.name = "nf4-dq", .code_bits = 4, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true},
-    {.name = "fp8", .code_bits = 8, .tensor = 4},
-    {.name = "fp8-channel", .code_bits = 8, .row = 4},
-    {.name = "mxfp8", .code_bits = 8, .group_bits = 8},
-    {.name = "mxfp4", .code_bits = 4, .group_bits = 8},
-    {.name = "nvfp4", .code_bits = 4, .group_bits = 8, .tensor = 4},
+    {.name = "nf4-dq", .code_bits = 4, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true, MADE(NF4)},
+    {.name = "fp8", .code_bits = 8, .tensor = 4, .one = true, MADE(FP8)},
+    {.name = "fp8-channel", .code_bits = 8, .row = 4, MADE(FP8)},
+    {.name = "mxfp8", .code_bits = 8, .group_bits = 8, MADE(MXFP8)},
+    {.name = "mxfp4", .code_bits = 4, .group_bits = 8, MADE(MXFP4)},
+    {.name = "nvfp4", .code_bits = 4, .group_bits = 8, .tensor = 4, MADE(NVFP4)},
     /* half of the values, and two bits for the place of each */
     {.name = "2:4", .code_bits = 9},
     {.name = "8bit", .code_bits = 8, .all = true},
@@ -165,6 +168,41 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
     return out->mixture != NULL;
 }
 
+/* A type of blocks is the base type of some mixture, alone (--pure). */
+bool vc_scheme_quantize(const char *name, struct vc_quantize_options *out)
+{
+    struct vc_scheme_layout layout;
+    const struct vc_mixture *mixture;
+    bool bf16 = strcmp(name, "bf16") == 0;
+
+    vc_quantize_defaults(out);
+    if (bf16 || strcmp(name, "f16") == 0) {
+        out->target = bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
+        return true;
+    }
+    if (!vc_scheme_find(name, &layout) || (layout.row != NULL && layout.row->made == 0)) {
+        return false;
+    }
+    if (layout.row != NULL) {
+        out->target = (enum vc_target)(layout.row->made - 1);
+        out->double_quant = layout.row->outer != 0;
+        out->granularity_given = layout.row->one || (layout.row->grouped && layout.group != usual_group(layout.row));
+        if (out->granularity_given) {
+            out->granularity = layout.row->one ? VC_GRANULARITY_TENSOR : VC_GRANULARITY_GROUP;
+            out->group_size = layout.group;
+        }
+        return true;
+    }
+    mixture = layout.mixture;
+    for (size_t k = 0; mixture == NULL && vc_mixture_at(k) != NULL; k++) {
+        mixture = vc_mixture_at(k)->base == layout.dtype ? vc_mixture_at(k) : NULL;
+    }
+    out->target = VC_TARGET_GGUF;
+    out->gguf = mixture != NULL ? mixture->name : NULL;
+    out->pure = layout.mixture == NULL;
+    return mixture != NULL;
+}
+
 /* ---- mixtures ---- */
 
 /* The first number among the words of a name: "blk.7.attn_v.weight" is of layer 7. */
@@ -258,10 +296,8 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return vc_mul_u64(a, b, &product) && vc_add_u64(*sum, product, sum);
 }
 
-/* Layouts of folders want groups that divide the rows; *none: no size does, so the tensor stays as it is. Weights of
- * f32 have scales of f32 there. */
-struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool wide,
-                                            bool *none)
+/* Layouts of folders want groups that divide the rows; *none: no size does, so the tensor stays as it is. */
+struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool *none)
 {
     struct vc_scheme_layout own = *layout;
 
@@ -269,7 +305,6 @@ struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layou
     if (layout->row != NULL && layout->row->grouped) {
         own.group = (unsigned)vc_code_whole_group(layout->group, n_columns);
         *none = own.group == 0;
-        own.more_bits = wide && layout->row->group_bits == 16 ? 16 : 0;
     }
     return own;
 }
@@ -299,9 +334,9 @@ uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows,
     }
     bytes = vc_ceil_div_u64(bits, 8);
     bits = 0;
-    if (!add_product(&bits, groups, row->group_bits + layout->more_bits) ||
-        !vc_add_u64(bytes, vc_ceil_div_u64(bits, 8), &bytes) || !add_product(&bytes, n_rows, row->row) ||
-        !add_product(&bytes, n_columns, row->column) || !vc_add_u64(bytes, row->tensor, &bytes)) {
+    if (!add_product(&bits, groups, row->group_bits) || !vc_add_u64(bytes, vc_ceil_div_u64(bits, 8), &bytes) ||
+        !add_product(&bytes, n_rows, row->row) || !add_product(&bytes, n_columns, row->column) ||
+        !vc_add_u64(bytes, row->tensor, &bytes)) {
         return UINT64_MAX;
     }
     if (row->outer != 0) {

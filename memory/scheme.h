@@ -3,6 +3,7 @@
 #define VC_MEMORY_SCHEME_H
 
 #include <vcompress/memory.h>
+#include <vcompress/quantize.h>
 
 #include "core/model/mixture_rules.h"
 
@@ -10,7 +11,6 @@ struct vc_scheme_layout {
     const struct scheme_row *row; /* of the table in scheme.c; NULL: blocks of `dtype` along the columns */
     enum vc_dtype dtype;
     unsigned group;                   /* 0: none */
-    unsigned more_bits;               /* of each group, beside those of the row */
     bool all;                         /* embeddings and the output layer, too; else these stay as they are */
     bool vectors;                     /* what has one dimension, too */
     const struct vc_mixture *mixture; /* some tensors have another type, by their names: vc_scheme_of_tensor; or NULL */
@@ -18,6 +18,9 @@ struct vc_scheme_layout {
 
 /* False: there is no scheme of that name. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out);
+
+/* The options of quantize for such weights, a scheme or "f16" or "bf16"; the texts are static. False: quantize makes none. */
+bool vc_scheme_quantize(const char *name, struct vc_quantize_options *out);
 
 /* Of a mixture, the type that a tensor of a model of so many numbered layers has, and of a type of blocks which do not
  * divide its rows, that of smaller ones; else `layout`. tied: the embedding is
@@ -31,10 +34,8 @@ uint32_t vc_scheme_layer(const char *tensor);
 unsigned vc_scheme_vector_bytes(const struct vc_scheme_layout *layout);
 
 /* The layout of a matrix with rows of that length in a folder of transformers, as compressed-tensors has it: groups divide
- * the rows (vc_code_whole_group), scales of integers have the type of the weights (f32: wide). *none: no group does, and
- * the matrix gets no codes. */
-struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool wide,
-                                            bool *none);
+ * the rows (vc_code_whole_group). *none: no group does, and the matrix gets no codes. */
+struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layout, uint64_t n_columns, bool *none);
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);

@@ -49,13 +49,20 @@ static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_planned_weights *
 }
 
 /* What the layout keeps with a weight that is codes, beside the parts that passes make: compressed-tensors the shape of
- * integers, two i64. */
-static uint64_t constant_bytes(const struct vc_report *report, enum vc_dtype codes)
+ * integers, two i64; ComfyUI's a text; bitsandbytes of four bits the 16 values and a text of some 80 letters, a block of memory
+ * each. Returns how many. */
+static size_t constants_of(const struct vc_report *report, enum vc_dtype codes, uint64_t bytes[2])
 {
     const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
+    const char *name = layout != NULL ? layout->name : "";
     bool floats = codes == VC_DTYPE_F8_E4M3 || codes == VC_DTYPE_F8_E5M2 || codes == VC_DTYPE_F4_E2M1;
+    bool four_bits = strcmp(name, "bitsandbytes") == 0 && codes != VC_DTYPE_I8;
 
-    return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 && !floats ? 16 : 0;
+    bool comfy = strcmp(name, "comfyui") == 0;
+
+    bytes[0] = four_bits ? 64 : comfy ? 32 : 16;
+    bytes[1] = 80;
+    return four_bits ? 2 : comfy || (strcmp(name, "compressed-tensors") == 0 && !floats);
 }
 
 /* A tensor of whole numbers that the layout has beside codes. */
@@ -114,7 +121,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
     return VC_OK;
 }
 
-/* The array has room for the tensors, their parts and a constant each, since parts point to their tensor by number. */
+/* The array has room for the tensors, their parts and two constants each, since parts point to their tensor by number. */
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
                                struct vc_planned_weights *out)
 {
@@ -123,7 +130,7 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
     struct vc_report_row row;
 
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
-        n_parts += is_written(&row) && row.n_parts != 0 ? row.n_parts + 1 : 0;
+        n_parts += is_written(&row) && row.n_parts != 0 ? row.n_parts + 2 : 0;
     }
     VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, out->tensors, n + n_parts + 1));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, out->quants, VC_DTYPE_COUNT));
@@ -136,8 +143,13 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
         size_t tensor = is_written(&row) ? vc_model_find(model, row.name) : VC_NO_TENSOR;
 
         VC_CALL(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
-        if (tensor != VC_NO_TENSOR && row.n_parts != 0 && constant_bytes(report, row.dtype_after) != 0) {
-            add_constant(out, tensor, constant_bytes(report, row.dtype_after));
+        if (tensor != VC_NO_TENSOR && row.n_parts != 0) {
+            uint64_t bytes[2];
+            size_t more = constants_of(report, row.dtype_after, bytes);
+
+            for (size_t i = 0; i < more; i++) {
+                add_constant(out, tensor, bytes[i]);
+            }
         }
     }
     return VC_OK;

@@ -132,7 +132,7 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
 {
     struct vc_plan *plan = &job->plan;
 
-    for (size_t round = 0; wants_calibration(plan); round++) {
+    for (size_t round = 0; !job->sizes_only && wants_calibration(plan); round++) {
         struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .calibrate = true, .what = "survey"};
 
         VC_REFUSE_IF(pass->ops->decide == NULL, ctx, VC_E_INTERNAL, "%s: calibrates, but does not decide",

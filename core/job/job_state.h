@@ -15,6 +15,7 @@ struct vc_job {
     size_t n_passes, pass_capacity;
     struct vc_pass **passes;
     bool drop[VC_ROLE_OTHER + 1];
+    bool sizes_only;             /* set by who plans for sizes alone: no pass looks at values before it decides */
     bool dry_plan;               /* of the plan that is being made: vc_plan.dry_plan */
     struct vc_outfile *reserved; /* disk space for the output while a pass trains; NULL: none is */
 

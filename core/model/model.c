@@ -455,6 +455,9 @@ void vc_model_close(struct vc_model *model)
         return;
     }
     ctx = model->ctx;
+    if (model->counted != NULL) {
+        model->free_counted(model->counted);
+    }
     if (model->ops != NULL) {
         model->ops->close(model);
     }

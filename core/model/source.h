@@ -212,7 +212,10 @@ struct vc_model {
     const char *unlisted;
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
-    const struct vc_fact *wrong_name;   /* the one of them that says that the file's name promises another format;
+    /* What estimates of memory have counted of the model (memory/made_as.c), freed by vc_model_close. */
+    void *counted;
+    void (*free_counted)(void *counted);
+    const struct vc_fact *wrong_name; /* the one of them that says that the file's name promises another format;
                                          * NULL: the name promises nothing, or the truth */
 };
 

@@ -155,33 +155,16 @@ out:
     return status;
 }
 
-/* The pass that makes the form. Of codes the rest is cast, but for GGUF, whose mixtures decide about all tensors. */
+/* The pass that makes the form: a half or int8. */
 static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_weights_form *form)
 {
     struct vc_quantize_options options;
     bool bf16 = form->half == VC_DTYPE_BF16;
 
     vc_quantize_defaults(&options);
-    if (form->codes != NULL) {
-        options.target = form->codes->target;
-        options.gguf = form->codes->gguf;
-        if (form->codes->group != 0) {
-            options.granularity_given = true;
-            options.granularity = VC_GRANULARITY_GROUP;
-            options.group_size = form->codes->group;
-        }
-        options.rest = form->codes->gguf != NULL ? NULL : bf16 ? "bf16" : "fp16";
-        return vc_job_add_quantize(p->ctx, job, &options);
-    }
     options.target = form->int8 ? VC_TARGET_INT8 : bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
     options.rest = bf16 ? "bf16" : "fp16";
     return vc_job_add_quantize(p->ctx, job, &options);
-}
-
-/* True if the failure means that the passes refuse this file; false for failures of the system. */
-static bool is_refusal(enum vc_status status)
-{
-    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
 }
 
 /* What the program, or the way without a name, that was given does with codes in that layout. */
@@ -194,10 +177,8 @@ static enum vc_runtime given_runtime(const struct vc_planning *p, const struct v
 }
 
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
-static void set_runtime(const struct vc_planning *p, const struct vc_report *report, struct vc_weights_form *form)
+static void set_runtime(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
 {
-    const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
-
     form->runtime = p->options.runtime_given ? given_runtime(p, layout) : vc_memory_runtime(layout);
     if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
         return;
@@ -250,10 +231,7 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     enum vc_status status;
 
     vc_write_defaults(&write);
-    write.dry_run = true;
-    write.layout = form->codes != NULL ? form->codes->layout : NULL;
-    write.format = form->model != p->model ? "gguf" : NULL;
-    write.rows_on_request = true;
+    write.dry_run = write.rows_on_request = true;
     VC_TRY(vc_job_create(p->ctx, form->model, &job));
     if (removes) {
         VC_TRY(add_removal(p, job, share_values[share]));
@@ -263,15 +241,11 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     }
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     const struct vc_report *report = vc_job_report(job);
-    set_runtime(p, report, form);
+    set_runtime(p, report->layouts != NULL ? report->layouts[0] : NULL, form);
     VC_TRY(vc_written_make(p->ctx, report, form->model, &form->written));
     form->counted = true;
     form->activations = form->type == VC_DTYPE_NONE ? vc_written_type(report, form->model) : VC_DTYPE_NONE;
-    if (form->codes != NULL) {
-        form->error = form->codes->error;
-    } else {
-        sum_errors(p, report, form);
-    }
+    sum_errors(p, report, form);
     if (removes) {
         add_pruning(form, report->totals.n_params, report->n_params_after);
         VC_TRY(take_graph(p, &job, share, form));
@@ -282,11 +256,27 @@ out:
     if (status != VC_OK) {
         vc_written_release(p->ctx, &form->written);
     }
-    if (is_refusal(status)) {
+    if (vc_is_refusal(status)) {
         vc_clear_error(p->ctx);
         status = VC_OK;
     }
     return status;
+}
+
+/* The same of codes, which questions in their scheme count, too. */
+static enum vc_status count_codes(struct vc_planning *p, struct vc_weights_form *form, bool *ok)
+{
+    VC_CALL(vc_make_as(p->ctx, p->model, p->graph, form->codes->dtype, form->codes->layout, &form->made));
+    *ok = form->made != NULL;
+    if (*ok) {
+        form->model = form->made->model;
+        form->graph = form->made->graph;
+        form->type = form->made->type;
+        form->activations = form->made->activations;
+        form->error = form->codes->error;
+        set_runtime(p, form->made->layout, form);
+    }
+    return VC_OK;
 }
 
 /* ---- the list ---- */
@@ -300,7 +290,9 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     if (p->n_forms == VC_MAX_FORMS) {
         return VC_OK;
     }
-    if (p->model != NULL) {
+    if (p->model != NULL && form.codes != NULL) {
+        status = count_codes(p, &form, &ok);
+    } else if (p->model != NULL) {
         status = count_form(p, &form, share, &ok);
     } else if (form.codes != NULL) {
         form.error = form.codes->error;
@@ -355,7 +347,7 @@ static enum vc_status find_couplings(struct vc_planning *p)
 {
     enum vc_status status = vc_couplings_of_graph(p->ctx, p->graph, &p->couplings);
 
-    if (is_refusal(status)) {
+    if (vc_is_refusal(status)) {
         vc_clear_error(p->ctx);
         status = VC_OK;
     }
@@ -392,56 +384,6 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     return add_form(p, form, VC_SHARES);
 }
 
-/* The model as a GGUF file would have it, by which forms of blocks are counted. */
-static void close_as_gguf(struct vc_planning *p)
-{
-    vc_graph_close(p->gguf_graph);
-    vc_model_close(p->gguf);
-    p->gguf_graph = NULL;
-    p->gguf = NULL;
-}
-
-/* The sizes that the graph of the folder was asked about. */
-static enum vc_status bind_as_asked(const struct vc_planning *p, struct vc_graph *graph)
-{
-    const char *name;
-
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
-        for (uint32_t i = 0; vc_graph_symbol(p->graph, i) != NULL; i++) {
-            int64_t size = vc_graph_symbol_size(p->graph, i);
-
-            if (size > 0 && strcmp(vc_graph_symbol(p->graph, i), name) == 0) {
-                VC_CALL(vc_graph_bind(p->ctx, graph, name, size));
-            }
-        }
-    }
-    return VC_OK;
-}
-
-/* p->gguf: the folder as a GGUF model, where its tensors, its vocabulary and its configuration have a place there. */
-static enum vc_status open_as_gguf(struct vc_planning *p)
-{
-    struct vc_open_options open;
-    struct vc_model *beside = NULL;
-    enum vc_status status;
-
-    vc_open_defaults(&open);
-    open.as_gguf = true;
-    VC_TRY(vc_model_open(p->ctx, vc_model_path(p->model), &open, &p->gguf));
-    VC_TRY(vc_graph_open(p->ctx, NULL, p->gguf, false, &beside, &p->gguf_graph));
-    VC_TRY(bind_as_asked(p, p->gguf_graph));
-out:
-    vc_model_close(beside);
-    if (status != VC_OK || vc_model_find(p->gguf, "token_embd.weight") == VC_NO_TENSOR) {
-        close_as_gguf(p);
-    }
-    if (is_refusal(status)) {
-        vc_clear_error(p->ctx);
-        status = VC_OK;
-    }
-    return status;
-}
-
 /* A configuration without weights, of a model with a length of sequences: one that llama.cpp and bitsandbytes may run. */
 static bool is_configured(const struct vc_planning *p)
 {
@@ -469,10 +411,10 @@ static bool may_have(const struct vc_planning *p, const struct vc_search_scheme 
     }
     if (vc_has_codes(
             p->model)) { /* quantize makes GGUF of the weights that a folder's codes stand for, and no other codes */
-        return codes->gguf != NULL && p->gguf != NULL;
+        return codes->gguf != NULL && p->is_folder;
     }
     if (codes->gguf != NULL) {
-        return is_gguf(p) || is_configured(p) || p->gguf != NULL;
+        return is_gguf(p) || is_configured(p) || p->is_folder;
     }
     return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf(p);
 }
@@ -494,7 +436,6 @@ static const char *pass_of(struct vc_planning *p, const struct vc_search_scheme 
 static enum vc_status add_codes(struct vc_planning *p, const struct vc_search_scheme *codes, bool bf16)
 {
     struct vc_weights_form form = p->forms[0];
-    bool blocks = codes->gguf != NULL;
 
     if (codes->target == VC_TARGET_F16 || !may_have(p, codes)) {
         return VC_OK;
@@ -503,14 +444,7 @@ static enum vc_status add_codes(struct vc_planning *p, const struct vc_search_sc
     form.tag = codes->tag;
     form.half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
     form.type = type_of(p, form.half);
-    if (blocks) {
-        form.type = VC_DTYPE_NONE;
-    }
     form.passes[0] = pass_of(p, codes, bf16 ? "bf16" : "fp16");
-    if (blocks && p->gguf != NULL) {
-        form.model = p->gguf;
-        form.graph = p->gguf_graph;
-    }
     VC_CALL_ALLOC(form.passes[0]);
     return add_form(p, form, VC_SHARES);
 }
@@ -521,9 +455,6 @@ static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
     bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
 
     p->is_folder = p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
-    if (p->is_folder) {
-        VC_CALL(open_as_gguf(p));
-    }
     for (enum vc_search_kind kind = 0; kind < VC_SEARCH_KINDS; kind++) {
         size_t n;
         const struct vc_search_scheme *rows = vc_search_schemes(kind, &n);
@@ -597,5 +528,4 @@ void vc_plan_forms_release(struct vc_planning *p)
         vc_planned_free(&p->slim[s].planned);
         vc_job_free(p->slim[s].job);
     }
-    close_as_gguf(p);
 }

@@ -8,7 +8,7 @@
 
 #include "core/base/arena.h"
 #include "graph/planned_model.h"
-#include "memory/written.h"
+#include "memory/made_as.h"
 #include "search/search_schemes.h"
 
 #define VC_MAX_FORMS 64
@@ -28,7 +28,8 @@ struct vc_weights_form {
     const char *passes[2];        /* in their order, "quantize --int8 --rest fp16"; NULL: none */
     bool counted; /* written, after passes over a file; else the weights are those of the model as it is */
     struct vc_planned_weights written;
-    struct vc_graph *graph; /* what the model computes then; NULL: what it does as it is */
+    const struct vc_made_as *made; /* of codes, in place of `written`; NULL: these */
+    struct vc_graph *graph;        /* what the model computes then; NULL: what it does as it is */
     enum vc_runtime runtime;
     double error;
     bool measured;
@@ -58,8 +59,6 @@ struct vc_planning {
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
     uint64_t batch;
-    struct vc_model *gguf; /* a folder as a GGUF model, and what it computes; NULL: it becomes none */
-    struct vc_graph *gguf_graph;
     bool is_folder;                /* of transformers, with a config.json that says what the model computes */
     uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */

@@ -67,9 +67,12 @@ static struct vc_graph *graph_of(const struct vc_planning *p, const struct vc_we
 static enum vc_status count(const struct vc_planning *p, const struct vc_weights_form *form,
                             const struct vc_memory_options *memory, struct vc_memory_report *report)
 {
-    return form->counted
-               ? vc_memory_estimate_written(p->ctx, graph_of(p, form), form->model, memory, &form->written, report)
-               : vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
+    const struct vc_planned_weights *weights = form->made != NULL ? &form->made->weights : &form->written;
+
+    if (form->made == NULL && !form->counted) {
+        return vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
+    }
+    return vc_memory_estimate_written(p->ctx, graph_of(p, form), form->model, memory, weights, report);
 }
 
 /* The size of an open dimension of the graph; 0: there is none of that name with a size. */

@@ -1,0 +1,223 @@
+/* made_as.c - see made_as.h. What was asked about a model once is kept with the model: fit asks for every batch that it
+ * tries. */
+#include "memory/made_as.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "core/job/job_state.h"
+#include "core/model/source.h"
+#include "memory/float_type.h"
+#include "memory/scheme.h"
+
+/* A scheme that was asked about. made.model NULL: quantize makes none. */
+struct asked {
+    struct asked *next;
+    char scheme[64];
+    const char *layout;
+    struct vc_layout laid;
+    char loader[32]; /* of `laid` */
+    struct vc_made_as made;
+};
+
+/* What model->counted points to. ctx: a fork of the model's, so that all of it lives in the model's pool. */
+struct counted {
+    struct vc_ctx ctx;
+    struct asked *first;
+    bool opened; /* as a GGUF model, or it cannot be */
+    struct vc_model *gguf;
+    struct vc_graph *gguf_graph;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
+
+bool vc_is_refusal(enum vc_status status)
+{
+    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
+}
+
+static void close_gguf(struct counted *c)
+{
+    vc_graph_close(c->gguf_graph);
+    vc_model_close(c->gguf);
+    c->gguf_graph = NULL;
+    c->gguf = NULL;
+}
+
+/* Called when the model is closed. */
+static void release(void *counted)
+{
+    struct counted *c = counted;
+
+    while (c->first != NULL) {
+        struct asked *asked = c->first;
+
+        c->first = asked->next;
+        vc_written_release(&c->ctx, &asked->made.weights);
+        vc_free(&c->ctx, asked);
+    }
+    close_gguf(c);
+    vc_free(&c->ctx, c);
+}
+
+/* The list of the model, made with the first question. NULL: no memory. */
+static struct counted *list_of(const struct vc_model *model)
+{
+    struct vc_model *own = (struct vc_model *)(uintptr_t)model;
+    struct counted *c = own->counted;
+
+    if (c == NULL && (c = vc_calloc_array(own->ctx, VC_TAG_MISC, 1, sizeof *c)) != NULL) {
+        vc_ctx_fork(own->ctx, &c->ctx);
+        own->counted = c;
+        own->free_counted = release;
+    }
+    return c;
+}
+
+/* ---- a folder as a GGUF model ---- */
+
+/* The sizes that the graph of the folder was asked about. */
+static enum vc_status bind_as_asked(struct counted *c, const struct vc_graph *from)
+{
+    const char *name;
+
+    for (uint32_t k = 0; from != NULL && (name = vc_graph_symbol(c->gguf_graph, k)) != NULL; k++) {
+        for (uint32_t i = 0; vc_graph_symbol(from, i) != NULL; i++) {
+            int64_t size = vc_graph_symbol_size(from, i);
+
+            if (size > 0 && strcmp(vc_graph_symbol(from, i), name) == 0) {
+                VC_CALL(vc_graph_bind(&c->ctx, c->gguf_graph, name, size));
+            }
+        }
+    }
+    return VC_OK;
+}
+
+/* Where the folder's tensors, its vocabulary and its configuration have a place there. */
+static enum vc_status open_as_gguf(struct counted *c, const struct vc_model *model)
+{
+    struct vc_open_options open;
+    struct vc_model *beside = NULL;
+    enum vc_status status;
+
+    if (c->opened) {
+        return VC_OK;
+    }
+    c->opened = true;
+    vc_open_defaults(&open);
+    open.as_gguf = true;
+    VC_TRY(vc_model_open(&c->ctx, vc_model_path(model), &open, &c->gguf));
+    VC_TRY(vc_graph_open(&c->ctx, NULL, c->gguf, false, &beside, &c->gguf_graph));
+out:
+    vc_model_close(beside);
+    if (status != VC_OK || vc_model_find(c->gguf, "token_embd.weight") == VC_NO_TENSOR) {
+        close_gguf(c);
+    }
+    return status;
+}
+
+/* ---- the job ---- */
+
+/* Of codes the rest is cast, but for GGUF, whose mixtures decide about all tensors. */
+static enum vc_status plan_job(struct counted *c, struct asked *asked, const struct vc_model *model,
+                               const struct vc_quantize_options *options)
+{
+    struct vc_made_as *made = &asked->made;
+    bool blocks = options->target == VC_TARGET_GGUF;
+    bool stored = strcmp(vc_model_format(model), "gguf") == 0 || strcmp(vc_model_format(model), "onnx") == 0;
+    struct vc_quantize_options own = *options;
+    struct vc_write_options write;
+    struct vc_job *job = NULL;
+    const struct vc_report *report;
+    enum vc_status status;
+
+    vc_write_defaults(&write);
+    write.dry_run = write.rows_on_request = true;
+    write.layout = asked->layout;
+    write.format = blocks ? "gguf" : NULL;
+    made->type = vc_written_half(model) == VC_DTYPE_BF16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+    own.rest = blocks ? NULL : made->type == VC_DTYPE_BF16 ? "bf16" : "fp16";
+    made->type = blocks || stored ? VC_DTYPE_NONE : made->type; /* floats there are loaded as they are stored */
+    VC_TRY(vc_job_create(&c->ctx, model, &job));
+    job->sizes_only = true;
+    VC_TRY(vc_job_add_quantize(&c->ctx, job, &own));
+    VC_TRY(vc_job_plan(&c->ctx, job, &write));
+    report = vc_job_report(job);
+    VC_TRY(vc_written_make(&c->ctx, report, model, &made->weights));
+    made->activations = made->type == VC_DTYPE_NONE ? vc_written_type(report, model) : VC_DTYPE_NONE;
+    if (report->layouts != NULL && report->layouts[0] != NULL) { /* which ends with the job */
+        (void)snprintf(asked->loader, sizeof asked->loader, "%s", report->layouts[0]->loader);
+        asked->laid = (struct vc_layout){.name = report->layouts[0]->name, .loader = asked->loader};
+        made->layout = &asked->laid;
+    }
+    made->model = model;
+out:
+    vc_job_free(job);
+    return status;
+}
+
+/* The question is new: asks quantize. */
+static enum vc_status make(struct counted *c, struct asked *asked, const struct vc_model *model)
+{
+    struct vc_quantize_options options;
+    bool folder = vc_is_transformers_folder(&c->ctx, model);
+    bool blocks;
+    enum vc_status status = VC_OK;
+
+    if (!vc_scheme_quantize(asked->scheme, &options)) {
+        return VC_OK;
+    }
+    blocks = options.target == VC_TARGET_GGUF;
+    if (folder && blocks) {
+        status = open_as_gguf(c, model);
+        model = c->gguf;
+        asked->made.graph = c->gguf_graph;
+    }
+    if (status == VC_OK && model != NULL && (blocks || !vc_has_codes(model))) {
+        status = plan_job(c, asked, model, &options);
+    }
+    return vc_is_refusal(status) ? VC_OK : status;
+}
+
+static enum vc_status look_up(const struct vc_model *model, const struct vc_graph *graph, const char *scheme,
+                              const char *layout, const struct vc_made_as **out)
+{
+    struct counted *c = list_of(model);
+    struct asked *asked;
+    enum vc_status status = VC_OK;
+
+    VC_CALL_ALLOC(c);
+    for (asked = c->first; asked != NULL; asked = asked->next) {
+        if (strcmp(asked->scheme, scheme) == 0 && (asked->layout == NULL) == (layout == NULL)) {
+            break;
+        }
+    }
+    if (asked == NULL) {
+        asked = vc_calloc_array(&c->ctx, VC_TAG_MISC, 1, sizeof *asked);
+        VC_CALL_ALLOC(asked);
+        (void)snprintf(asked->scheme, sizeof asked->scheme, "%s", scheme);
+        asked->layout = layout;
+        status = make(c, asked, model);
+        asked->next = c->first;
+        c->first = asked;
+    }
+    if (status == VC_OK && asked->made.model != NULL) {
+        *out = &asked->made;
+        status = asked->made.graph != NULL ? bind_as_asked(c, graph) : VC_OK;
+    }
+    return status;
+}
+
+enum vc_status vc_make_as(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *graph,
+                          const char *scheme, const char *layout, const struct vc_made_as **out)
+{
+    enum vc_status status;
+
+    *out = NULL;
+    (void)pthread_mutex_lock(&mutex);
+    status = look_up(model, graph, scheme, layout, out);
+    (void)pthread_mutex_unlock(&mutex);
+    return status == VC_OK || model->counted == NULL
+               ? status
+               : vc_fail(ctx, status, "%s", ((struct counted *)model->counted)->ctx.message);
+}
