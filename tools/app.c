@@ -3,6 +3,7 @@
 #include "tools/app.h"
 #include "tools/remote_inputs.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 /* ---- the options that commands share ---- */
+
+#define MAX_KNOWN_NAME 256 /* of an input, with its NUL */
 
 #define COMMON(member) OPT_FIELD(struct base_options, common.member)
 
@@ -42,6 +45,43 @@ static const struct opt run_opts[] = {
      .help = "write the progress as lines of JSON to this open descriptor, some ten a second: --progress-fd 3 3>progress.jsonl"},
     {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
      .help = "print the memory by purpose, now and at the peak"},
+};
+
+/* "sr=16000": its name and its number. False: it is no such text. */
+static bool read_known(const char *text, char *name, size_t room, int64_t *number)
+{
+    const char *equals = strchr(text, '=');
+    size_t n = equals == NULL ? 0 : (size_t)(equals - text);
+    char *end = NULL;
+    long long value;
+
+    if (n == 0 || n >= room || equals[1] == '\0') {
+        return false;
+    }
+    memcpy(name, text, n);
+    name[n] = '\0';
+    errno = 0;
+    value = strtoll(equals + 1, &end, 10);
+    *number = value;
+    return *end == '\0' && errno == 0;
+}
+
+static bool take_known(void *group, const char *value)
+{
+    struct common_options *common = &((struct base_options *)group)->common;
+    char name[MAX_KNOWN_NAME];
+    int64_t number;
+
+    if (common->n_known == MAX_KNOWN || !read_known(value, name, sizeof name, &number)) {
+        return false;
+    }
+    common->known[common->n_known++] = value;
+    return true;
+}
+
+static const struct opt known_opts[] = {
+    {.name = "known", .value = "NAME=N", .kind = OPT_CALL, .call = take_known, .option = "known",
+     .help = "an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)"},
 };
 
 /* What is printed, and where documents go. */
@@ -91,6 +131,7 @@ static const struct opt help_opts[] = {
 /* clang-format on */
 
 const struct opt_group group_run = OPT_GROUP("Running", run_opts);
+const struct opt_group group_known = OPT_GROUP("Known inputs", known_opts);
 const struct opt_group group_json = OPT_GROUP("Report", json_opts);
 const struct opt_group group_page = {"Report", comment_opts, 1, 0};
 const struct opt_group group_comment = {"Report", comment_opts, 2, 0};
@@ -470,6 +511,13 @@ int app_open(struct app *app)
     }
     if (rc == GO_ON && common->device != NULL) {
         rc = set_up(app, vc_ctx_set_device(app->ctx, common->device), "device");
+    }
+    for (size_t k = 0; k < common->n_known && rc == GO_ON; k++) {
+        char name[MAX_KNOWN_NAME];
+        int64_t number = 0;
+
+        (void)read_known(common->known[k], name, sizeof name, &number);
+        rc = set_up(app, vc_ctx_set_known(app->ctx, name, number), "known");
     }
     rc = rc == GO_ON ? files_check(app) : rc;
     rc = rc == GO_ON ? remote_inputs_open(app) : rc;

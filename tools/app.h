@@ -34,14 +34,18 @@ enum {
 };
 
 /* The options that the commands share, filled by options_parse. */
+#define MAX_KNOWN 64
+
 struct common_options {
     const char *device;
     const char *cpu_mask;
     uint64_t threads;
     uint64_t max_memory;
-    uint64_t progress_fd; /* 0: none */
-    const char *gates;    /* a file; NULL: none */
-    int color;            /* enum color_mode */
+    uint64_t progress_fd;         /* 0: none */
+    const char *gates;            /* a file; NULL: none */
+    const char *known[MAX_KNOWN]; /* --known, "sr=16000" */
+    size_t n_known;
+    int color; /* enum color_mode */
     int verbose;
     bool quiet, no_progress, memory_summary, bytes, diffable;
 };
@@ -93,6 +97,7 @@ struct base_options {
 };
 
 extern const struct opt_group group_run;     /* device, threads, memory */
+extern const struct opt_group group_known;   /* --known, of commands that build graphs */
 extern const struct opt_group group_json;    /* --json[=FILE] */
 extern const struct opt_group group_page;    /* --html FILE */
 extern const struct opt_group group_comment; /* --html FILE, --markdown FILE */

@@ -78,6 +78,10 @@ void vc_ctx_free(struct vc_ctx *ctx)
     }
     forget_kernels(ctx);
     vc_kept_free(ctx);
+    for (struct vc_known_input *known = ctx->shared->known; known != NULL; known = ctx->shared->known) {
+        ctx->shared->known = known->next;
+        free(known);
+    }
     vc_pool_destroy(ctx->shared->pool);
     free(ctx->shared);
     free(ctx);
@@ -161,6 +165,29 @@ enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device)
 const char *vc_ctx_device(const struct vc_ctx *ctx)
 {
     return ctx->shared->device;
+}
+
+const int64_t *vc_ctx_known(const struct vc_ctx *ctx, const char *name)
+{
+    for (const struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
+        if (strcmp(known->name, name) == 0) {
+            return &known->value;
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t value)
+{
+    size_t n = strlen(name) + 1;
+    struct vc_known_input *known = malloc(sizeof *known + n);
+
+    VC_CALL_ALLOC(known);
+    known->next = ctx->shared->known;
+    known->value = value;
+    memcpy(known->name, name, n);
+    ctx->shared->known = known; /* in front of what was said before */
+    return VC_OK;
 }
 
 void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress), void *user)

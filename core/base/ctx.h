@@ -46,12 +46,19 @@ struct vc_shared {
     void (*progress)(void *user, const struct vc_progress *progress);
     void *progress_user;
     const char *(*option_name)(const char *field); /* vc_ctx_set_option_names; NULL: none */
+    struct vc_known_input *known;                  /* vc_ctx_set_known: a list */
     atomic_int cancelled;
     /* The kernel table chosen for this context; owned by kernels/, which sets it at first use. */
     void *kernels;
     void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
     char device_name[128]; /* what the report says: "cpu (avx2)" */
     struct vc_kept kept;
+};
+
+struct vc_known_input {
+    struct vc_known_input *next;
+    int64_t value;
+    char name[];
 };
 
 struct vc_findings;
@@ -85,6 +92,9 @@ void vc_clear_error(struct vc_ctx *ctx);
  * command, "max_memory" where it has set no names. For every sentence that tells the user to change an option; a value
  * is written after it: "%s=keep". The result is static, or `field` itself. */
 const char *vc_option(const struct vc_ctx *ctx, const char *field);
+
+/* What vc_ctx_set_known said of that name; NULL: nothing. */
+const int64_t *vc_ctx_known(const struct vc_ctx *ctx, const char *name);
 
 /* VC_E_CANCELLED, with its sentence, from vc_ctx_cancel until the end of the call. */
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx);

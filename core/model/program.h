@@ -36,9 +36,11 @@ enum vc_program_attr_kind {
     VC_PROGRAM_FLOATS,
     VC_PROGRAM_STRINGS,
     VC_PROGRAM_TENSOR,
-    VC_PROGRAM_GRAPH, /* a graph inside: not taken apart */
+    VC_PROGRAM_GRAPH, /* a graph inside: `graph`, or, where a text or a list of graphs has it, nothing */
     VC_PROGRAM_OTHER
 };
+
+struct vc_program;
 
 struct vc_program_attr {
     const char *name;
@@ -52,6 +54,9 @@ struct vc_program_attr {
     const double *floats;
     const char *const *strings;
     const struct vc_program_tensor *tensor;
+    /* Nodes, inputs, outputs, declared values and constants of an inner graph; names that it does not make are those of
+     * the graphs around it. NULL: not taken apart. */
+    const struct vc_program *graph;
 };
 
 struct vc_program_node {
@@ -130,8 +135,6 @@ struct vc_program_key {
     size_t n;        /* of an array: its length; its integers, where it has such and they are not many */
     const int64_t *integers;
 };
-
-struct vc_program;
 
 /* What a format does with the sizes that its configurations state: it knows the names of the keys. */
 struct vc_program_sizes {

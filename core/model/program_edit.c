@@ -1,6 +1,8 @@
 /* program_edit.c - the graph of a file as it will be once passes have changed sizes: numbers that nodes state, what is
  * declared for values, and the constants that are weights. What a writer does to the file (formats/onnx/onnx_edit.c),
- * done to the program in memory. Lists that change are copied; the program's own stay as they are. */
+ * done to the program in memory. Lists that change are copied; the program's own stay as they are. Graphs inside nodes are
+ * programs of their own, whose nodes edits find by the names of their values, too. */
+#include <stdint.h>
 #include <string.h>
 
 #include "core/model/program.h"
@@ -9,8 +11,7 @@ struct editing {
     struct vc_ctx *ctx;
     struct vc_arena *arena;
     struct vc_program *program;
-    struct vc_program_node *nodes;         /* copies */
-    struct vc_program_constant *constants; /* copies, with room for one more per edit */
+    struct vc_program_constant *constants; /* its own, with room for one more per edit */
 };
 
 static enum vc_status copy(struct vc_ctx *ctx, struct vc_arena *arena, const void *list, size_t n, size_t room,
@@ -26,17 +27,75 @@ static enum vc_status copy(struct vc_ctx *ctx, struct vc_arena *arena, const voi
     return VC_OK;
 }
 
-/* The node that makes the value; NULL: none does. */
-static struct vc_program_node *maker_of(const struct editing *e, const char *value)
+/* Copies of nodes and constants, those of graphs inside nodes included, with room for more constants. */
+static enum vc_status own(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_program *program, size_t room)
 {
-    for (size_t i = 0; i < e->program->n_nodes; i++) {
-        for (size_t k = 0; k < e->nodes[i].n_outputs; k++) {
-            if (strcmp(e->nodes[i].outputs[k], value) == 0) {
-                return &e->nodes[i];
+    struct vc_program_node *nodes;
+    struct vc_program_constant *constants;
+
+    VC_CALL(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *nodes, &nodes));
+    VC_CALL(copy(ctx, arena, program->constants, program->n_constants, room, sizeof *constants, &constants));
+    for (size_t i = 0; i < program->n_nodes; i++) {
+        for (size_t k = 0; k < nodes[i].n_attrs; k++) {
+            struct vc_program_attr *attrs;
+            struct vc_program *inner;
+
+            if (nodes[i].attrs[k].graph == NULL) {
+                continue;
+            }
+            VC_CALL(copy(ctx, arena, nodes[i].attrs, nodes[i].n_attrs, 0, sizeof *attrs, &attrs));
+            VC_CALL(copy(ctx, arena, attrs[k].graph, 1, 0, sizeof *inner, &inner));
+            VC_CALL(own(ctx, arena, inner, 0));
+            attrs[k].graph = inner;
+            nodes[i].attrs = attrs;
+        }
+    }
+    program->nodes = nodes;
+    program->constants = constants;
+    return VC_OK;
+}
+
+/* Calls fn for the program, a copy of own(), and for the graphs inside its nodes until it returns a node or a constant. */
+typedef const void *finder(const struct vc_program *program, const char *name);
+
+static const void *find(const struct vc_program *program, const char *name, finder *fn)
+{
+    const void *found = fn(program, name);
+
+    for (size_t i = 0; found == NULL && i < program->n_nodes; i++) {
+        for (size_t k = 0; found == NULL && k < program->nodes[i].n_attrs; k++) {
+            found = program->nodes[i].attrs[k].graph != NULL ? find(program->nodes[i].attrs[k].graph, name, fn) : NULL;
+        }
+    }
+    return found;
+}
+
+static const void *find_maker(const struct vc_program *program, const char *value)
+{
+    for (size_t i = 0; i < program->n_nodes; i++) {
+        for (size_t k = 0; k < program->nodes[i].n_outputs; k++) {
+            if (strcmp(program->nodes[i].outputs[k], value) == 0) {
+                return &program->nodes[i];
             }
         }
     }
     return NULL;
+}
+
+static const void *find_constant(const struct vc_program *program, const char *name)
+{
+    for (size_t k = 0; k < program->n_constants; k++) {
+        if (strcmp(program->constants[k].name, name) == 0) {
+            return &program->constants[k];
+        }
+    }
+    return NULL;
+}
+
+/* The node that makes the value; NULL: none does. The list is a copy of own(). */
+static struct vc_program_node *maker_of(const struct editing *e, const char *value)
+{
+    return (struct vc_program_node *)(uintptr_t)find(e->program, value, find_maker);
 }
 
 /* ---- attributes ---- */
@@ -66,11 +125,10 @@ static enum vc_status edit_attribute(struct editing *e, struct vc_program_node *
 static bool is_scalar(const struct editing *e, const char *name)
 {
     const struct vc_program_node *node = maker_of(e, name);
+    const struct vc_program_constant *constant = find(e->program, name, find_constant);
 
-    for (size_t k = 0; k < e->program->n_constants; k++) {
-        if (strcmp(e->constants[k].name, name) == 0) {
-            return e->constants[k].tensor != NULL && e->constants[k].tensor->n_dims == 0;
-        }
+    if (constant != NULL) {
+        return constant->tensor != NULL && constant->tensor->n_dims == 0;
     }
     for (size_t k = 0; node != NULL && strcmp(node->op, "Constant") == 0 && k < node->n_attrs; k++) {
         const struct vc_program_attr *attr = &node->attrs[k];
@@ -180,8 +238,8 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
         VC_REFUSE_IF(edits[i].kind == VC_GRAPH_EDIT_CODES, ctx, VC_E_UNSUPPORTED,
                      "values of the graph become codes: what comes behind that needs a run of its own");
     }
-    VC_CALL(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *e.nodes, &e.nodes));
-    VC_CALL(copy(ctx, arena, program->constants, program->n_constants, n, sizeof *e.constants, &e.constants));
+    VC_CALL(own(ctx, arena, program, n));
+    e.constants = (struct vc_program_constant *)(uintptr_t)program->constants;
     for (size_t i = 0; i < n; i++) {
         struct vc_program_node *node = edits[i].kind != VC_GRAPH_EDIT_SHAPE ? maker_of(&e, edits[i].value) : NULL;
 
@@ -195,10 +253,7 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
             VC_CALL(edit_attribute(&e, node, &edits[i]));
         }
     }
-    VC_CALL(edit_declared(&e, edits, n));
-    program->nodes = e.nodes;
-    program->constants = e.constants;
-    return VC_OK;
+    return edit_declared(&e, edits, n);
 }
 
 /* ---- weights ---- */
@@ -222,20 +277,32 @@ static enum vc_status take_shape(struct vc_ctx *ctx, const struct vc_model *mode
     return VC_OK;
 }
 
+static enum vc_status take_shapes(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                  const struct vc_program *program)
+{
+    for (size_t k = 0; k < program->n_constants; k++) { /* copies of own() */
+        struct vc_program_constant *constant = (struct vc_program_constant *)(uintptr_t)&program->constants[k];
+
+        if (constant->index != VC_NO_TENSOR && constant->tensor != NULL) {
+            VC_CALL(take_shape(ctx, model, arena, constant));
+        }
+    }
+    for (size_t i = 0; i < program->n_nodes; i++) {
+        for (size_t k = 0; k < program->nodes[i].n_attrs; k++) {
+            if (program->nodes[i].attrs[k].graph != NULL) {
+                VC_CALL(take_shapes(ctx, model, arena, program->nodes[i].attrs[k].graph));
+            }
+        }
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_program_take_shapes(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                       struct vc_program *program)
 {
-    struct vc_program_constant *constants;
-
     if (program->kind != VC_PROGRAM_NODES) {
         return VC_OK;
     }
-    VC_CALL(copy(ctx, arena, program->constants, program->n_constants, 0, sizeof *constants, &constants));
-    for (size_t k = 0; k < program->n_constants; k++) {
-        if (constants[k].index != VC_NO_TENSOR && constants[k].tensor != NULL) {
-            VC_CALL(take_shape(ctx, model, arena, &constants[k]));
-        }
-    }
-    program->constants = constants;
-    return VC_OK;
+    VC_CALL(own(ctx, arena, program, 0));
+    return take_shapes(ctx, model, arena, program);
 }

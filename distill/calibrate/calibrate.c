@@ -377,7 +377,7 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
 
     *value = c->inputs[k];
     value->n = c->now.n * input->n_elems;
-    value->shape[0] = (int64_t)c->now.n;
+    value->shape[input->axis] = (int64_t)c->now.n;
     value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t));
     VC_CALL_ALLOC(value->data);
     VC_CALL(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
@@ -386,7 +386,7 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
 
         add_digest(c->digest, (const char *)value->data + i * n, n);
     }
-    return VC_OK;
+    return vc_rows_turn(&c->view, k, c->now.n, false, value->data);
 }
 
 /* Values live until the next one is computed; what has to wait is copied. */
@@ -534,7 +534,7 @@ static enum vc_status note_shapes(struct calibration *c)
         const struct vc_graph_value *of = &c->graph->values[c->view.inputs[k].value];
 
         c->inputs[k] = (struct vc_run_value){.n_dims = of->n_dims, .is_real = !c->view.inputs[k].integers};
-        for (unsigned d = 1; d < of->n_dims; d++) {
+        for (unsigned d = 0; d < of->n_dims; d++) { /* but for the rows */
             c->inputs[k].shape[d] = vc_graph_dim_value(c->graph, of->shape[d]);
         }
     }

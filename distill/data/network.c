@@ -379,7 +379,8 @@ static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_v
                  "all rows need the same sizes, and %s the size that the graph was exported for",
                  vc_net_file(net), n, from->name, from->n_elems, (unsigned long long)input->n,
                  vc_option(net->ctx, "batch"));
-    return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
+    VC_CALL(vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data));
+    return vc_rows_turn(view, k, n, net->options.precision == VC_GRAPH_F64, input->data);
 }
 
 /* All numbers of a row are from 0 to 1 and add up to 1. */

@@ -39,6 +39,10 @@ struct vc_rows_input {
     size_t n_elems;  /* of a row */
     size_t channels; /* with a mean of their own: 1, or the second dimension; each has `plane` elements in a row */
     size_t plane;
+    /* The dimension of the graph's input that is the rows, and the product of those before it: 1 and 2 of a state
+     * [2, n, 128], whose array is [n, 2, 128]; mostly 0 and 1. */
+    unsigned axis;
+    size_t before;
     bool integers;
     struct vc_ids ids;
 };
@@ -76,9 +80,11 @@ static inline uint64_t vc_rows_in_file(const struct vc_rows *rows, uint64_t row)
     return rows->part != NULL ? rows->part[row] : row;
 }
 
-/* Input k of n rows by their numbers, as float, double (f64) or int64_t. */
+/* Input k of n rows by their numbers, one behind the other, as float, double (f64) or int64_t. */
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to);
+/* What vc_rows_read gave as the graph takes it: rows in the place of input.axis. */
+enum vc_status vc_rows_turn(const struct vc_rows_view *view, size_t k, size_t n, bool f64, void *data);
 
 /* Calls the function of vc_ctx_set_progress, by bytes of inputs: of so many rows, what is done. */
 void vc_rows_tell(const struct vc_rows_view *view, const char *what, uint64_t done, uint64_t rows);

@@ -63,17 +63,51 @@ static const char *symbol_of(const struct vc_graph *graph, struct vc_dim dim)
     return NULL;
 }
 
-/* Dimensions behind the first one: of both, those of 1 do not count, so that images without a channel fit. Symbols get
+/* Whether an input has a symbol, or 1, as its first size. */
+static bool is_first(const struct vc_graph *graph, bool symbols)
+{
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+
+        if (input->n_dims != 0 && (symbols ? symbol_of(graph, input->shape[0]) != NULL : input->shape[0].size == 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The dimension of an input that is the rows: the first one, but for a state [2, n, 128] beside an input [n, 576]: a
+ * number of layers, then the only symbol, or the only 1, as the first size of another input is one. */
+static unsigned row_axis(const struct vc_graph *graph, const struct vc_graph_value *input)
+{
+    bool symbols = is_first(graph, true);
+    unsigned axis = 0;
+    unsigned n = 0;
+
+    for (unsigned d = 0; d < input->n_dims; d++) {
+        bool here = symbols ? symbol_of(graph, input->shape[d]) != NULL : input->shape[d].size == 1;
+
+        axis = here && n == 0 ? d : axis;
+        n += here;
+    }
+    return n == 1 && (symbols || is_first(graph, false)) ? axis : 0;
+}
+
+/* Dimensions beside that of the rows: of both, those of 1 do not count, so that images without a channel fit. Symbols get
  * the sizes that the array has. */
 static enum vc_status fit_shape(const struct vc_rows *rows, struct vc_graph *graph, const struct vc_graph_value *input,
                                 const struct vc_tensor *t)
 {
+    unsigned axis = row_axis(graph, input);
     unsigned k = 1;
 
-    for (unsigned d = 1; d < input->n_dims; d++) {
-        const char *symbol = symbol_of(graph, input->shape[d]);
+    for (unsigned d = 0; d < input->n_dims; d++) {
+        const char *symbol = d == axis ? NULL : symbol_of(graph, input->shape[d]);
         int64_t size = vc_graph_dim_value(graph, input->shape[d]);
 
+        if (d == axis) {
+            continue;
+        }
         if (size == 1 && symbol == NULL && (k >= t->n_dims || t->shape[k] != 1)) {
             continue;
         }
@@ -134,7 +168,7 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
         const struct vc_graph_value *input = vc_graph_value(graph, to->value);
 
         to->n_elems = to->tensor == VC_NO_TENSOR ? 1 : to->n_elems;
-        for (unsigned d = 1; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
+        for (unsigned d = 0; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
             int64_t size = vc_graph_dim_value(graph, input->shape[d]);
 
             VC_REFUSE_IF(size < 1, view->rows->ctx, VC_E_ARGUMENT,
@@ -149,7 +183,7 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
 /* The symbol of an input's rows; NULL: it has no dimensions, or a number of rows. */
 const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input)
 {
-    return input->n_dims != 0 ? symbol_of(graph, input->shape[0]) : NULL;
+    return input->n_dims != 0 ? symbol_of(graph, input->shape[row_axis(graph, input)]) : NULL;
 }
 
 /* How many rows the graph takes: exporters give each input a symbol of its own for them, all of which are the rows, but
@@ -163,7 +197,7 @@ static enum vc_status count_rows(const struct vc_rows *rows, const struct vc_gra
     *fixed = -1;
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
         const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
-        int64_t size = input->n_dims != 0 ? input->shape[0].size : -1;
+        int64_t size = input->n_dims != 0 ? input->shape[row_axis(graph, input)].size : -1;
 
         *batch = *batch == NULL ? vc_rows_symbol(graph, input) : *batch;
         if (size < 0 || input->n_uses == 0) {
@@ -204,7 +238,12 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     to->integers = input->dtype != VC_DTYPE_F32;
     to->ids = vc_graph_ids(graph, to->value);
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
-    to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
+    to->axis = row_axis(graph, input);
+    to->before = 1;
+    for (unsigned d = 0; d < to->axis; d++) {
+        to->before *= (size_t)vc_graph_dim_value(graph, input->shape[d]);
+    }
+    to->channels = input->n_dims > 1 && to->before == 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
     if (!to->integers) {
         VC_CALL(vc_normalize_check(rows->ctx, &rows->normalize, to->channels, input->name));
     }
@@ -305,6 +344,27 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
             put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);
         }
     }
+    return VC_OK;
+}
+
+/* [n, before, rest] becomes [before, n, rest]. */
+enum vc_status vc_rows_turn(const struct vc_rows_view *view, size_t k, size_t n, bool f64, void *data)
+{
+    const struct vc_rows_input *input = &view->inputs[k];
+    size_t before = input->before;
+    size_t rest = before == 0 ? 0 : input->n_elems / before * (input->integers || f64 ? 8 : sizeof(float));
+    unsigned char *copy;
+
+    if (before <= 1 || n <= 1) {
+        return VC_OK;
+    }
+    copy = vc_alloc_array(view->rows->ctx, VC_TAG_TILES, n * before, rest);
+    VC_CALL_ALLOC(copy);
+    memcpy(copy, data, n * before * rest);
+    for (size_t i = 0; i < n * before; i++) {
+        memcpy((unsigned char *)data + (i % before * n + i / before) * rest, copy + i * rest, rest);
+    }
+    vc_free(view->rows->ctx, copy);
     return VC_OK;
 }
 

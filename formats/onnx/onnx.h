@@ -479,6 +479,8 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
 
 /* Reads nodes, initializers and names of the main graph and of those below it. */
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r);
+/* The number of the graph whose message that is. */
+uint32_t vc_onnx_graph_number(const struct onnx *self, struct vc_span message);
 /* Graphs inside nodes can have initializers that are no inputs. */
 bool vc_onnx_has_inner_tensors(const struct onnx *self);
 /* Makes a tensor of a Constant node's value, named like its output. */
@@ -515,6 +517,11 @@ void vc_onnx_uses_release(struct onnx_reader *r);
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol);
 size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
+/* The value of that name in the main graph, or the one in a graph inside a node; ONNX_NONE: there is none, or several of
+ * them have one. */
+size_t vc_onnx_symbol_named(const struct onnx_symbols *symbols, const char *name);
+/* The value that a node of the graph calls by that name, wherever it is made; ONNX_NONE: there is none. */
+size_t vc_onnx_symbol_in(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
 /* A new symbol of the main graph for a name that no graph has; the name is the arena's. */
 enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_t *symbol);
 /* Called at the end of a graph: names that the graph uses but does not define belong to the enclosing graph and are
@@ -585,9 +592,10 @@ struct onnx_program_reader {
     const struct onnx *self;
     struct vc_wire wire;
     struct vc_arena *arena;
+    const struct vc_model *model; /* whose tensors constants are; NULL: graphs inside nodes are named only */
 };
 
-/* An AttributeProto: a vc_onnx_taker of its field; to: a struct vc_program_attr. Graphs in it are named only. */
+/* An AttributeProto: a vc_onnx_taker of its field; to: a struct vc_program_attr. */
 enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struct vc_field *field, void *to);
 
 /* ---- onnx_fields.c ---- */
@@ -644,6 +652,9 @@ const char *vc_onnx_domain(const char *domain);
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
 /* ---- onnx_program.c, onnx_program_node.c, onnx_function.c ---- */
+
+/* The graph of that message, the main one or one inside a node: nodes, inputs, outputs, declared values, constants. */
+enum vc_status vc_onnx_program_graph(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out);
 
 /* A field that is a ValueInfoProto, a NodeProto, an OperatorSetIdProto, a FunctionProto. */
 enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct vc_field *f,

@@ -275,6 +275,7 @@ struct attribute_reader {
     uint64_t type;          /* 0: it says none, as in the first files: the last field that holds something counts */
     uint32_t number;        /* of that field */
     struct vc_field tensor; /* number 0: there is none */
+    struct vc_field graph;  /* the same */
 };
 
 /* A tensor whose field is missing is of no known kind. */
@@ -317,12 +318,28 @@ static enum vc_status take_attribute(struct onnx_program_reader *r, const struct
     case ONNX_ATTRIBUTE_T:
         reader->tensor = *f;
         return VC_OK;
+    case ONNX_ATTRIBUTE_G:
+        reader->graph = *f;
+        return VC_OK;
     default:
         return VC_OK;
     }
 }
 
-/* to: the struct vc_program_attr. Graphs are read by the caller (VC_PROGRAM_GRAPH). */
+/* A graph inside a node is a program of its own; recursion is as deep as vc_onnx_graph_scan allowed. */
+static enum vc_status read_graph(struct onnx_program_reader *r, const struct vc_field *field,
+                                 const struct vc_program **out)
+{
+    struct vc_program *graph = vc_onnx_items(r, 1, sizeof *graph);
+
+    VC_CALL_ALLOC(graph);
+    VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a graph inside a node"));
+    graph->kind = VC_PROGRAM_NODES;
+    *out = graph;
+    return vc_onnx_program_graph(r, field->data, graph);
+}
+
+/* to: the struct vc_program_attr. */
 enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struct vc_field *field, void *to)
 {
     struct vc_program_attr *attr = to;
@@ -334,6 +351,9 @@ enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struc
     attr->kind = kind_of(&reader);
     if (attr->kind == VC_PROGRAM_TENSOR) {
         return read_tensor(r, &reader.tensor, &attr->tensor);
+    }
+    if (attr->kind == VC_PROGRAM_GRAPH && reader.graph.number != 0 && r->model != NULL) {
+        return read_graph(r, &reader.graph, &attr->graph);
     }
     if (attr->kind == VC_PROGRAM_INTS) {
         return read_list(r, field->data, ONNX_ATTRIBUTE_INTS, attr);

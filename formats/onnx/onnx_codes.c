@@ -69,7 +69,7 @@ static enum vc_status make_constants(struct vc_ctx *ctx, struct onnx_sink *self,
 static enum vc_status plan_value(struct vc_ctx *ctx, struct onnx_sink *self, const struct vc_graph_edit *edit)
 {
     struct onnx_edits *edits = &self->edits;
-    size_t symbol = vc_onnx_symbol_find(&self->source->symbols, ONNX_MAIN, edit->value);
+    size_t symbol = vc_onnx_symbol_named(&self->source->symbols, edit->value);
     struct onnx_coded *value = &edits->coded[edits->n_coded];
 
     VC_REFUSE_IF(symbol == ONNX_NONE || edits->coded_of[symbol] != ONNX_NONE, ctx, VC_E_INTERNAL,
@@ -151,12 +151,11 @@ enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
     return VC_OK;
 }
 
-/* The value of the main graph for which a node gets another name in its inputs, or outputs; NULL: it does not. */
+/* The value for which a node of the graph gets another name in its inputs, or outputs; NULL: it does not. */
 static const struct onnx_coded *coded_value(const struct onnx_layout *l, const char *name, bool input)
 {
     const struct onnx_edits *edits = &l->self->edits;
-    size_t symbol =
-        edits->coded_of == NULL ? ONNX_NONE : vc_onnx_symbol_find(&l->self->source->symbols, ONNX_MAIN, name);
+    size_t symbol = edits->coded_of == NULL ? ONNX_NONE : vc_onnx_symbol_in(&l->self->source->symbols, l->graph, name);
 
     symbol = input ? symbol : vc_onnx_folded_name(l->self, symbol);
     return symbol != ONNX_NONE && edits->coded_of[symbol] != ONNX_NONE &&
@@ -167,7 +166,7 @@ static const struct onnx_coded *coded_value(const struct onnx_layout *l, const c
 
 const char *vc_onnx_coded_name(const struct onnx_layout *l, const char *name, bool input)
 {
-    const struct onnx_coded *value = l->graph == ONNX_MAIN ? coded_value(l, name, input) : NULL;
+    const struct onnx_coded *value = coded_value(l, name, input);
 
     return value != NULL ? value->other : name;
 }

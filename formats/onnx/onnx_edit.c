@@ -7,8 +7,8 @@
  *     shape        of "y": [n, 64, 8, 8] -> [n, 48, 8, 8] wherever the main graph declares it
  *
  * Edits are resolved before the layout (vc_onnx_plan_edits): a walk over the nodes finds those that make the values,
- * and where inputs become constants another one finds the Constant nodes behind them. Graphs inside nodes are not
- * edited; they lose their value_info, as values do that no edit names. */
+ * and where inputs become constants another one finds the Constant nodes behind them. Nodes of graphs inside nodes are
+ * found by the names of their values, too; what is declared there goes, as for values that no edit names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +29,7 @@ struct resolving {
     struct onnx_sink *self;
     struct onnx_edits *edits;
     struct onnx_reader r; /* only its wire and its room for names */
+    uint32_t graph;       /* whose nodes are looked at */
     size_t next_node;     /* of source->nodes */
     bool *seen;           /* by named edit: a node makes the value */
     struct old *old;      /* by symbol */
@@ -57,10 +58,10 @@ static enum vc_status name_edits(struct resolving *e)
     VC_CALL_ALLOC(e->edits->named);
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
-        size_t symbol = vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, edit->value);
+        size_t symbol = vc_onnx_symbol_named(&e->self->source->symbols, edit->value);
 
-        VC_REFUSE_IF(symbol == ONNX_NONE, e->ctx, VC_E_INTERNAL, "the graph has no value '%s', which an edit names",
-                     edit->value);
+        VC_REFUSE_IF(symbol == ONNX_NONE, e->ctx, VC_E_UNSUPPORTED,
+                     "graphs inside nodes have several values '%s', one of which would have to change", edit->value);
         e->edits->named[e->edits->n_named++] = (struct onnx_named_edit){symbol, edit};
     }
     qsort(e->edits->named, e->edits->n_named, sizeof *e->edits->named, compare_named);
@@ -130,7 +131,7 @@ static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_
 static enum vc_status symbol_of(struct resolving *e, const struct vc_field *field, size_t *symbol)
 {
     VC_CALL(vc_onnx_string_read(&e->r, field, "the input or output of a node"));
-    *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, e->r.name);
+    *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_in(&e->self->source->symbols, e->graph, e->r.name);
     return VC_OK;
 }
 
@@ -200,20 +201,57 @@ static bool is_dropped(struct resolving *e, const struct vc_field *node)
            e->self->drop[e->next_node];
 }
 
-/* All nodes of the main graph, and whether each edit of a node has found one. */
-static enum vc_status find_nodes(struct resolving *e)
+/* Calls fn for all nodes of the graph, each before those of the graphs inside it. */
+typedef enum vc_status node_taker(struct resolving *e, const struct vc_field *node);
+
+static enum vc_status each_node(struct resolving *e, struct vc_span graph, node_taker *fn);
+
+/* The graphs in the attributes of a node. */
+static enum vc_status each_inner(struct resolving *e, struct vc_span node, node_taker *fn)
 {
-    struct vc_span rest = e->self->source->graph;
+    uint32_t around = e->graph;
+    struct vc_field attribute;
     struct vc_field f;
 
-    e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
-    VC_CALL_ALLOC(e->seen);
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        if (f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f)) {
-            VC_CALL(take_node(e, &f));
+    while (node.n != 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &node, &attribute));
+        while (attribute.number == ONNX_NODE_ATTRIBUTE && attribute.type == VC_WIRE_BYTES && attribute.data.n != 0) {
+            VC_CALL(vc_wire_field(&e->r.wire, &attribute.data, &f));
+            if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES) {
+                e->graph = vc_onnx_graph_number(e->self->source, f.data);
+                VC_CALL(each_node(e, f.data, fn));
+                e->graph = around;
+            }
         }
     }
+    return VC_OK;
+}
+
+static enum vc_status each_node(struct resolving *e, struct vc_span graph, node_taker *fn)
+{
+    struct vc_field f;
+
+    while (graph.n != 0) {
+        VC_CALL(vc_wire_field(&e->r.wire, &graph, &f));
+        if (f.number == ONNX_GRAPH_NODE && f.type == VC_WIRE_BYTES) {
+            VC_CALL(fn(e, &f));
+            VC_CALL(each_inner(e, f.data, fn));
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_kept(struct resolving *e, const struct vc_field *node)
+{
+    return is_dropped(e, node) ? VC_OK : take_node(e, node);
+}
+
+/* All nodes, and whether each edit of a node has found one. */
+static enum vc_status find_nodes(struct resolving *e)
+{
+    e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
+    VC_CALL_ALLOC(e->seen);
+    VC_CALL(each_node(e, e->self->source->graph, take_kept));
     for (size_t i = 0; i < e->edits->n_named; i++) {
         VC_REFUSE_IF(!e->seen[i] && changes_node(e->edits->named[i].edit), e->ctx, VC_E_INTERNAL,
                      "no node makes '%s', which an edit names", e->edits->named[i].edit->value);
@@ -292,9 +330,7 @@ static enum vc_status take_constant(struct resolving *e, const struct vc_field *
 static enum vc_status find_constants(struct resolving *e)
 {
     const struct onnx *source = e->self->source;
-    struct vc_span rest = source->graph;
     bool nodes = false;
-    struct vc_field f;
 
     e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old);
     VC_CALL_ALLOC(e->old);
@@ -313,13 +349,7 @@ static enum vc_status find_constants(struct resolving *e)
             e->old[symbol].scalar = source->tensors[tensor].n_dims == 0;
         }
     }
-    while (nodes && rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        if (f.number == ONNX_GRAPH_NODE) {
-            VC_CALL(take_constant(e, &f));
-        }
-    }
-    return VC_OK;
+    return nodes ? each_node(e, source->graph, take_constant) : VC_OK;
 }
 
 /* ---- new constants ---- */
@@ -333,7 +363,7 @@ static bool is_replaced(const struct resolving *e, size_t symbol)
         return false;
     }
     const struct onnx_symbol *s = &source->symbols.list[symbol];
-    return e->old[symbol].type != 0 && e->old[symbol].n_replaced == s->n_uses && !s->pinned &&
+    return s->graph == ONNX_MAIN && e->old[symbol].type != 0 && e->old[symbol].n_replaced == s->n_uses && !s->pinned &&
            (!s->graph_input || source->ir_version < 4);
 }
 

@@ -90,6 +90,7 @@ struct new_shape {
     size_t n;
     bool is_out; /* or: it is this tensor */
     struct vc_out_tensor out;
+    bool dropped; /* it is left out: an output of a graph inside a node, about which edits say nothing */
 };
 
 /* Dimension d; -1: it stays. */
@@ -171,6 +172,8 @@ static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field 
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number != way[depth] || f.type != VC_WIRE_BYTES) {
             VC_CALL(vc_onnx_add_copy(l, f.all));
+        } else if (depth == 2 && to->dropped) {
+            continue;
         } else if (depth == 3) {
             VC_CALL(add_dimension(l, &f, number_at(to, d++)));
         } else {
@@ -201,6 +204,10 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
 
     if (!self->edits.reshaped) {
         return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
+    }
+    if (l->graph != ONNX_MAIN) {
+        return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK
+                                                      : add_reshaped(l, field, &(struct new_shape){.dropped = true}, 0);
     }
     out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? ONNX_NONE : out_of(self, symbol);
     to.is_out = out != ONNX_NONE;

@@ -470,6 +470,14 @@ static int compare_places(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+uint32_t vc_onnx_graph_number(const struct onnx *self, struct vc_span message)
+{
+    size_t low;
+
+    VC_BISECT(low, self->n_graphs, k, self->graphs[k].at < message.at);
+    return low < self->n_graphs && self->graphs[low].at == message.at ? self->graphs[low].number : ONNX_MAIN;
+}
+
 /* The main graph is read like any other. */
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r)
 {

@@ -232,12 +232,7 @@ static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *fie
             stays = symbol == ONNX_NONE || (l->self->gone[symbol] & gone) == 0;
         }
     }
-    if (stays && l->graph == ONNX_MAIN) {
-        VC_CALL(vc_onnx_add_declared(l, field, symbol));
-    } else if (stays && (field->number != ONNX_GRAPH_VALUE_INFO || !l->self->edits.reshaped)) {
-        VC_CALL(vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH));
-    }
-    return VC_OK;
+    return stays ? vc_onnx_add_declared(l, field, symbol) : VC_OK;
 }
 
 /* The first graph inside a node at that place of the file or behind it; NULL: there is none. */
@@ -257,7 +252,8 @@ static bool has_graphs(const struct onnx_layout *l, struct vc_span span)
     const struct onnx_graph *end = graph == NULL ? NULL : source->graphs + source->n_graphs;
 
     while (graph != NULL && graph < end && graph->at < span.at + span.n) {
-        if (graph->has_tensors || l->self->edits.reshaped || l->self->edits.n_raised != 0) {
+        if (graph->has_tensors || l->self->edits.reshaped || l->self->edits.n_raised != 0 ||
+            l->self->edits.n_coded != 0) {
             return true;
         }
         graph++;
@@ -293,10 +289,10 @@ static enum vc_status add_attribute(struct onnx_layout *l, const struct vc_field
     return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
 }
 
-/* Nodes of this graph may make values that become codes. */
+/* Nodes may make values that become codes. */
 static bool has_codes(const struct onnx_layout *l)
 {
-    return l->graph == ONNX_MAIN && l->self->edits.n_coded != 0;
+    return l->self->edits.n_coded != 0;
 }
 
 /* A node that changes: n changes of edits, a newer form (NULL: it has none), or graphs inside it. */

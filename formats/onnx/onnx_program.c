@@ -5,7 +5,7 @@
  *     codes -> DequantizeLinear -> "w" -> MatMul          the model's tensor "w", then MatMul
  *
  * Nodes that only make a tensor of the model from its parts (onnx_links.c) are left out: the graph uses what they give.
- * Graphs inside nodes are not taken apart. */
+ * Graphs inside nodes are read the same way, as the programs of their attributes. */
 
 #include "formats/onnx/onnx.h"
 
@@ -94,8 +94,9 @@ enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct
 
 /* ---- nodes ---- */
 
-/* Nodes and Constant nodes of the main graph that belong to tensors, by their places, which ascend in both lists. */
+/* Nodes and Constant nodes of a graph that belong to tensors, by their places, which ascend in both lists. */
 struct skipped {
+    uint32_t graph;
     size_t node, tensor;
 };
 
@@ -103,11 +104,11 @@ struct skipped {
 static bool is_skipped(const struct onnx *self, struct skipped *at, uint64_t place, const struct onnx_node **node)
 {
     while (at->node < self->n_nodes &&
-           (self->nodes[at->node].graph != ONNX_MAIN || self->nodes[at->node].field.at < place)) {
+           (self->nodes[at->node].graph != at->graph || self->nodes[at->node].field.at < place)) {
         at->node++;
     }
     while (at->tensor < self->n_tensors &&
-           (self->tensors[at->tensor].graph != ONNX_MAIN || !self->tensors[at->tensor].constant ||
+           (self->tensors[at->tensor].graph != at->graph || !self->tensors[at->tensor].constant ||
             self->tensors[at->tensor].field.at < place)) {
         at->tensor++;
     }
@@ -177,22 +178,26 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
     return VC_OK;
 }
 
+static enum vc_status read_constants(struct onnx_program_reader *r, uint32_t graph, struct vc_program *out);
+
 /* Lists of what the graph has are counted, then filled. The limit is one of memory. */
-static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)
+enum vc_status vc_onnx_program_graph(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out)
 {
-    struct graph_reader g = {.lists = {ONNX_LIST(ONNX_GRAPH_NODE, out->n_nodes, out->nodes),
+    uint32_t number = vc_onnx_graph_number(r->self, message);
+    struct graph_reader g = {.skipped = {.graph = number},
+                             .lists = {ONNX_LIST(ONNX_GRAPH_NODE, out->n_nodes, out->nodes),
                                        ONNX_LIST(ONNX_GRAPH_INPUT, out->n_inputs, out->inputs),
                                        ONNX_LIST(ONNX_GRAPH_OUTPUT, out->n_outputs, out->outputs),
                                        ONNX_LIST(ONNX_GRAPH_VALUE_INFO, out->n_declared, out->declared)}};
 
-    VC_CALL(vc_onnx_lists(r, r->self->graph, g.lists));
+    VC_CALL(vc_onnx_lists(r, message, g.lists));
     for (size_t k = 0; k < 4; k++) {
         VC_REFUSE_IF(g.lists[k].n > (k == 3 ? 4 : 1) * VC_PROGRAM_MAX_NODES, r->ctx, VC_E_UNSUPPORTED,
                      "has more than %zu nodes, inputs or outputs", VC_PROGRAM_MAX_NODES);
     }
-    VC_CALL(vc_onnx_each(r, r->self->graph, take_graph, &g));
+    VC_CALL(vc_onnx_each(r, message, take_graph, &g));
     out->n_nodes = g.lists[0].n_taken;
-    return VC_OK;
+    return read_constants(r, number, out);
 }
 
 /* ---- tensors ---- */
@@ -205,35 +210,39 @@ static bool is_inline(const struct vc_tensor *tensor)
 }
 
 /* Values of a small constant, which shapes and axes are made of. */
-static enum vc_status read_inline(struct onnx_program_reader *r, const struct vc_model *model, size_t index,
-                                  struct vc_program_tensor *to)
+static enum vc_status read_inline(struct onnx_program_reader *r, size_t index, struct vc_program_tensor *to)
 {
-    const struct vc_tensor *tensor = &model->tensors[index];
+    const struct vc_tensor *tensor = &r->model->tensors[index];
     void *data = vc_onnx_items(r, (size_t)tensor->size_bytes, 1);
 
     VC_CALL_ALLOC(data);
     *to = (struct vc_program_tensor){
         .dtype = tensor->dtype, .n_dims = tensor->n_dims, .shape = tensor->shape, .n_bytes = tensor->size_bytes};
-    VC_CALL(vc_source_read_any(r->ctx, model, index, VC_FORM_VALUES, 0, data, (size_t)tensor->size_bytes));
+    VC_CALL(vc_source_read_any(r->ctx, r->model, index, VC_FORM_VALUES, 0, data, (size_t)tensor->size_bytes));
     to->data = data;
     return VC_OK;
 }
 
-/* The tensors of the main graph under the names that its nodes know. Parts of quantized ones are none: they are what
+/* The tensors of a graph under the names that its nodes know. Parts of quantized ones are none: they are what
  * the quantized tensor is made from. */
-static enum vc_status read_constants(struct onnx_program_reader *r, const struct vc_model *model,
-                                     struct vc_program *out)
+static enum vc_status read_constants(struct onnx_program_reader *r, uint32_t graph, struct vc_program *out)
 {
     const struct onnx *self = r->self;
-    struct vc_program_constant *constants = vc_onnx_items(r, self->n_tensors, sizeof *constants);
+    const struct vc_model *model = r->model;
+    struct vc_program_constant *constants;
     size_t n = 0;
 
+    for (size_t i = 0; i < self->n_tensors; i++) {
+        n += self->tensors[i].graph == graph;
+    }
+    constants = vc_onnx_items(r, n, sizeof *constants);
     VC_CALL_ALLOC(constants);
+    n = 0;
     for (size_t i = 0; i < self->n_tensors; i++) {
         const struct onnx_tensor *t = &self->tensors[i];
         struct vc_program_tensor *tensor;
 
-        if (t->graph != ONNX_MAIN || (t->index != ONNX_NONE && model->tensors[t->index].part_of != VC_NO_TENSOR)) {
+        if (t->graph != graph || (t->index != ONNX_NONE && model->tensors[t->index].part_of != VC_NO_TENSOR)) {
             continue;
         }
         tensor = vc_onnx_items(r, 1, sizeof *tensor);
@@ -244,7 +253,7 @@ static enum vc_status read_constants(struct onnx_program_reader *r, const struct
             constants[n].name = self->symbols.list[self->links[t->index].name].name;
             constants[n].index = t->index;
             if (is_inline(&model->tensors[t->index])) {
-                VC_CALL(read_inline(r, model, t->index, tensor));
+                VC_CALL(read_inline(r, t->index, tensor));
             } else {
                 constants[n].tensor = NULL;
             }
@@ -313,14 +322,13 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
 enum vc_status vc_onnx_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                struct vc_program *out)
 {
-    struct onnx_program_reader r = {.ctx = ctx, .self = model->self, .arena = arena};
+    struct onnx_program_reader r = {.ctx = ctx, .self = model->self, .arena = arena, .model = model};
     enum vc_status status;
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NODES};
     VC_TRY(vc_wire_open(ctx, r.self->file, &r.wire));
     VC_TRY(read_around(&r, out));
-    VC_TRY(read_graph(&r, out));
-    VC_TRY(read_constants(&r, model, out));
+    VC_TRY(vc_onnx_program_graph(&r, r.self->graph, out));
 out:
     vc_wire_close(&r.wire);
     return status;

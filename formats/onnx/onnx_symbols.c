@@ -130,6 +130,31 @@ size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
     return symbol;
 }
 
+size_t vc_onnx_symbol_in(const struct onnx_symbols *symbols, uint32_t graph, const char *name)
+{
+    return vc_onnx_symbol_meant(symbols, vc_onnx_symbol_find(symbols, graph, name));
+}
+
+size_t vc_onnx_symbol_named(const struct onnx_symbols *symbols, const char *name)
+{
+    size_t found = vc_onnx_symbol_find(symbols, ONNX_MAIN, name);
+
+    if (found != ONNX_NONE || vc_onnx_symbol_find(symbols, ONNX_ANY, name) == ONNX_NONE) {
+        return found;
+    }
+    for (size_t i = 0; i < symbols->n; i++) {
+        const struct onnx_symbol *s = &symbols->list[i];
+
+        if (s->graph != ONNX_ANY && s->outer == ONNX_NONE && strcmp(s->name, name) == 0) {
+            if (found != ONNX_NONE) {
+                return ONNX_NONE;
+            }
+            found = i;
+        }
+    }
+    return found;
+}
+
 /* The text is in r->name until the next one is read. */
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what)
 {

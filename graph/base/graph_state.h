@@ -39,6 +39,7 @@ struct vc_value_facts {
     const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
     bool slice_attrs;  /* start and end of that Slice are attributes (Slice-1), not inputs */
     bool unknown;      /* a problem was found: type and shape mean nothing */
+    bool elsewhere;    /* a branch of an If that is no part of this graph reads it, too: its shape has to stay */
     /* The elements, where they are known while the graph is built, else NULL. A Shape of x [batch, 12, 64] has the
      * elements {batch, 12, 64}, and Gather, Concat, Mul and Div compute with them, so that Reshape knows its target
      * shape. At most VC_MAX_ELEMS elements, integers or floats that are whole numbers; the shape has only numbers. */
@@ -90,6 +91,7 @@ struct vc_graph {
     const char **unused; /* names of tensors: vc_graph_unused */
     const char *block;   /* of the nodes that are added from now on; the arena's */
     bool in_expert;      /* nodes that are added from now on are part of an expert */
+    bool of_file;        /* made from nodes that a file or a text states, with sizes that stand there */
     bool ids_from_0;     /* the graph of a transformers family: token -1 is an error there, and the last row in ONNX */
     uint32_t routes, expert_number; /* for nodes that are added from now on: members of vc_graph_node */
     uint32_t n_experts, experts_per_token;

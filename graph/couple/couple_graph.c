@@ -48,12 +48,19 @@ static enum vc_status start(struct vc_couple *c)
     VC_CALL(vc_axes_init(&c->axes, c->ctx, c->arena));
     for (uint32_t v = 0; v < graph->n_values && c->axes.status == VC_OK; v++) {
         c->depends[v] = graph->values[v].kind == VC_VALUE_INPUT;
-        c->of_file = c->of_file || graph->facts[v].written != VC_WRITTEN_NOT;
         if (graph->values[v].kind == VC_VALUE_INPUT || graph->values[v].kind == VC_VALUE_CONSTANT) {
             take_atoms(c, v);
         }
     }
     return c->axes.status;
+}
+
+/* All axes of a value stay. */
+static void fix_all(struct vc_couple *c, uint32_t v, const char *why)
+{
+    for (unsigned i = 0; i < c->graph->values[v].n_dims && c->axes.status == VC_OK; i++) {
+        vc_axes_fix(&c->axes, c->axis[c->first[v] + i], why);
+    }
 }
 
 /* Outputs get atoms before the rule runs, and the rule replaces those that it knows. Operators without a rule, and
@@ -94,11 +101,12 @@ static enum vc_status apply_rules(struct vc_couple *c)
             vc_couple_check_split(c);
         }
     }
-    for (uint32_t k = 0; k < graph->n_outputs && c->axes.status == VC_OK; k++) {
-        const struct vc_graph_value *value = &graph->values[graph->outputs[k]];
-
-        for (unsigned i = 0; i < value->n_dims; i++) {
-            vc_axes_fix(&c->axes, c->axis[c->first[graph->outputs[k]] + i], is_output);
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        fix_all(c, graph->outputs[k], is_output);
+    }
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        if (graph->facts[v].elsewhere) {
+            fix_all(c, v, "is read by a branch of an If that is not computed here");
         }
     }
     return c->axes.status;
@@ -136,7 +144,7 @@ static void release(struct vc_couple *c)
 /* The terms move into couplings->sizes at the end: edits and multiply-adds are computed from them later. */
 enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out)
 {
-    struct vc_couple c = {.ctx = ctx, .graph = graph, .axes = {.ctx = ctx}};
+    struct vc_couple c = {.ctx = ctx, .graph = graph, .axes = {.ctx = ctx}, .of_file = graph->of_file};
     struct vc_couple_tensors tensors = {0};
     struct vc_couplings *couplings = NULL;
     enum vc_status status = VC_OK;

@@ -154,7 +154,8 @@ static bool is_written(const struct vc_couple *c)
     return written(c) == VC_WRITTEN_NODE || written(c) == VC_WRITTEN_ATTRS;
 }
 
-static const char in_other_words[] = "is one of several operators in the file, or in a function";
+static const char in_other_words[] =
+    "is one of several operators in the file, or in a function or a graph inside a node";
 
 /* In graphs of configs and GGUF no node states sizes: their documents are edited elsewhere (c->of_file is false). */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 
 /* ---- names ---- */
@@ -36,6 +37,7 @@ static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
     if (*name.name == '\0') {
         return;
     }
+    name.program = b->program;
     b->names[b->n_names] = name;
     twice = vc_name_table_add(&b->table, vc_onnx_name_list(b), b->n_names);
     if (twice == SIZE_MAX) {
@@ -186,9 +188,19 @@ static bool is_codes(const char *op, size_t k)
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
 
+/* A graph inside a node of b uses the name: the graphs up to the one that has it need it first. */
+static enum vc_status capture(struct vc_onnx_build *b, struct vc_onnx_name *name)
+{
+    for (; name->program != b->program; b = b->around) {
+        VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, b->captured, b->captured_capacity, b->n_captured + 1));
+        b->captured[b->n_captured++] = name;
+    }
+    return VC_OK;
+}
+
 /* Every name that is used has to be made by something. Counts uses, and notes how operators want the value.
  * Outputs without a use are not asked of a node (vc_onnx_output_is_used). */
-static void check_uses(struct vc_onnx_build *b)
+static enum vc_status check_uses(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
     char text[400];
@@ -203,6 +215,7 @@ static void check_uses(struct vc_onnx_build *b)
                 name->must_be_known |= must_be_known(node->op, i);
                 name->is_codes |= is_codes(node->op, i);
                 name->n_uses++;
+                VC_CALL(capture(b, name));
             } else if (*node->inputs[i] != '\0') {
                 vc_graph_complain(b->graph, "%s uses '%s', which nothing makes",
                                   vc_onnx_node_text(node, text, sizeof text), node->inputs[i]);
@@ -215,10 +228,46 @@ static void check_uses(struct vc_onnx_build *b)
         if (name == NULL) {
             vc_graph_complain(b->graph, "nothing makes the output '%s'", p->outputs[k].name);
         } else {
-            name->is_output = true;
+            name->is_output |= b->around == NULL;
             name->n_uses++;
+            VC_CALL(capture(b, name));
         }
     }
+    return VC_OK;
+}
+
+/* The names of the graphs inside the nodes, and what these use of the graphs around them. */
+static enum vc_status collect_inner(struct vc_onnx_build *b)
+{
+    for (size_t k = 0; k < b->program->n_nodes; k++) {
+        const struct vc_program_node *node = &b->program->nodes[k];
+
+        for (size_t i = 0; i < node->n_attrs; i++) {
+            struct vc_onnx_build *inner;
+
+            if (node->attrs[i].graph == NULL || node->of_function) {
+                continue;
+            }
+            inner = vc_calloc_array(b->ctx, VC_TAG_NAMES, 1, sizeof *inner);
+            VC_CALL_ALLOC(inner);
+            *inner = (struct vc_onnx_build){.ctx = b->ctx,
+                                            .source = b->source,
+                                            .program = node->attrs[i].graph,
+                                            .graph = b->graph,
+                                            .opset = b->opset,
+                                            .of_param = b->of_param,
+                                            .of_param_capacity = b->of_param_capacity,
+                                            .around = b,
+                                            .is_loop = b->is_loop || strcmp(node->op, "Loop") == 0,
+                                            .next = b->inner,
+                                            .add_nodes = b->add_nodes};
+            b->inner = inner;
+            VC_CALL(collect_names(inner));
+            VC_CALL(check_uses(inner));
+            VC_CALL(collect_inner(inner));
+        }
+    }
+    return VC_OK;
 }
 
 /* ---- a node into the graph ---- */
@@ -394,6 +443,39 @@ static bool is_of_both(const char *op)
     return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0;
 }
 
+/* What the node needs: its inputs, then what the graphs inside it use of this one and those around it. */
+static size_t count_needed(const struct vc_onnx_build *b, const struct vc_program_node *node)
+{
+    size_t n = node->n_inputs;
+
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        const struct vc_onnx_build *inner =
+            node->attrs[i].graph != NULL ? vc_onnx_inner_of(b, node->attrs[i].graph) : NULL;
+
+        n += inner != NULL ? inner->n_captured : 0;
+    }
+    return n;
+}
+
+/* Number k of them; NULL: it is left out, or nothing makes it. */
+static struct vc_onnx_name *needed_by(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
+{
+    if (k < node->n_inputs) {
+        return *node->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[k]);
+    }
+    k -= node->n_inputs;
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        const struct vc_onnx_build *inner =
+            node->attrs[i].graph != NULL ? vc_onnx_inner_of(b, node->attrs[i].graph) : NULL;
+
+        if (inner != NULL && k < inner->n_captured) {
+            return inner->captured[k];
+        }
+        k -= inner != NULL ? inner->n_captured : 0;
+    }
+    return NULL;
+}
+
 /* One node, whose inputs are made: the way that onnx_build.h describes. Afterwards each output has a value:
  * what no rewrite set is unknown, and a problem if something uses it.
  * The arrays have VC_ONNX_SPARE more elements than the file says: rewrites add inputs and attributes in
@@ -419,7 +501,17 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
                                                   : vc_onnx_make_value(b, name);
     }
     node.n_inputs = (unsigned)from->n_inputs;
-    if (!take_attrs(b, from, &node)) {
+    for (size_t k = from->n_inputs; k < count_needed(b, from);
+         k++) { /* of the graphs inside: made by their own graph */
+        struct vc_onnx_name *name = needed_by(b, from, k);
+
+        if (name != NULL && name->program == b->program) {
+            (void)vc_onnx_make_value(b, name);
+        }
+    }
+    if (*from->domain == '\0' && vc_onnx_take_control(b, &node)) {
+        /* its outputs are set, or unknown below */
+    } else if (!take_attrs(b, from, &node)) {
         set_unknown(b, from);
     } else if ((microsoft || *from->domain == '\0') && vc_onnx_take_qlinear(b, &node)) {
         /* its output is set */
@@ -491,9 +583,9 @@ static void complain_cycle(struct vc_onnx_build *b, const struct order *o, size_
  * (state 1) closes a cycle, which is a problem. */
 static size_t waits_for(struct vc_onnx_build *b, struct order *o, const struct vc_program_node *node, size_t k)
 {
-    const struct vc_onnx_name *name = *node->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[k]);
+    const struct vc_onnx_name *name = needed_by(b, node, k);
 
-    if (name == NULL || name->maker != VC_ONNX_BY_NODE || o->state[name->number] == 2) {
+    if (name == NULL || name->program != b->program || name->maker != VC_ONNX_BY_NODE || o->state[name->number] == 2) {
         return SIZE_MAX;
     }
     if (o->state[name->number] == 1) {
@@ -529,7 +621,7 @@ static enum vc_status add_nodes(struct vc_onnx_build *b)
             }
             top = &o.stack[o.n - 1];
             next = SIZE_MAX;
-            while (next == SIZE_MAX && top->input < p->nodes[top->node].n_inputs) {
+            while (next == SIZE_MAX && top->input < count_needed(b, &p->nodes[top->node])) {
                 next = waits_for(b, &o, &p->nodes[top->node], top->input++);
             }
             if (next == SIZE_MAX) {
@@ -648,6 +740,19 @@ static enum vc_dtype type_of_values(const struct vc_onnx_build *b)
     return bytes[most] == 0 ? VC_DTYPE_NONE : types[most];
 }
 
+/* Of this graph and those inside its nodes. */
+static void release_names(struct vc_onnx_build *b)
+{
+    for (struct vc_onnx_build *inner = b->inner; inner != NULL; inner = b->inner) {
+        b->inner = inner->next;
+        release_names(inner);
+        vc_free(b->ctx, inner);
+    }
+    vc_name_table_release(b->ctx, &b->table);
+    vc_free(b->ctx, b->names);
+    vc_free(b->ctx, b->captured);
+}
+
 /* b.program is the file's program with functions taken apart; numbers of constants and inputs are the same
  * in both. */
 enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct vc_graph *graph)
@@ -656,25 +761,30 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     struct vc_program own;
     enum vc_status status;
 
+    b.add_nodes = add_nodes;
     find_opset(&b);
     VC_TRY(vc_onnx_inline(&b, &own));
     b.program = &own;
-    VC_TRY(collect_names(&b));
-    check_uses(&b);
-    b.of_param_capacity = source->program->n_constants + source->program->n_inputs + 1;
+    b.of_param_capacity =
+        (source->model != NULL ? vc_model_tensor_count(source->model) : source->program->n_constants) +
+        source->program->n_inputs + 1;
     VC_TRY(VC_ZEROS(b.ctx, VC_TAG_NAMES, b.of_param, b.of_param_capacity));
+    VC_TRY(collect_names(&b));
+    VC_TRY(check_uses(&b));
+    VC_TRY(collect_inner(&b));
     if (source->weights != NULL) {
         VC_TRY(vc_onnx_match_weights(&b));
     }
     add_inputs(&b);
     VC_TRY(add_nodes(&b));
     add_outputs(&b);
+    graph->of_file = true;
+    vc_onnx_spread_elsewhere(graph);
     graph->float_type = type_of_values(&b);
     vc_onnx_count_names(&b);
     vc_onnx_check_declared(&b);
 out:
-    vc_name_table_release(b.ctx, &b.table);
-    vc_free(b.ctx, b.names);
+    release_names(&b);
     vc_free(b.ctx, b.of_param);
     vc_free(b.ctx, b.matches);
     return status;

@@ -5,6 +5,7 @@
  *     onnx_same.c    operators in other words                onnx_microsoft.c  operators of the domain com.microsoft
  *     onnx_inline.c  functions of the file                   onnx_declared.c   what the file says about values
  *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
+ *     onnx_control.c If and Loop
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
  *     onnx_text.c, onnx_print.c   the textual form
@@ -44,6 +45,7 @@ enum vc_onnx_maker { VC_ONNX_BY_INPUT, VC_ONNX_BY_CONSTANT, VC_ONNX_BY_TENSOR, V
 struct vc_onnx_name {
     const char *name; /* first: VC_NAME_LIST */
     enum vc_onnx_maker maker;
+    const struct vc_program *program;       /* whose: of the file, or of a graph inside a node */
     size_t number;                          /* of the input, constant or node */
     const struct vc_program_tensor *tensor; /* BY_TENSOR: what a Constant node holds */
     const char *parameter;                  /* an input that is a parameter: its tensor's name */
@@ -70,6 +72,13 @@ struct vc_onnx_build {
     const struct vc_program_tensor **of_param; /* by parameter of the graph: its elements where they are few, or NULL */
     size_t of_param_capacity;
     struct vc_onnx_match *matches; /* by constant of the program (onnx_repair.c); NULL: no other checkpoint */
+    /* Graphs inside nodes: of each a build of its own, whose names may be those of the graphs around it. */
+    struct vc_onnx_build *around; /* NULL: the graph of the file */
+    bool is_loop;                 /* a body of a Loop, or inside one: a node of it is several nodes of the graph */
+    struct vc_onnx_build *inner, *next; /* the graphs inside this one's nodes: a list */
+    struct vc_onnx_name **captured;     /* what this graph, and those inside it, use of the graphs around it */
+    size_t n_captured, captured_capacity;
+    enum vc_status (*add_nodes)(struct vc_onnx_build *b); /* of onnx_build.c, for onnx_control.c */
 };
 
 /* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */
@@ -98,14 +107,21 @@ vc_graph_builder vc_onnx_build_graph;
 /* onnx_inline.c: *own is b->program with the nodes of the file's functions in the place of their calls. */
 enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own);
 
+/* onnx_control.c: the node is an If or a Loop, whose outputs are set, or a problem is noted; false: it has no graph inside. */
+bool vc_onnx_take_control(struct vc_onnx_build *b, const struct vc_onnx_node *node);
+/* When all nodes are there: facts.elsewhere of a parameter holds for every one of the same tensor. */
+void vc_onnx_spread_elsewhere(struct vc_graph *graph);
+
 /* onnx_block.c: nodes that are added from now on belong to the block of this one. */
 void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *node);
 
 /* ---- onnx_found.c ---- */
 
 struct vc_name_list vc_onnx_name_list(const struct vc_onnx_build *b);
-/* NULL: nothing has that name. */
+/* In this graph or one around it. NULL: nothing has that name. */
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
+/* The build of a graph inside a node of b. */
+struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program *graph);
 /* "Add 'n1'", for sentences. */
 const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n);
 /* From now on output k of the node `from` is that value. */

@@ -12,9 +12,24 @@ struct vc_name_list vc_onnx_name_list(const struct vc_onnx_build *b)
 
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name)
 {
-    size_t at = vc_name_table_find(&b->table, vc_onnx_name_list(b), name, strlen(name));
+    for (; b != NULL; b = b->around) {
+        size_t at = vc_name_table_find(&b->table, vc_onnx_name_list(b), name, strlen(name));
 
-    return at == SIZE_MAX ? NULL : &b->names[at];
+        if (at != SIZE_MAX) {
+            return &b->names[at];
+        }
+    }
+    return NULL;
+}
+
+struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program *graph)
+{
+    struct vc_onnx_build *inner = b->inner;
+
+    while (inner != NULL && inner->program != graph) {
+        inner = inner->next;
+    }
+    return inner;
 }
 
 const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n)
@@ -34,7 +49,7 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
     if (name != NULL && name->maker == VC_ONNX_BY_NODE && &b->program->nodes[name->number] == node) {
         name->is_made = true;
         name->value = value;
-        if (value < b->graph->n_values && !node->of_function &&
+        if (value < b->graph->n_values && !node->of_function && !b->is_loop &&
             strcmp(b->graph->values[value].name, node->outputs[k]) == 0) {
             b->graph->facts[value].written = VC_WRITTEN_NAME;
         }

@@ -175,11 +175,11 @@ int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_pro
     }
     switch (name->maker) {
     case VC_ONNX_BY_INPUT:
-        return number_of_type(b->program->inputs[name->number].dtype);
+        return number_of_type(name->program->inputs[name->number].dtype);
     case VC_ONNX_BY_TENSOR:
         return number_of_type(name->tensor->dtype);
     case VC_ONNX_BY_CONSTANT:
-        c = &b->program->constants[name->number];
+        c = &name->program->constants[name->number];
         return number_of_type(c->index != VC_NO_TENSOR && b->source->model != NULL
                                   ? vc_model_tensor(b->source->model, c->index)->dtype
                               : c->tensor != NULL ? c->tensor->dtype
@@ -187,7 +187,7 @@ int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_pro
     case VC_ONNX_BY_NODE:
         break;
     }
-    maker = &b->program->nodes[name->number];
+    maker = &name->program->nodes[name->number];
     for (size_t i = 0; i < maker->n_attrs; i++) {
         if (strcmp(maker->op, "Cast") == 0 && strcmp(maker->attrs[i].name, "to") == 0) {
             return maker->attrs[i].i;
@@ -251,13 +251,36 @@ static bool names_a_size(const char *name)
 static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
 {
     const struct vc_program_dim *dim = &input->shape[d];
+    const int64_t *known;
+    const char *named;
     char name[300];
 
     if (dim->name == NULL && dim->size >= 0) {
         return vc_dim_number(dim->size);
     }
     (void)snprintf(name, sizeof name, "%.250s_dim%u", input->name, d);
-    return vc_dim_symbol(&b->graph->dims, names_a_size(dim->name) ? dim->name : name);
+    named = names_a_size(dim->name) ? dim->name : name;
+    known = vc_ctx_known(b->ctx, named);
+    return known != NULL && *known >= 1 ? vc_dim_number(*known) : vc_dim_symbol(&b->graph->dims, named);
+}
+
+/* An input of one number that is the same in every run (vc_ctx_set_known). VC_NO_VALUE: it is not. */
+static uint32_t add_known(struct vc_onnx_build *b, const struct vc_program_value *input, enum vc_dtype kind)
+{
+    const int64_t *known = vc_ctx_known(b->ctx, input->name);
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    double real;
+
+    for (unsigned d = 0; known != NULL && d < input->n_dims; d++) {
+        shape[d] = 1;
+        known = input->shape[d].name == NULL && input->shape[d].size == 1 ? known : NULL;
+    }
+    if (known == NULL) {
+        return VC_NO_VALUE;
+    }
+    real = (double)*known;
+    return vc_graph_add_constant(b->graph, input->name, kind, shape, input->n_dims,
+                                 kind == VC_DTYPE_F32 ? (const void *)&real : known);
 }
 
 /* An input that a note of the file calls a parameter: its shape has to be numbers. It is a tensor of the
@@ -291,6 +314,7 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     const struct vc_program_value *input = &b->program->inputs[name->number];
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     enum vc_dtype kind = vc_onnx_kind(input->dtype);
+    uint32_t known;
 
     if (kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS) {
         vc_graph_complain(b->graph, "the input '%s' %s", name->name,
@@ -301,6 +325,10 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     }
     if (name->parameter != NULL) {
         return add_parameter_input(b, input, name->parameter);
+    }
+    known = add_known(b, input, kind);
+    if (known != VC_NO_VALUE) {
+        return known;
     }
     for (unsigned d = 0; d < input->n_dims; d++) {
         shape[d] = input_dim(b, input, d);

@@ -59,6 +59,11 @@ VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in u
 VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
 VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; valid until the next vc_ctx_set_device */
 
+/* For graphs that are built from now on: the input of a single number, or the size that inputs leave open, that is
+ * called `name` is `value` in every run. The graph has a number there and no input, so that an If is one of its branches
+ * and a Loop has its steps. A name that a graph does not have changes nothing. VC_E_NOMEM. */
+VC_API enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t value);
+
 struct vc_progress {
     const char *what;     /* "quantize", "verify", ... */
     const char *tensor;   /* name of a tensor in work; "" in the last call */

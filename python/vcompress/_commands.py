@@ -27,8 +27,8 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         type_file: Optional[Path] = None, time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False,
         resume: bool = False, recipe: Optional[Path] = None, force: bool = False,
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
-        dry_run: bool = False, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
-        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
+        dry_run: bool = False, known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Make a model as small as a limit asks, and prove the result.
 
     vcompress shrink (--fit GPU | --memory SIZE | --bytes SIZE | --ratio X | --max-loss SHARE) [--data FILE] [options] MODEL [-o OUTPUT]
@@ -79,6 +79,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     force: replace an existing file (never the input), and an older journal
     layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): layout of codes, as in vcompress quantize
     dry_run: count the candidates from headers
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -108,9 +109,9 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
         pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
-        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, known: Optional[Values] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Store weights in fewer bits.
 
     vcompress quantize (--int8 | --int4 | --fp8 | --nvfp4 | --nf4 | ... | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE | ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -189,6 +190,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -218,9 +220,9 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
         pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
-        expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, known: Optional[Values] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Set the smallest weights to zero, or remove neurons or layers.
 
     vcompress prune (--sparsity SHARE | --pattern N:M | --structured SHARE | --drop-layers LIST | ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -286,6 +288,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     expect_sparsity (SHARE): gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each tensor to this share makes
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -306,9 +309,9 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
         pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
-        max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
-        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, known: Optional[Values] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Do several passes in one run.
 
     vcompress run (RECIPE | --pass 'PASS OPTIONS' ...) [options] INPUT... [-o OUTPUT | -d DIR]
@@ -347,6 +350,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     expect_sparsity (SHARE): gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each tensor to this share makes
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -572,8 +576,8 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         min_f1: Optional[float] = None, min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None,
         max_cross_entropy: Optional[float] = None, max_mae: Optional[float] = None, max_mse: Optional[float] = None, expect_sparsity: Optional[Values] = None,
         ranks: Optional[Literal["auto", "none", "mpi"]] = None, all_reduce: Optional[Literal["auto", "host", "nccl"]] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Train a network to give the answers of another network.
 
     vcompress distill [--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT
@@ -679,6 +683,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     ranks (auto|none|mpi): processes started by mpirun or srun share the batches of each step (--accum), with the bits of one process (default auto: if there are several processes; none: each process trains by itself)
     all_reduce (auto|host|nccl): how gradients of ranks with a CUDA device each are added: by the hosts, with the bits of one process, or by NCCL between devices, equal up to rounding (default auto: NCCL, if all ranks have NCCL)
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -696,8 +701,9 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
         mean: Optional[str] = None, std: Optional[str] = None, topk: Optional[int] = None, temperature: Optional[float] = None,
         task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
         loss: Optional[Literal["kd", "mse", "cosine", "auto", "reverse", "js", "bce", "huber"]] = None, dtype: Optional[Values] = None,
-        batch: Optional[int] = None, precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
+        batch: Optional[int] = None, precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, known: Optional[Values] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        diffable: bool = False) -> Report:
     """Write the answers of a network, as a teacher for distill.
 
     vcompress logits --data FILE [--graph FILE] [options] -o OUTPUT TEACHER
@@ -723,6 +729,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     batch (N): rows computed at a time (default 64)
     precision (f32|f64): of the arithmetic (default f32)
     force: replace an existing file (never the input)
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -736,8 +743,8 @@ def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Option
         labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
         part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
         mean: Optional[str] = None, std: Optional[str] = None, second_moments: bool = False, batch: Optional[int] = None, force: bool = False,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
     """Gather what layers get to see, for quantize and prune.
 
     vcompress calibrate --data FILE [--graph FILE] [options] -o OUTPUT MODEL, or -o OUTPUT STATISTICS...
@@ -758,6 +765,7 @@ def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Option
     second_moments: also the products of all pairs of columns, which GPTQ needs: 8 bytes * columns * columns of memory, and as much in the file, for each layer
     batch (N): rows computed at a time (default 64)
     force: replace an existing file (never the input)
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -783,8 +791,8 @@ def index(input: Input, *, progress: Show = None, device: Optional[str] = None, 
 
 
 def inspect(input: Input, *, progress: Show = None, stats: bool = False, key: Optional[str] = None, void_as: Optional[Values] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """List the tensors of a checkpoint.
 
     vcompress inspect [--stats] [options] INPUT...
@@ -792,6 +800,7 @@ def inspect(input: Input, *, progress: Show = None, stats: bool = False, key: Op
     stats: read the values: NaN, Inf, zeros, ranges, and how the magnitudes are spread
     key (NAME): PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)
     void_as (bf16): what NumPy's raw 2-byte elements (V2) mean
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -806,8 +815,9 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
         size: Optional[Values] = None, graph: Optional[Path] = None, weights: Optional[Path] = None, data: Optional[Path] = None,
         outputs: Optional[Path] = None, array: Optional[Values] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
         scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None, value: Optional[Values] = None,
-        precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
+        precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, known: Optional[Values] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Show the graph of a model.
 
     vcompress graph [options] MODEL
@@ -831,6 +841,7 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
     value (NAME): --outputs: compute this value, by its name in --full
     precision (f32|f64): --outputs: of all floats (default f32)
     force: --outputs: replace an existing file
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -850,8 +861,8 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
         precision: Optional[Literal["f32", "f64"]] = None, min_accuracy: Optional[float] = None, min_agreement: Optional[float] = None,
         min_f1: Optional[float] = None, min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None,
         max_cross_entropy: Optional[float] = None, max_mae: Optional[float] = None, max_mse: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, diffable: bool = False) -> Report:
     """Tell how well a network answers.
 
     vcompress evaluate --data FILE [--teacher FILE] [--graph FILE] [options] MODEL
@@ -887,6 +898,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     max_mae (X): gate: ... if the mean absolute error of values is higher, in their unit
     max_mse (X): gate: ... if their mean squared error is higher
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -900,8 +912,8 @@ def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = No
         void_as: Optional[Values] = None, data: Optional[Path] = None, graph: Optional[Path] = None, array: Optional[Values] = None,
         length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
         rows: Optional[int] = None, batch: Optional[int] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Measure the error of pruning and quantizing each tensor.
 
     vcompress sensitivity [--svg FILE] [--data FILE] [options] INPUT...
@@ -922,6 +934,7 @@ def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = No
     batch (N): --data: compute N rows at a time, such as 1 for a graph exported with one row (default: all)
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -973,9 +986,9 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
         context_overhead: Optional[Union[int, str]] = None, device_kind: Optional[Values] = None, dp: Optional[int] = None,
         zero: Optional[Literal["0", "1", "2", "3"]] = None, tp: Optional[int] = None, sequence_parallel: bool = False, pp: Optional[int] = None,
         schedule: Optional[Literal["1f1b", "gpipe", "interleaved"]] = None, chunks: Optional[int] = None, stage: Optional[int] = None,
-        accum: Optional[int] = None, bucket: Optional[int] = None, offload: Optional[Literal["none", "optimizer", "all"]] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        accum: Optional[int] = None, bucket: Optional[int] = None, offload: Optional[Literal["none", "optimizer", "all"]] = None,
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Estimate the memory of a model, for inference or for training.
 
     vcompress estimate [options] MODEL
@@ -1024,6 +1037,7 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
     accum (N): --mode train|distill: a step adds the gradients of N parts of --batch each (default 1)
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
     offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -1052,8 +1066,8 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
         zero: Optional[Literal["0", "1", "2", "3"]] = None, tp: Optional[int] = None, sequence_parallel: bool = False, pp: Optional[int] = None,
         schedule: Optional[Literal["1f1b", "gpipe", "interleaved"]] = None, chunks: Optional[int] = None, stage: Optional[int] = None,
         accum: Optional[int] = None, bucket: Optional[int] = None, offload: Optional[Literal["none", "optimizer", "all"]] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        html: Optional[Path] = None, diffable: bool = False) -> Report:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Tell whether a model fits a GPU, for inference or for training.
 
     vcompress fit [options] --gpu NAME MODEL
@@ -1118,6 +1132,7 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
     offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -1145,8 +1160,9 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
         context_overhead: Optional[Union[int, str]] = None, dp: Optional[int] = None, zero: Optional[Literal["0", "1", "2", "3"]] = None,
         tp: Optional[int] = None, sequence_parallel: bool = False, pp: Optional[int] = None, schedule: Optional[Literal["1f1b", "gpipe", "interleaved"]] = None,
         chunks: Optional[int] = None, stage: Optional[int] = None, accum: Optional[int] = None, bucket: Optional[int] = None,
-        offload: Optional[Literal["none", "optimizer", "all"]] = None, device: Optional[str] = None, threads: Optional[int] = None,
-        max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
+        offload: Optional[Literal["none", "optimizer", "all"]] = None, known: Optional[Values] = None, device: Optional[str] = None,
+        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
+        diffable: bool = False) -> Report:
     """Tell how a model can be made to fit a GPU, as command lines.
 
     vcompress plan [options] --gpu NAME MODEL
@@ -1206,6 +1222,7 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     accum (N): --mode train|distill: a step adds the gradients of N parts of --batch each (default 1)
     bucket (N): elements of a buffer that --zero collects gradients or weights in (default 500000000)
     offload (none|optimizer|all): --mode train|distill: tensors in the host's memory: gradients, states and master weights
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)
@@ -1299,8 +1316,8 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
         max_bytes: Optional[Union[int, str]] = None, min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None,
         target_gpu: Optional[Values] = None, must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None,
         graph: Optional[Path] = None, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None,
-        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
-        diffable: bool = False) -> Compressed:
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, diffable: bool = False) -> Compressed:
     """Quantizes weights in memory, or runs passes over them (passes=["prune --sparsity 0.8"]): arrays with the buffer protocol, tensors of torch, or a module. Tensors of torch give tensors of torch.
 
     vcompress quantize ... --pass
@@ -1360,6 +1377,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
+    known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute
     threads (N): threads to use (default, and 0: every processor this process may use)
     max_memory (SIZE): most memory to use (default: a quarter of the free memory)

@@ -52,9 +52,9 @@ static enum vc_status add(struct vc_ctx *ctx, struct act_graph *graph, const cha
 }
 
 /* A node that reads a value twice counts as two uses, so that it is no only reader of one. */
-static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size_t number)
+static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, const struct vc_program_node *node,
+                               size_t number)
 {
-    const struct vc_program_node *node = &graph->program.nodes[number];
     size_t v;
 
     for (size_t k = 0; k < node->n_inputs; k++) {
@@ -73,12 +73,107 @@ static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size
     return VC_OK;
 }
 
+/* ---- branches: their nodes are nodes of the graph ---- */
+
+/* All nodes, constants and names of the program and of the graphs inside its nodes. */
+static void count(const struct vc_program *p, size_t *n_nodes, size_t *n_constants, size_t *n_names)
+{
+    *n_nodes += p->n_nodes;
+    *n_constants += p->n_constants;
+    *n_names += p->n_inputs + p->n_outputs + p->n_constants;
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        *n_names += p->nodes[k].n_inputs + p->nodes[k].n_outputs;
+        for (size_t i = 0; i < p->nodes[k].n_attrs; i++) {
+            if (p->nodes[k].attrs[i].graph != NULL) {
+                count(p->nodes[k].attrs[i].graph, n_nodes, n_constants, n_names);
+            }
+        }
+    }
+}
+
+/* Something in the graph has a name that the branch gives to a value of its own: both branches of an If may. */
+static bool collides(const struct act_graph *graph, const struct vc_program *p)
+{
+    bool twice = false;
+
+    for (size_t k = 0; k < p->n_constants && !twice; k++) {
+        twice = find(graph, p->constants[k].name) != ACT_NONE;
+    }
+    for (size_t k = 0; k < p->n_nodes && !twice; k++) {
+        for (size_t i = 0; i < p->nodes[k].n_outputs && !twice; i++) {
+            twice = find(graph, p->nodes[k].outputs[i]) != ACT_NONE;
+        }
+    }
+    return twice;
+}
+
+/* Bodies of loops, and branches that collide, stay floats; they are further readers of what they read. */
+static void read_by(struct act_graph *graph, const struct vc_program *p)
+{
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        for (size_t i = 0; i < p->nodes[k].n_inputs; i++) {
+            size_t v = find(graph, p->nodes[k].inputs[i]);
+
+            if (v != ACT_NONE) {
+                graph->values[v].reader = ACT_NONE;
+                graph->values[v].n_uses += 2; /* by more than one, and by none that is known */
+            }
+        }
+        for (size_t i = 0; i < p->nodes[k].n_attrs; i++) {
+            if (p->nodes[k].attrs[i].graph != NULL) {
+                read_by(graph, p->nodes[k].attrs[i].graph);
+            }
+        }
+    }
+}
+
+/* Constants, then nodes in their order, each behind those of the branches inside it; lists have room. */
+static enum vc_status take(struct vc_ctx *ctx, struct act_graph *graph, const struct vc_program *p,
+                           struct vc_program_node *nodes, struct vc_program_constant *constants)
+{
+    struct vc_program *all = &graph->program;
+    size_t v;
+
+    for (size_t k = 0; k < p->n_constants; k++) {
+        VC_CALL(add(ctx, graph, p->constants[k].name, &v));
+        graph->values[v].constant = all->n_constants;
+        graph->values[v].is_input = false;
+        constants[all->n_constants++] = p->constants[k];
+    }
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        const struct vc_program_node *node = &p->nodes[k];
+
+        for (size_t i = 0; i < node->n_attrs; i++) {
+            const struct vc_program *inner = node->attrs[i].graph;
+
+            graph->has_branches = graph->has_branches || inner != NULL;
+            if (inner != NULL && strcmp(node->op, "If") == 0 && !collides(graph, inner)) {
+                VC_CALL(take(ctx, graph, inner, nodes, constants));
+            } else if (inner != NULL) {
+                read_by(graph, inner);
+            }
+        }
+        nodes[all->n_nodes] = *node;
+        VC_CALL(add_node(ctx, graph, node, all->n_nodes++));
+    }
+    for (size_t k = 0; k < p->n_outputs; k++) {
+        VC_CALL(add(ctx, graph, p->outputs[k].name, &v));
+        graph->values[v].n_uses++;
+    }
+    return VC_OK;
+}
+
 /* Constants may be listed as inputs too, as in files of old versions; they are no inputs here. */
 enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                  struct act_graph *graph)
 {
     struct vc_program *p = &graph->program;
-    size_t n = 0;
+    struct vc_program file;
+    struct vc_program_node *nodes;
+    struct vc_program_constant *constants;
+    size_t n_nodes = 0;
+    size_t n_constants = 0;
+    size_t n = 1;
     size_t v;
 
     VC_CALL(vc_model_program(ctx, model, arena, p));
@@ -86,27 +181,21 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
                  "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
                  "them (%s)",
                  vc_option(ctx, "activations"));
-    for (size_t k = 0; k < p->n_nodes; k++) {
-        n += p->nodes[k].n_inputs + p->nodes[k].n_outputs;
-    }
-    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, graph->values, n + p->n_inputs + p->n_outputs + p->n_constants + (size_t)1));
+    file = *p;
+    count(p, &n_nodes, &n_constants, &n);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, graph->values, n));
+    nodes = vc_arena_alloc(ctx, arena, (n_nodes + 1) * sizeof *nodes);
+    VC_CALL_ALLOC(nodes);
+    constants = vc_arena_alloc(ctx, arena, (n_constants + 1) * sizeof *constants);
+    VC_CALL_ALLOC(constants);
+    p->nodes = nodes;
+    p->constants = constants;
+    p->n_nodes = p->n_constants = 0;
     for (size_t k = 0; k < p->n_inputs; k++) {
         VC_CALL(add(ctx, graph, p->inputs[k].name, &v));
         graph->values[v].is_input = p->inputs[k].dtype == VC_DTYPE_F32;
     }
-    for (size_t k = 0; k < p->n_constants; k++) {
-        VC_CALL(add(ctx, graph, p->constants[k].name, &v));
-        graph->values[v].constant = k;
-        graph->values[v].is_input = false;
-    }
-    for (size_t k = 0; k < p->n_nodes; k++) {
-        VC_CALL(add_node(ctx, graph, k));
-    }
-    for (size_t k = 0; k < p->n_outputs; k++) {
-        VC_CALL(add(ctx, graph, p->outputs[k].name, &v));
-        graph->values[v].n_uses++;
-    }
-    return VC_OK;
+    return take(ctx, graph, &file, nodes, constants);
 }
 
 void vc_act_graph_release(struct vc_ctx *ctx, struct act_graph *graph)

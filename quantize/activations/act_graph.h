@@ -32,7 +32,8 @@ struct act_value {
 };
 
 struct act_graph {
-    struct vc_program program;
+    struct vc_program program; /* nodes and constants: with those of the branches of If, in one list */
+    bool has_branches;
     struct act_value *values;
     size_t n_values;
     struct vc_hash_table by_name;

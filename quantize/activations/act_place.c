@@ -138,6 +138,14 @@ static enum vc_status list_layers(struct vc_ctx *ctx, struct vc_activations *a)
         }
         a->n_products++;
         const char *why = reason(a, node);
+        if (why == NULL && a->graph.has_branches) {
+            float range[2];
+            bool found;
+
+            VC_CALL(vc_act_range(ctx, a->options->calibration, a->graph.values[vc_act_output(&a->graph, node, 0)].name,
+                                 range, &found));
+            why = found ? NULL : "it is in a branch that the statistics did not compute";
+        }
         if (why != NULL) {
             VC_CALL(leave(a, node, why));
             continue;

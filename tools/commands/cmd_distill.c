@@ -410,7 +410,7 @@ static const struct opt_group group_ranks = OPT_GROUP("Ranks", ranks_opts);
 const struct opt_group group_distill_output = OPT_GROUP("Output", output_opts);
 static const struct opt_group *const groups[] = {
     &group_student, &group_teacher, &group_rows, &group_training, &group_select,  &group_distill_output, &group_watch,
-    &group_ranks,   &group_gates,   &group_run,  &group_json,     &group_comment, &group_report,         &group_help};
+    &group_ranks,   &group_gates,   &group_known, &group_run,  &group_json,     &group_comment, &group_report,         &group_help};
 
 /* ---- steps ---- */
 

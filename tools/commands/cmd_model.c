@@ -69,7 +69,7 @@ static const struct opt model_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_whole = OPT_GROUP("Model", model_opts);
-static const struct opt_group *const groups[] = {&group_whole, &group_run, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_whole, &group_known, &group_run, &group_report, &group_help};
 
 /* The file with the weights: that of --weights, or MODEL where --graph names the graph; else the operand. */
 static const char *path_of(const struct app *app, const struct graph_source *source)

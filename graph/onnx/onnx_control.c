@@ -1,0 +1,427 @@
+/* onnx_control.c - If and Loop: the nodes of their graphs become nodes of the one graph, whose shapes, memory, gradients
+ * and couplings are then those of any node.
+ *
+ *     y = If (true) <then_branch = { t = Neg (x) }, else_branch = ...>        y = Neg (x)
+ *     y = If (c)    <then_branch = { t = Neg (x) }, else_branch = { e = Abs (x) }>
+ *                                                                             t = Neg (x); e = Abs (x); y = Where (c, t, e)
+ *     y = Loop (2, , x) <body = { ...; v2 = Neg (v) }>                        v2 = Neg (x); y = Neg (v2)
+ *
+ * A condition is decided here where constants, shapes, or numbers that the user told (vc_ctx_set_known) decide it. Else
+ * both branches are computed, which gives the same because operators have no effects, and have to give the same shapes.
+ * A loop is unrolled: the number of its steps has to be known. Where its condition is computed from data, steps after the
+ * end compute values that Where leaves out.
+ *
+ * Names of an inner graph are its own or those of the graphs around it (vc_onnx_find_name); every step of a loop makes
+ * the values of the body's nodes anew, and shares the body's tensors. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/onnx/onnx_build.h"
+
+#define MAX_STEPS 4096 /* of a loop */
+
+/* The graph of that attribute; NULL: the node has none, or one that was not read. */
+static struct vc_onnx_build *body_of(const struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *attr)
+{
+    for (size_t k = 0; k < node->from->n_attrs; k++) {
+        if (strcmp(node->from->attrs[k].name, attr) == 0 && node->from->attrs[k].graph != NULL) {
+            return vc_onnx_inner_of(b, node->from->attrs[k].graph);
+        }
+    }
+    return NULL;
+}
+
+/* The one number that an integer or a truth value is known to be; `dim`, where not NULL, may be a size that is open. */
+static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, struct vc_dim *dim)
+{
+    uint32_t v = value == VC_NO_VALUE || b->graph->facts[value].unknown ? VC_NO_VALUE : vc_onnx_known(b, value);
+    const struct vc_graph_value *known = v == VC_NO_VALUE ? NULL : &b->graph->values[v];
+    const struct vc_dim *elems = v == VC_NO_VALUE ? NULL : b->graph->facts[v].elems;
+
+    for (unsigned d = 0; known != NULL && d < known->n_dims; d++) {
+        if (!vc_dim_is(known->shape[d], 1)) {
+            return false;
+        }
+    }
+    if (known == NULL || known->dtype == VC_DTYPE_F32) {
+        return false;
+    }
+    if (known->kind == VC_VALUE_CONSTANT) {
+        *number = *(const int64_t *)known->data;
+        return true;
+    }
+    if (elems != NULL && dim != NULL) {
+        *dim = *elems;
+    }
+    *number = elems != NULL ? elems->size : 0;
+    return elems != NULL && vc_dim_is_number(*elems);
+}
+
+/* The nodes of the inner graph, once more. Its inputs are set. */
+static void run_body(struct vc_onnx_build *body)
+{
+    enum vc_status status;
+
+    for (size_t k = 0; k < body->n_names; k++) {
+        body->names[k].is_made &= body->names[k].maker != VC_ONNX_BY_NODE;
+    }
+    status = body->add_nodes(body);
+    body->graph->status = status != VC_OK ? status : body->graph->status;
+}
+
+/* What the inner graph gives; unknown where it has no such output. */
+static uint32_t output_of(struct vc_onnx_build *body, size_t k)
+{
+    struct vc_onnx_name *name =
+        k < body->program->n_outputs ? vc_onnx_find_name(body, body->program->outputs[k].name) : NULL;
+
+    return name != NULL ? vc_onnx_make_value(body, name) : vc_graph_unknown(body->graph, NULL);
+}
+
+/* Whether both have one shape for all sizes of the inputs, and one type. */
+static bool are_alike(const struct vc_graph *graph, uint32_t a, uint32_t b)
+{
+    const struct vc_graph_value *x = &graph->values[a];
+    const struct vc_graph_value *y = &graph->values[b];
+    bool same = x->n_dims == y->n_dims && x->dtype == y->dtype;
+
+    for (unsigned d = 0; same && d < x->n_dims; d++) {
+        same = vc_dim_equal(x->shape[d], y->shape[d]);
+    }
+    return same;
+}
+
+/* The condition as a number without dimensions: Where gives the shapes of the other two then. */
+static uint32_t scalar(struct vc_onnx_build *b, uint32_t condition)
+{
+    return b->graph->facts[condition].unknown || b->graph->values[condition].n_dims == 0
+               ? condition
+               : vc_graph_add(b->graph, "Squeeze", NULL, &condition, 1);
+}
+
+/* condition ? yes : no. What is computed of neither is no node. */
+static uint32_t choose(struct vc_onnx_build *b, uint32_t condition, uint32_t yes, uint32_t no, const char *name)
+{
+    return yes == no ? yes : vc_graph_add(b->graph, "Where", name, (uint32_t[]){condition, yes, no}, 3);
+}
+
+/* "If 'i': 'c' decides what it computes, and ..." */
+static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *input, const char *why)
+{
+    char text[600];
+
+    (void)snprintf(text, sizeof text, "'%.100s' %s; where it is the same in every run, %s %.100s=N says what it is",
+                   input, why, vc_option(b->ctx, "known"), input);
+    return vc_onnx_refuse(b, node, text);
+}
+
+/* ---- If ---- */
+
+/* The branch that an exporter of PyTorch writes for x.squeeze(axis): a Squeeze, and constants. Taken where the size is
+ * open: the operator refuses runs in which it is not 1. */
+static bool is_squeeze(const struct vc_program *branch)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < branch->n_nodes; k++) {
+        n += strcmp(branch->nodes[k].op, "Squeeze") == 0;
+        if (strcmp(branch->nodes[k].op, "Squeeze") != 0 && strcmp(branch->nodes[k].op, "Constant") != 0) {
+            return false;
+        }
+    }
+    return n == 1 && branch->n_outputs == 1;
+}
+
+/* An Equal of sizes, and Casts behind it. */
+static bool compares_sizes(const struct vc_graph *graph, uint32_t value)
+{
+    const struct vc_graph_node *node =
+        graph->values[value].node == VC_NO_NODE ? NULL : &graph->nodes[graph->values[value].node];
+
+    while (node != NULL && strcmp(node->op, "Cast") == 0) {
+        value = node->inputs[0];
+        node = graph->values[value].node == VC_NO_NODE ? NULL : &graph->nodes[graph->values[value].node];
+    }
+    return node != NULL && strcmp(node->op, "Equal") == 0 && node->inputs[0] != VC_NO_VALUE &&
+           node->inputs[1] != VC_NO_VALUE &&
+           (graph->facts[node->inputs[0]].elems != NULL || graph->values[node->inputs[0]].kind == VC_VALUE_CONSTANT) &&
+           (graph->facts[node->inputs[1]].elems != NULL || graph->values[node->inputs[1]].kind == VC_VALUE_CONSTANT);
+}
+
+/* Both branches, and for each output the one that the condition chooses. */
+static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, struct vc_onnx_build *const branches[2])
+{
+    uint32_t n_problems = b->graph->n_problems;
+    uint32_t condition = scalar(b, node->inputs[0]);
+    const char *input = node->from->inputs[0];
+
+    for (unsigned k = 0; k < 2; k++) {
+        run_body(branches[k]);
+        if (b->graph->n_problems != n_problems) {
+            (void)refuse(b, node, input, "decides which branch is computed, and only one of them can be");
+            return;
+        }
+    }
+    for (size_t k = 0; k < node->from->n_outputs; k++) {
+        uint32_t no = output_of(branches[0], k);
+        uint32_t yes = output_of(branches[1], k);
+
+        if (b->graph->facts[yes].unknown || b->graph->facts[no].unknown) {
+            continue;
+        }
+        if (!are_alike(b->graph, yes, no)) {
+            (void)refuse(b, node, input, "decides which branch is computed, and they give other shapes or types");
+            return;
+        }
+        vc_onnx_set_output(b, node->from, k, choose(b, condition, yes, no, vc_onnx_output_name(b, node->from, k)));
+    }
+}
+
+/* What a branch that is never computed reads of the graphs around it stays as the branch takes it. */
+static void note_elsewhere(struct vc_onnx_build *b, const struct vc_onnx_build *branch)
+{
+    for (size_t k = 0; k < branch->n_captured; k++) {
+        if (branch->captured[k]->is_made) {
+            b->graph->facts[branch->captured[k]->value].elsewhere = true;
+        }
+    }
+}
+
+static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    struct vc_onnx_build *branches[2] = {body_of(b, node, "else_branch"), body_of(b, node, "then_branch")};
+    int64_t condition;
+    bool known;
+
+    if (branches[0] == NULL || branches[1] == NULL || node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE) {
+        (void)vc_onnx_refuse(b, node, "it has no condition, or no two branches");
+        return;
+    }
+    if (b->graph->facts[node->inputs[0]].unknown) {
+        return;
+    }
+    known = number_of(b, node->inputs[0], &condition, NULL);
+    if (!known && is_squeeze(branches[1]->program) && compares_sizes(b->graph, node->inputs[0])) {
+        known = true;
+        condition = 1;
+    }
+    if (!known) {
+        take_both(b, node, branches);
+        return;
+    }
+    run_body(branches[condition != 0]);
+    note_elsewhere(b, branches[condition == 0]);
+    for (size_t k = 0; k < node->from->n_outputs; k++) {
+        vc_onnx_set_output(b, node->from, k, output_of(branches[condition != 0], k));
+    }
+}
+
+/* ---- Loop ---- */
+
+/* A loop while it is unrolled: inputs of the body are the step, the condition and the carried values; its outputs the
+ * condition, the carried values, and what is joined over all steps. */
+struct loop {
+    struct vc_onnx_build *b, *body;
+    const struct vc_onnx_node *node;
+    int64_t n_steps;
+    size_t n_carried, n_joined;
+    uint32_t *carried; /* n_carried, then the n_joined of each step */
+    uint32_t goes_on;  /* a condition that is computed; VC_NO_VALUE: it is known to be true */
+    int64_t step;
+};
+
+static void set_input(struct vc_onnx_build *body, size_t k, uint32_t value)
+{
+    struct vc_onnx_name *name = vc_onnx_find_name(body, body->program->inputs[k].name);
+
+    if (name != NULL && name->program == body->program) {
+        name->is_made = true;
+        name->value = value;
+    }
+}
+
+/* One step. False: it was the last one, or a problem was noted. */
+static bool take_step(struct loop *l)
+{
+    struct vc_onnx_build *b = l->b;
+    uint32_t n_problems = b->graph->n_problems;
+    int64_t yes = 1;
+    uint32_t condition;
+    bool known;
+
+    set_input(l->body, 0, vc_graph_add_int(b->graph, l->step));
+    set_input(l->body, 1,
+              l->goes_on != VC_NO_VALUE ? l->goes_on
+                                        : vc_graph_add_constant(b->graph, NULL, VC_DTYPE_BOOL, NULL, 0, &yes));
+    for (size_t k = 0; k < l->n_carried; k++) {
+        set_input(l->body, 2 + k, l->carried[k]);
+    }
+    run_body(l->body);
+    for (size_t k = 0; k < l->n_carried && b->graph->n_problems == n_problems; k++) {
+        uint32_t value = output_of(l->body, 1 + k);
+
+        if (l->goes_on != VC_NO_VALUE) {
+            if (b->graph->facts[value].unknown || !are_alike(b->graph, value, l->carried[k])) {
+                return vc_onnx_refuse(
+                    b, l->node, "its condition is computed from data, and a value that it carries changes its shape");
+            }
+            value = choose(b, l->goes_on, value, l->carried[k], NULL);
+        }
+        l->carried[k] = value;
+    }
+    for (size_t k = 0; k < l->n_joined; k++) {
+        const int64_t axis = 0;
+
+        l->carried[l->n_carried + (size_t)l->step * l->n_joined + k] = vc_graph_add(
+            b->graph, "Unsqueeze", NULL,
+            (uint32_t[]){output_of(l->body, 1 + l->n_carried + k), vc_graph_add_ints(b->graph, &axis, 1)}, 2);
+    }
+    condition = output_of(l->body, 0);
+    known = number_of(b, condition, &yes, NULL);
+    if (b->graph->n_problems != n_problems || b->graph->facts[condition].unknown || (known && yes == 0)) {
+        return false;
+    }
+    if (!known && l->n_joined != 0) {
+        return vc_onnx_refuse(
+            b, l->node, "its condition is computed from data, and so is the size of what it joins over its steps");
+    }
+    if (!known && l->goes_on != VC_NO_VALUE) {
+        condition = vc_graph_add(b->graph, "And", NULL, (uint32_t[]){l->goes_on, scalar(b, condition)}, 2);
+    }
+    l->goes_on = known ? l->goes_on : scalar(b, condition);
+    return true;
+}
+
+/* How many steps it has at most, and whether it begins. False: refused. */
+static bool count_steps(struct loop *l)
+{
+    const struct vc_onnx_node *node = l->node;
+    uint32_t steps = vc_onnx_number(node, 0);
+    uint32_t condition = vc_onnx_number(node, 1);
+    struct vc_dim dim = vc_dim_number(0);
+    int64_t begins = 1;
+    char text[200];
+    char why[300];
+
+    l->n_steps = INT64_MAX;
+    if (steps != VC_NO_VALUE && !number_of(l->b, steps, &l->n_steps, &dim)) {
+        if (vc_dim_is_number(dim)) {
+            return refuse(l->b, node, node->from->inputs[0],
+                          "is the number of its steps, and computed while the model runs");
+        }
+        (void)vc_dim_text(&l->b->graph->dims, dim, text, sizeof text);
+        (void)snprintf(why, sizeof why,
+                       "the number of its steps is %.100s, which the sizes of the inputs decide: %s NAME=N says a size",
+                       text, vc_option(l->b->ctx, "known"));
+        return vc_onnx_refuse(l->b, node, why);
+    }
+    if (condition != VC_NO_VALUE && !number_of(l->b, condition, &begins, NULL)) {
+        if (l->n_joined != 0) {
+            return refuse(l->b, node, node->from->inputs[1],
+                          "decides whether it has steps, and so the size of what it joins over them");
+        }
+        l->goes_on = scalar(l->b, condition);
+    }
+    l->n_steps = begins == 0 || l->n_steps < 0 ? 0 : l->n_steps;
+    if (l->n_steps == 0 && l->n_joined != 0) {
+        return vc_onnx_refuse(l->b, node, "it has no steps, and what it joins over them is empty");
+    }
+    return true;
+}
+
+/* Step after step, then the outputs: what is joined has a row [..] of each step. */
+static void unroll(struct loop *l)
+{
+    size_t n_room = l->n_joined != 0 ? (size_t)(l->n_steps < MAX_STEPS ? l->n_steps : MAX_STEPS) : 0;
+    uint32_t *joined;
+
+    for (bool more = true; more && l->step < l->n_steps; l->step++) {
+        if (l->step == MAX_STEPS) {
+            (void)vc_onnx_refuse(l->b, l->node,
+                                 "it has more than 4096 steps, and they are laid out one behind the other");
+            return;
+        }
+        more = take_step(l);
+        if (l->b->graph->n_problems != 0 || l->b->graph->status != VC_OK) {
+            return;
+        }
+    }
+    for (size_t k = 0; k < l->n_carried && k < l->node->from->n_outputs; k++) {
+        vc_onnx_set_output(l->b, l->node->from, k, l->carried[k]);
+    }
+    joined = vc_calloc_array(l->b->ctx, VC_TAG_NAMES, n_room + 1, sizeof *joined);
+    if (joined == NULL) {
+        l->b->graph->status = VC_E_NOMEM;
+        return;
+    }
+    for (size_t k = 0; k < l->n_joined; k++) {
+        const struct vc_graph_attr axis = vc_attr_int("axis", 0);
+        size_t at = l->n_carried + k;
+
+        for (int64_t i = 0; i < l->step; i++) {
+            joined[i] = l->carried[l->n_carried + (size_t)i * l->n_joined + k];
+        }
+        vc_onnx_set_output(l->b, l->node->from, at,
+                           vc_onnx_add_one(l->b, "Concat", vc_onnx_output_name(l->b, l->node->from, at), joined,
+                                           (unsigned)l->step, &axis, 1));
+    }
+    vc_free(l->b->ctx, joined);
+}
+
+static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    struct loop l = {.b = b, .node = node, .body = body_of(b, node, "body"), .goes_on = VC_NO_VALUE};
+    size_t room;
+
+    l.n_carried = node->n_inputs > 2 ? node->n_inputs - 2 : 0;
+    if (l.body == NULL || node->n_inputs < 2 || l.body->program->n_inputs != 2 + l.n_carried ||
+        l.body->program->n_outputs < 1 + l.n_carried) {
+        (void)vc_onnx_refuse(b, node, "its body does not take and give what it carries");
+        return;
+    }
+    for (size_t k = 0; k < node->n_inputs; k++) {
+        if (node->inputs[k] != VC_NO_VALUE && b->graph->facts[node->inputs[k]].unknown) {
+            return;
+        }
+    }
+    l.n_joined = l.body->program->n_outputs - 1 - l.n_carried;
+    if (!count_steps(&l)) {
+        return;
+    }
+    room = l.n_carried + l.n_joined * (size_t)(l.n_steps < MAX_STEPS ? l.n_steps : MAX_STEPS);
+    l.carried = vc_calloc_array(b->ctx, VC_TAG_NAMES, room + 1, sizeof *l.carried);
+    if (l.carried == NULL) {
+        b->graph->status = VC_E_NOMEM;
+        return;
+    }
+    for (size_t k = 0; k < l.n_carried; k++) {
+        l.carried[k] = node->inputs[2 + k];
+    }
+    unroll(&l);
+    vc_free(b->ctx, l.carried);
+}
+
+/* O(n^2) of those that a branch reads alone: mostly none. */
+void vc_onnx_spread_elsewhere(struct vc_graph *graph)
+{
+    for (uint32_t k = 0; k < graph->n_params; k++) {
+        const struct vc_graph_param *from = &graph->params[k];
+
+        for (uint32_t i = 0; graph->facts[from->value].elsewhere && i < graph->n_params; i++) {
+            graph->facts[graph->params[i].value].elsewhere |= strcmp(graph->params[i].tensor, from->tensor) == 0;
+        }
+    }
+}
+
+bool vc_onnx_take_control(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    if (strcmp(node->from->op, "If") == 0 && body_of(b, node, "then_branch") != NULL) {
+        take_if(b, node);
+        return true;
+    }
+    if (strcmp(node->from->op, "Loop") == 0 && body_of(b, node, "body") != NULL) {
+        take_loop(b, node);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,237 @@
+"""test_control.py - If and Loop: graphs inside nodes, against onnxruntime.
+
+Conditions that constants, shapes and --known decide, and conditions of data; loops with a known number of steps, with values that
+they carry, with what they join over their steps, and with conditions of data; weights of inner graphs and of those around them;
+codes, static codes and removed channels inside branches. What cannot be known is refused with a sentence that says what to do.
+"""
+from judge_support import Judge, main, np
+
+try:
+    import onnx
+    import onnx.parser
+    import onnxruntime
+    from onnx import numpy_helper
+except ImportError as missing:
+    import sys
+    print("SKIPPED: %s for %s" % (missing, sys.executable))
+    sys.exit(77)
+
+HEAD = '<ir_version: 8, opset_import: ["" : %d]>\n'
+
+IF_DATA = """g (float[n, 6] x, bool c) => (float[n, 5] y) {
+  h = MatMul (x, w)
+  z = If (c) <then_branch = a () => (float[n, 5] t) { k = MatMul (x, inner) t = Tanh (k) },
+              else_branch = b () => (float[n, 5] e) { m = Mul (h, h) e = Sub (m, one) }>
+  y = Add (z, h)
+}"""
+# Decided by the number of dimensions, which follows from the shapes; the branch not taken could not be computed at all.
+IF_SHAPE = """g (float[n, 6] x) => (float[n, 5] y) {
+  s = Shape (x)
+  r = Size (s)
+  c = Equal (r, two)
+  y = If (c) <then_branch = a () => (float[n, 5] t) { t = MatMul (x, w) },
+              else_branch = b () => (float[n, 5] e) { e = Reshape (x, s) }>
+}"""
+# One If in the other; the inner one reads what both graphs around it make.
+NESTED = """g (float[n, 6] x, bool c, bool d) => (float[n, 5] y) {
+  h = MatMul (x, w)
+  y = If (c) <then_branch = a () => (float[n, 5] t) {
+                k = Relu (h)
+                t = If (d) <then_branch = aa () => (float[n, 5] tt) { tt = Sub (k, h) }, else_branch = ab () => (float[n, 5] te) { te = Exp (k) }>
+              }, else_branch = b () => (float[n, 5] e) { e = Abs (h) }>
+}"""
+# What torch.onnx writes for x.squeeze(1) where the size is open.
+SQUEEZE = """g (float[n, k, 6] x) => (float[n, 5] y) {
+  s = Shape (x)
+  at = Gather <axis = 0> (s, i1)
+  c = Equal (at, i1)
+  q = If (c) <then_branch = a () => (float[n, 6] t) { t = Squeeze (x, i1) }, else_branch = b () => (float[n, k, 6] e) { e = Identity (x) }>
+  y = MatMul (q, w)
+}"""
+# An RNN written out: the state is carried, and the states of all steps are joined.
+LOOP = """g (float[n, 6] x) => (float[n, 5] last, float[4, n, 5] all) {
+  begin = MatMul (x, w)
+  last, all = Loop (four, , begin) <body = b (int64 i, bool go, float[n, 5] h) => (bool stays, float[n, 5] next, float[n, 5] out) {
+    stays = Identity (go)
+    hu = MatMul (h, u)
+    f = Cast <to = 1> (i)
+    sum = Add (hu, f)
+    more = Add (sum, begin)
+    next = Tanh (more)
+    out = Mul (next, two_f)
+  }>
+}"""
+# Steps until a value of data says no.
+WHILE = """g (float[1, 6] x, float limit) => (float[1, 6] y, float n) {
+  y, n = Loop (nine, yes, x, zero_f) <body = b (int64 i, bool go, float[1, 6] v, float k) => (bool more, float[1, 6] v2, float k2) {
+    v2 = Mul (v, half)
+    k2 = Add (k, one_s)
+    sum = ReduceSum <keepdims = 0> (v2)
+    more = Greater (sum, limit)
+  }>
+}"""
+STEPS = """g (float[n, 6] x) => (float[n, 6] y) {
+  s = Shape (x)
+  at = Gather <axis = 0> (s, i0)
+  count = Squeeze (at, i0)
+  y = Loop (count, , x) <body = b (int64 i, bool go, float[n, 6] v) => (bool stays, float[n, 6] v2) { stays = Identity (go) v2 = Mul (v, half) }>
+}"""
+# Convolutions in both branches, with a Slice of channels, a group, and a weight that both branches read.
+CONVS = """g (float[n, 4, 9] x, bool c) => (float[n, 3, 9] y) {
+  h0 = Conv <pads = [1, 1]> (x, first)
+  h = Relu (h0)
+  y = If (c) <then_branch = a () => (float[n, 3, 9] t) {
+                p = Conv <pads = [1, 1]> (h, a1, a1b)
+                pr = Relu (p)
+                l = Slice (pr, i0, i6, i1)
+                r = Slice (pr, i6, i12, i1)
+                m = Add (l, r)
+                t = Conv <pads = [1, 1]> (m, a2, shared_b)
+              }, else_branch = b () => (float[n, 3, 9] e) {
+                q = Conv <pads = [1, 1]> (h, b1)
+                qd = Conv <pads = [1, 1], group = 16> (q, b3)
+                qr = Relu (qd)
+                e = Conv <pads = [1, 1]> (qr, b2, shared_b)
+              }>
+}"""
+
+
+def constants(rng, names):
+    made = {"w": rng.standard_normal((6, 5)), "u": rng.standard_normal((5, 5)) * 0.4, "inner": rng.standard_normal((6, 5)),
+            "one": np.ones((5,)), "two_f": np.float32(2), "zero_f": np.float32(0), "one_s": np.float32(1), "half": np.float32(0.5),
+            "two": np.int64(2), "four": np.int64(4), "nine": np.int64(9), "yes": np.bool_(True), "first": rng.standard_normal((8, 4, 3)) * 0.5,
+            "i0": np.array([0]), "i1": np.array([1]), "i6": np.array([6]), "i12": np.array([12]),
+            "a1": rng.standard_normal((12, 8, 3)) * 0.3, "a1b": rng.standard_normal(12), "a2": rng.standard_normal((3, 6, 3)) * 0.3,
+            "b1": rng.standard_normal((16, 8, 3)) * 0.3, "b3": rng.standard_normal((16, 1, 3)), "b2": rng.standard_normal((3, 16, 3)) * 0.3, "shared_b": rng.standard_normal(3)}
+    return [numpy_helper.from_array(np.asarray(a, np.float32) if np.asarray(a).dtype == np.float64 else np.asarray(a), n)
+            for n, a in made.items() if n in names]
+
+
+class Control(Judge):
+    def model(self, text, opset=16, inside=()):
+        """The file and its session; constants are initializers of the main graph, or, those in `inside`, of the first inner graph that
+        reads them."""
+        m = onnx.parser.parse_model(HEAD % opset + text)
+        used, graphs = {}, [m.graph]
+        while graphs:
+            g = graphs.pop()
+            for n in g.node:
+                for i in n.input:
+                    used.setdefault(i, g)
+                graphs += [a.g for a in n.attribute if a.type == onnx.AttributeProto.GRAPH]
+        for t in constants(np.random.default_rng(4), used):
+            (used[t.name] if t.name in inside else m.graph).initializer.append(t)
+        onnx.save(m, self.path("m.onnx"))
+        return self.path("m.onnx")
+
+    def ort(self, path, feed, plain=True):
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        if plain:  # each node as it stands: fused products of weights on codes round what they read
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        names = {i.name for i in session.get_inputs()}
+        return dict(zip([o.name for o in session.get_outputs()], session.run(None, {n: np.asarray(a) for n, a in feed.items() if n in names})))
+
+    def same(self, path, feed, *options, limit=2e-6):
+        """What graph computes of the file is what onnxruntime computes, in f32 and by the plain loops."""
+        np.savez(self.path("d.npz"), **feed)
+        want = self.ort(path, feed)
+        for precision in "f32", "f64":
+            self.vc("graph", *options, "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "--precision", precision, "-f", path)
+            found = self.load(self.path("o.npz"))
+            for n, a in want.items():
+                self.assertEqual(found[n].shape, a.shape, n)
+                self.assertLess(np.abs(found[n] - a).max(), limit * max(1, np.abs(a).max()), (n, precision, feed))
+        return want
+
+    def refuses(self, path, *said):
+        err = self.refuse(3, "graph", path)
+        for text in said:
+            self.assertIn(text, err)
+
+    def test_if(self):
+        rng = np.random.default_rng(1)
+        x = rng.standard_normal((7, 6)).astype(np.float32)
+        path = self.model(IF_DATA, inside=("inner", "one"))
+        for c in False, True:
+            self.same(path, {"x": x, "c": np.bool_(c)})
+            self.same(path, {"x": x, "c": np.bool_(c)}, "--known", "c=%d" % c)
+        self.same(self.model(IF_SHAPE), {"x": x})
+        path = self.model(NESTED)
+        for c in False, True:
+            for d in False, True:
+                self.same(path, {"x": x, "c": np.bool_(c), "d": np.bool_(d)}, "--known", "d=%d" % d)
+                self.same(path, {"x": x, "c": np.bool_(c), "d": np.bool_(d)})
+        self.same(self.model(SQUEEZE), {"x": x[:, None]})
+        np.savez(self.path("d.npz"), x=np.zeros((7, 2, 6), np.float32))
+        self.assertIn("cannot be left out", self.refuse(3, "graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f",
+                                                        self.path("m.onnx")))
+        self.refuses(self.model(IF_DATA.replace("e = Sub (m, one)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
+                                .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
+
+    def test_loop(self):
+        rng = np.random.default_rng(2)
+        x = rng.standard_normal((7, 6)).astype(np.float32)
+        self.same(self.model(LOOP, inside=("u",)), {"x": x})
+        path = self.model(WHILE)
+        for limit in 100, 3, 0.5, -1:
+            self.same(path, {"x": np.abs(x[:1]) + 1, "limit": np.float32(limit)})
+        self.same(self.model(STEPS), {"x": x}, "--known", "n=7")
+        self.refuses(self.path("m.onnx"), "the number of its steps is n", "--known NAME=N")
+        self.refuses(self.model(LOOP.replace("(float[n, 6] x)", "(float[n, 6] x, int64 k)").replace("(four", "(k").replace("float[4,", "float[k,")),
+                     "'k' is the number of its steps, and computed while the model runs", "--known k=N")
+        self.same(self.path("m.onnx"), {"x": x, "k": np.int64(3)}, "--known", "k=3")
+        self.refuses(self.model(LOOP.replace("stays = Identity (go)", "top = ReduceMax <keepdims = 0> (h) stays = Less (top, two_f)")),
+                     "its condition is computed from data, and so is the size of what it joins")
+
+    def test_weights(self):
+        """Weights of branches and of loops are weights: counted once, and codes of them are what onnxruntime computes with."""
+        rng = np.random.default_rng(3)
+        x = rng.standard_normal((7, 6)).astype(np.float32)
+        for text, inside, feed in ((IF_DATA, ("inner",), {"x": x, "c": np.bool_(True)}), (LOOP, ("u",), {"x": x})):
+            path = self.model(text, inside=inside)
+            before = self.ort(path, feed)
+            self.vc("quantize", "--int8", "--min-elements", "1", "--min-row", "1", path, "-o", self.path("q.onnx"), "-f")
+            after = self.same(self.path("q.onnx"), feed)
+            self.assertNotEqual([a.tobytes() for a in before.values()], [a.tobytes() for a in after.values()])
+            report = self.vc("fit", "--memory", "1GiB", "--json", path).json()
+            self.assertGreater(report["estimate"]["total"] if "estimate" in report else 1, 0)
+
+    def test_branches_change(self):
+        """Removed channels, and static codes, in the branch that is known, and in both."""
+        rng = np.random.default_rng(5)
+        x = rng.standard_normal((64, 4, 9)).astype(np.float32)
+        path = self.model(CONVS, inside=("a1", "a2", "b1", "b2", "b3"))
+        np.savez(self.path("rows.npz"), x=x)
+        for known in ("--known", "c=1"), ("--known", "c=0"), ():
+            self.vc("prune", "--structured", "0.34", "--round-to", "1", *known, path, "-o", self.path("p.onnx"), "-f")
+            shapes = {t.name: list(t.dims) for t in self.tensors(self.path("p.onnx"))}
+            old = {t.name: list(t.dims) for t in self.tensors(path)}
+            self.assertNotEqual(shapes, old)
+            if known:  # the other branch reads what the first convolution makes
+                self.assertEqual(shapes["first"], old["first"])
+            for c in False, True:
+                self.same(self.path("p.onnx"), {"x": x[:3], "c": np.bool_(c)}, limit=1e-5)
+        for c in 1, 0:
+            self.vc("calibrate", "--known", "c=%d" % c, "--data", self.path("rows.npz"), path, "-o", self.path("s.npz"), "-f")
+            done = self.vc("quantize", "--int8", "--activations", "static", "--calibration", self.path("s.npz"), "--min-elements", "1",
+                           "--min-row", "1", path, "-o", self.path("q.onnx"), "-f")
+            self.assertIn("3 of 6 Conv" if c else "4 of 6 Conv", done.out.decode())
+            self.assertIn("in a branch that the statistics did not compute", done.out.decode())
+            for d in 1, 0:
+                want = self.ort(path, {"x": x, "c": np.bool_(d)})["y"]
+                found = self.ort(self.path("q.onnx"), {"x": x, "c": np.bool_(d)}, False)["y"]
+                self.assertLess(np.abs(want - found).max(), 0.06 * np.abs(want).max())
+                self.assertEqual(c == d or want.tobytes() != found.tobytes(), True)
+
+    def tensors(self, path):
+        graphs = [onnx.load(path).graph]
+        while graphs:
+            g = graphs.pop()
+            yield from g.initializer
+            graphs += [a.g for n in g.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH]
+
+
+if __name__ == "__main__":
+    main()
