@@ -592,7 +592,10 @@ struct onnx_program_reader {
     const struct onnx *self;
     struct vc_wire wire;
     struct vc_arena *arena;
-    const struct vc_model *model; /* whose tensors constants are; NULL: graphs inside nodes are named only */
+    const struct vc_model *model; /* whose tensors constants are */
+    /* Reads the graph of that message, inside a node or the main one: nodes, inputs, outputs, declared values, constants.
+     * NULL: graphs inside nodes are named only. */
+    enum vc_status (*graph)(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out);
 };
 
 /* An AttributeProto: a vc_onnx_taker of its field; to: a struct vc_program_attr. */
@@ -652,9 +655,6 @@ const char *vc_onnx_domain(const char *domain);
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
 /* ---- onnx_program.c, onnx_program_node.c, onnx_function.c ---- */
-
-/* The graph of that message, the main one or one inside a node: nodes, inputs, outputs, declared values, constants. */
-enum vc_status vc_onnx_program_graph(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out);
 
 /* A field that is a ValueInfoProto, a NodeProto, an OperatorSetIdProto, a FunctionProto. */
 enum vc_status vc_onnx_program_value(struct onnx_program_reader *r, const struct vc_field *f,

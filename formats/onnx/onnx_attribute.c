@@ -336,7 +336,7 @@ static enum vc_status read_graph(struct onnx_program_reader *r, const struct vc_
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a graph inside a node"));
     graph->kind = VC_PROGRAM_NODES;
     *out = graph;
-    return vc_onnx_program_graph(r, field->data, graph);
+    return r->graph(r, field->data, graph);
 }
 
 /* to: the struct vc_program_attr. */
@@ -352,7 +352,7 @@ enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struc
     if (attr->kind == VC_PROGRAM_TENSOR) {
         return read_tensor(r, &reader.tensor, &attr->tensor);
     }
-    if (attr->kind == VC_PROGRAM_GRAPH && reader.graph.number != 0 && r->model != NULL) {
+    if (attr->kind == VC_PROGRAM_GRAPH && reader.graph.number != 0 && r->graph != NULL) {
         return read_graph(r, &reader.graph, &attr->graph);
     }
     if (attr->kind == VC_PROGRAM_INTS) {

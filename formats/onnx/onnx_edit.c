@@ -60,6 +60,9 @@ static enum vc_status name_edits(struct resolving *e)
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
         size_t symbol = vc_onnx_symbol_named(&e->self->source->symbols, edit->value);
 
+        VC_REFUSE_IF(vc_onnx_symbol_find(&e->self->source->symbols, ONNX_ANY, edit->value) == ONNX_NONE &&
+                         symbol == ONNX_NONE,
+                     e->ctx, VC_E_INTERNAL, "the graph has no value '%s', which an edit names", edit->value);
         VC_REFUSE_IF(symbol == ONNX_NONE, e->ctx, VC_E_UNSUPPORTED,
                      "graphs inside nodes have several values '%s', one of which would have to change", edit->value);
         e->edits->named[e->edits->n_named++] = (struct onnx_named_edit){symbol, edit};

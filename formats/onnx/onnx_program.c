@@ -181,7 +181,7 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
 static enum vc_status read_constants(struct onnx_program_reader *r, uint32_t graph, struct vc_program *out);
 
 /* Lists of what the graph has are counted, then filled. The limit is one of memory. */
-enum vc_status vc_onnx_program_graph(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out)
+static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_span message, struct vc_program *out)
 {
     uint32_t number = vc_onnx_graph_number(r->self, message);
     struct graph_reader g = {.skipped = {.graph = number},
@@ -322,13 +322,14 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
 enum vc_status vc_onnx_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                struct vc_program *out)
 {
-    struct onnx_program_reader r = {.ctx = ctx, .self = model->self, .arena = arena, .model = model};
+    struct onnx_program_reader r = {
+        .ctx = ctx, .self = model->self, .arena = arena, .model = model, .graph = read_graph};
     enum vc_status status;
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NODES};
     VC_TRY(vc_wire_open(ctx, r.self->file, &r.wire));
     VC_TRY(read_around(&r, out));
-    VC_TRY(vc_onnx_program_graph(&r, r.self->graph, out));
+    VC_TRY(read_graph(&r, r.self->graph, out));
 out:
     vc_wire_close(&r.wire);
     return status;

@@ -33,7 +33,8 @@ static const struct opt calibrate_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_calibrate = OPT_GROUP("Statistics", calibrate_opts);
-static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_known, &group_run, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_known,
+                                                 &group_run,  &group_report,    &group_help};
 
 /* The table of layers and what was written. False: no memory. */
 static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)

@@ -408,9 +408,10 @@ static const struct opt_group group_training = OPT_GROUP("Training", training_op
 static const struct opt_group group_watch = OPT_GROUP("Logs and gates", watch_opts);
 static const struct opt_group group_ranks = OPT_GROUP("Ranks", ranks_opts);
 const struct opt_group group_distill_output = OPT_GROUP("Output", output_opts);
-static const struct opt_group *const groups[] = {
-    &group_student, &group_teacher, &group_rows, &group_training, &group_select,  &group_distill_output, &group_watch,
-    &group_ranks,   &group_gates,   &group_known, &group_run,  &group_json,     &group_comment, &group_report,         &group_help};
+static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,  &group_training,
+                                                 &group_select,  &group_distill_output, &group_watch, &group_ranks,
+                                                 &group_gates,   &group_known,          &group_run,   &group_json,
+                                                 &group_comment, &group_report,         &group_help};
 
 /* ---- steps ---- */
 

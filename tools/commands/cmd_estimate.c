@@ -4,8 +4,8 @@
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
-static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_kind,   &group_devices, &group_known, &group_run,
-                                                 &group_json,  &group_page,   &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_kind, &group_devices, &group_known,
+                                                 &group_run,   &group_json,   &group_page, &group_report,  &group_help};
 
 /* Counts each layer where somebody wants to see it: the table of -v, JSON, the page. These are figures of PyTorch, so
  * --trainer vcompress has no table of layers. GO_ON or a status. */

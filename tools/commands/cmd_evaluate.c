@@ -34,8 +34,9 @@ static const struct opt evaluate_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_evaluate = OPT_GROUP("Evaluation", evaluate_opts);
-static const struct opt_group *const groups[] = {&group_teacher, &group_rows, &group_evaluate, &group_gates,
-                                                 &group_known, &group_run,     &group_json, &group_report,   &group_help};
+static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate,
+                                                 &group_gates,   &group_known,  &group_run,
+                                                 &group_json,    &group_report, &group_help};
 
 /* The document, with the sentence of a missed gate or NULL. GO_ON or a status. */
 static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,

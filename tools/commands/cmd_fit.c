@@ -88,9 +88,9 @@ static const struct opt fit_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_fit = OPT_GROUP("Device", fit_opts);
-static const struct opt_group *const groups[] = {&group_fit,     &group_model,  &group_memory, &group_kind,
-                                                 &group_devices, &group_gates,  &group_known, &group_run,    &group_json,
-                                                 &group_page,    &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_fit,     &group_model, &group_memory, &group_kind,
+                                                 &group_devices, &group_gates, &group_known,  &group_run,
+                                                 &group_json,    &group_page,  &group_report, &group_help};
 
 /* ---- deciding ---- */
 

@@ -98,8 +98,8 @@ static const struct opt run_opts[] = {
 /* clang-format on */
 static const struct opt_group group_graph = OPT_GROUP("Graph", graph_opts);
 static const struct opt_group group_compute = OPT_GROUP("Computing", run_opts);
-static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_known, &group_run, &group_json,
-                                                 &group_page,  &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_known,  &group_run,
+                                                 &group_json,  &group_page,    &group_report, &group_help};
 
 /* ---- telling ---- */
 

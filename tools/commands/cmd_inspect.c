@@ -33,7 +33,7 @@ static const struct opt inspect_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
-static const struct opt_group *const groups[] = {&group_inspect, &group_known, &group_run,    &group_json,
+static const struct opt_group *const groups[] = {&group_inspect, &group_known,  &group_run, &group_json,
                                                  &group_page,    &group_report, &group_help};
 
 /* A file of statistics (vcompress calibrate) also gets the table of its layers. Other files are VC_E_UNSUPPORTED here,

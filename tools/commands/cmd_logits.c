@@ -54,7 +54,8 @@ static const struct opt logits_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_logits = OPT_GROUP("Logits", logits_opts);
-static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_known, &group_run, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_known,
+                                                 &group_run,  &group_report, &group_help};
 
 /* How well the network answers, where the rows have labels, and what was written. */
 static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q,

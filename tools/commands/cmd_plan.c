@@ -71,8 +71,8 @@ static const struct opt plan_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_plan = OPT_GROUP("Plan", plan_opts);
-static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices, &group_known, &group_run,
-                                                 &group_json, &group_page,  &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices, &group_known,
+                                                 &group_run,  &group_json,  &group_page,   &group_report,  &group_help};
 
 /* ---- deciding ---- */
 

@@ -172,8 +172,8 @@ static const struct opt depth_opts[] = {
 static const struct opt_group group_depth = OPT_GROUP("Layers", depth_opts);
 static const struct opt_group group_prune = OPT_GROUP("Pruning", prune_opts);
 static const struct opt_group *const groups[] = {
-    &group_prune, &group_depth, &group_select, &group_write,   &group_write_values, &group_write_zeros,
-    &group_gates, &group_known, &group_run,   &group_json,   &group_comment, &group_report,       &group_help,
+    &group_prune, &group_depth, &group_select, &group_write,   &group_write_values, &group_write_zeros, &group_gates,
+    &group_known, &group_run,   &group_json,   &group_comment, &group_report,       &group_help,
 };
 
 /* pass_row.begin */

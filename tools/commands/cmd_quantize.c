@@ -250,8 +250,8 @@ static const struct opt scheme_opts[] = {
 static const struct opt_group group_target = OPT_GROUP("Target (exactly one)", target_opts);
 static const struct opt_group group_scheme = OPT_GROUP("Scheme", scheme_opts);
 static const struct opt_group *const groups[] = {
-    &group_target, &group_scheme, &group_select, &group_write,   &group_write_graph, &group_write_values,
-    &group_gates,  &group_known, &group_run,    &group_json,   &group_comment, &group_report,      &group_help,
+    &group_target, &group_scheme, &group_select, &group_write,   &group_write_graph, &group_write_values, &group_gates,
+    &group_known,  &group_run,    &group_json,   &group_comment, &group_report,      &group_help,
 };
 
 /* The option of the target on the command line; NULL: there is none. Two of them are refused by the parser (one_of). */

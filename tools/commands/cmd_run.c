@@ -47,8 +47,8 @@ static const struct opt pass_opts[] = {
 };
 static const struct opt_group group_pass = {"Passes", pass_opts, 2, 0};
 static const struct opt_group *const groups[] = {
-    &group_pass, &group_write, &group_write_graph, &group_write_values, &group_write_zeros, &group_gates,
-    &group_known, &group_run,  &group_json,  &group_comment,     &group_report,       &group_help,
+    &group_pass,  &group_write, &group_write_graph, &group_write_values, &group_write_zeros, &group_gates,
+    &group_known, &group_run,   &group_json,        &group_comment,      &group_report,      &group_help,
 };
 
 /* Reads one byte more than a recipe may have, so that a longer one is noticed (recipe_add_text). GO_ON or a status. */

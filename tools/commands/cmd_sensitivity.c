@@ -82,7 +82,8 @@ static const struct opt data_opts[] = {
 static const struct opt_group group_data = OPT_GROUP("With data", data_opts);
 static const struct opt_group group_sensitivity = OPT_GROUP("Sensitivity", sensitivity_opts);
 static const struct opt_group *const groups[] = {
-    &group_sensitivity, &group_data, &group_select, &group_known, &group_run, &group_json, &group_page, &group_report, &group_help,
+    &group_sensitivity, &group_data, &group_select, &group_known, &group_run,
+    &group_json,        &group_page, &group_report, &group_help,
 };
 
 /* --svg. GO_ON or a status. */

@@ -183,9 +183,9 @@ static const struct opt_group group_limits = OPT_GROUP("Limits (at least one)", 
 static const struct opt_group group_proof = OPT_GROUP("Rows to prove", proof_opts);
 static const struct opt_group group_search = OPT_GROUP("Search", search_opts);
 static const struct opt_group group_shrink_output = OPT_GROUP("Output", output_opts);
-static const struct opt_group *const groups[] = {&group_limits,          &group_rows, &group_proof, &group_search,
-                                                 &group_shrink_output,   &group_known, &group_run,  &group_json,  &group_page,
-                                                 &group_report_of_sizes, &group_help};
+static const struct opt_group *const groups[] = {
+    &group_limits, &group_rows, &group_proof, &group_search,          &group_shrink_output, &group_known,
+    &group_run,    &group_json, &group_page,  &group_report_of_sizes, &group_help};
 
 /* ---- tables ---- */
 
