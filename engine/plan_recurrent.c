@@ -262,22 +262,23 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
     return to;
 }
 
-/* Sums over all steps and rows of the gradients of the sums. ONNX has two biases for each gate, which are only ever
- * added to each other: both have the same sums, which are made once, but for the state's part of the new one with
- * resets_last. */
+/* Sums over the rows of what the loop has summed over their steps, from `by_row` on. ONNX has two biases for each gate,
+ * which are only ever added to each other: both have the same sums, which are made once, but for the state's part of the
+ * new one with resets_last. */
 static void bias_gradient(struct vc_engine *e, uint32_t node, const struct recurrent *is,
-                          const struct vc_args_recurrent *args, struct vc_ref work)
+                          const struct vc_args_recurrent *args, struct vc_ref by_row)
 {
     bool apart = is->gates == 3 && is->resets_last;
     uint64_t wide = is->wide;
+    uint64_t all = is->rows * is->directions;
     struct vc_ref to = cleared_grad(e, node, 3);
     struct columns sums = {vc_plan_reals(e, is->directions * wide), 0, wide};
 
-    sum_columns(e, node, is, (struct columns){work, 0, wide}, is->n, wide, sums, false);
+    sum_columns(e, node, is, (struct columns){by_row, args->sums, wide}, is->rows, wide, sums, false);
     sum_columns(e, node, is, sums, 1, wide, (struct columns){to, 0, 2 * wide}, true);
     sum_columns(e, node, is, sums, 1, apart ? wide / 3 * 2 : wide, (struct columns){to, wide, 2 * wide}, true);
     if (apart) {
-        sum_columns(e, node, is, (struct columns){work, args->kept, is->hidden}, is->n, is->hidden,
+        sum_columns(e, node, is, (struct columns){by_row, args->sums + all * wide, is->hidden}, is->rows, is->hidden,
                     (struct columns){to, wide + 2 * is->hidden, 2 * wide}, true);
     }
 }
@@ -382,7 +383,7 @@ static void add_to_input(struct vc_engine *e, uint32_t node, unsigned k, struct 
 
 /* The loop leaves the gradients of the sums in the place of the gates; everything else is products and sums
  * of these over all steps at once.
- * refs[10]: the gradients of peepholes of each row, which add_to_input sums up. */
+ * refs[10]: the gradients of peepholes and biases of each row, which are summed up. */
 static void backward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
@@ -405,8 +406,10 @@ static void backward(struct vc_engine *e, uint32_t node)
     if (vc_plan_trained(e, node, 5) || vc_plan_trained(e, node, 6)) {
         refs[9] = vc_plan_reals(e, 2 * states);
     }
-    if (vc_plan_trained(e, node, 7)) {
-        refs[10] = vc_plan_reals(e, is.rows * is.directions * 3 * is.hidden);
+    args->biases = vc_plan_trained(e, node, 3);
+    args->sums = vc_plan_trained(e, node, 7) ? is.rows * is.directions * 3 * is.hidden : 0;
+    if (args->biases || args->sums != 0) {
+        refs[10] = vc_plan_reals(e, args->sums + (args->biases ? is.rows * is.directions * (is.wide + is.hidden) : 0));
     }
     refs[11] = vc_plan_scratch(e, args->scratch);
     emit_loop(e, node, VC_LOOP_recurrent_backward, args, refs, 8);
@@ -414,7 +417,7 @@ static void backward(struct vc_engine *e, uint32_t node)
         state_gradients(e, node, &is, args, work);
     }
     if (vc_plan_trained(e, node, 3)) {
-        bias_gradient(e, node, &is, args, work);
+        bias_gradient(e, node, &is, args, refs[10]);
     }
     add_to_input(e, node, 5, refs[9], 0, 1);
     add_to_input(e, node, 6, refs[9], states, 1);

@@ -330,6 +330,8 @@ struct vc_args_recurrent {
     } functions[6];
     double clip;           /* 0: none */
     uint64_t kept, before; /* where they begin in work */
+    bool biases;           /* backward: their gradients are wanted, of each row, behind those of the peepholes: */
+    uint64_t sums; /* [rows * directions, gates * hidden] from there on, then a GRU's [.., hidden]; 0: no peepholes */
     uint64_t tile, tiles;
     uint64_t scratch;  /* reals for each worker */
     uint64_t n_blocks; /* of a device: all of them at once, by */

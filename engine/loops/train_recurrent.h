@@ -93,17 +93,32 @@ static void pack_all(const REAL *b, struct vc_matrix is, size_t k, size_t n, REA
     }
 }
 
-/* c = a b, or c += a b, with b from pack_all; rows of a have their elements side by side. */
+/* MR / 3 rows or twice as many, whose elements are side by side. */
+static __attribute__((noinline)) void part_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
+                                                size_t c_row, size_t rows, size_t columns, bool add)
+{
+    if (rows == MR / 3) {
+        product_tile(MR / 3, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, NULL);
+    } else {
+        product_tile(MR / 3 * 2, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, NULL);
+    }
+}
+
+/* c = a b, or c += a b, with b from pack_all; rows of a have their elements side by side. Rows behind the last MR are
+ * packed, or read where they lie where they are a third or two of MR. */
 static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t a_row, const REAL *packed, REAL *c,
                             size_t c_row, bool add, REAL *panel)
 {
     size_t all = (n + NR - 1) / NR * NR;
     size_t whole = m / MR * MR;
+    bool part = MR % 3 == 0 && (m - whole) % (MR / 3) == 0;
 
     for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
         size_t depth = VC_AT_MOST(k - k0, DEPTH);
 
-        pack_rows(a + whole * a_row + k0, (int64_t)a_row, 1, m - whole, depth, panel);
+        if (!part) {
+            pack_rows(a + whole * a_row + k0, (int64_t)a_row, 1, m - whole, depth, panel);
+        }
         for (size_t j = 0; j < n; j += NR) {
             const REAL *b = packed + k0 * all + j * depth;
             size_t columns = VC_AT_MOST(n - j, NR);
@@ -112,7 +127,10 @@ static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t 
                 row_tile(depth, a + i * a_row + k0, a_row, b, c + i * c_row + j, c_row, columns, add || k0 != 0, 1,
                          NULL);
             }
-            if (whole != m) {
+            if (whole != m && part) {
+                part_tile(depth, a + whole * a_row + k0, a_row, b, c + whole * c_row + j, c_row, m - whole, columns,
+                          add || k0 != 0);
+            } else if (whole != m) {
                 packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, NULL);
             }
         }
@@ -284,6 +302,14 @@ static void add_row(REAL *restrict to, const REAL *restrict x, size_t n)
     }
 }
 
+/* to = to + x + z */
+static void add_rows(REAL *restrict to, const REAL *restrict x, const REAL *restrict z, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = to[i] + x[i] + z[i];
+    }
+}
+
 /* to += a b */
 static void add_products(REAL *restrict to, const REAL *restrict a, const REAL *restrict b, size_t n)
 {
@@ -398,8 +424,8 @@ static void forward_row(const struct tile *t, size_t i, size_t place, const REAL
     if (keeps) {
         memcpy(before_of(t, place), h, t->size * sizeof *h);
     }
-    add_row(g, t->sums + i * t->wide_row, n_sums);
-    add_row(g, t->bias, t->wide);
+    add_rows(g, t->sums + i * t->wide_row, t->bias, n_sums);
+    add_row(g + n_sums, t->bias + n_sums, t->wide - n_sums);
     if (t->args->gates == 4) {
         lstm_forward(t, g, h, c, peepholes);
         if (keeps) {
@@ -597,10 +623,29 @@ static void reset_backward(const struct tile *t, const REAL *r, REAL *d, const R
     slope(t, 0, r, d, t->size);
 }
 
-/* Row i: gradients of the sums, for the product that follows in t->sums, and in the place of the gates. */
-static void backward_row(const struct tile *t, size_t i, size_t place, size_t before, const REAL *first_cell,
-                         const REAL *peepholes, REAL *dpeepholes)
+/* The gradients of the sums of row i take the place of the gates, and are added to those of the row's other steps, of
+ * which the biases' are sums. kept: of the state's part of a GRU's new one, which has a bias of its own; else NULL. */
+static void leave_row(const struct tile *t, size_t i, REAL *g, const REAL *d, const REAL *kept, REAL *by_row)
 {
+    size_t row = (t->first + i) * (size_t)t->args->directions + t->direction;
+    REAL *sums = by_row == NULL ? NULL : by_row + t->args->sums + row * t->wide;
+
+    memcpy(g, d, t->wide * sizeof *g);
+    if (sums != NULL) {
+        add_row(sums, d, t->wide);
+    }
+    if (sums != NULL && kept != NULL) {
+        add_row(by_row + t->args->sums + (size_t)(t->args->rows * t->args->directions) * t->wide + row * t->size, kept,
+                t->size);
+    }
+}
+
+/* Row i: gradients of the sums, for the product that follows in t->sums, and in the place of the gates. by_row: sums
+ * over the steps of each row, of the gradients of peepholes, then of those of the gates; or NULL. */
+static void backward_row(const struct tile *t, size_t i, size_t place, size_t before, const REAL *first_cell,
+                         const REAL *peepholes, REAL *by_row)
+{
+    size_t row = (t->first + i) * (size_t)t->args->directions + t->direction;
     size_t n = t->size;
     REAL *g = gates_of(t, place);
     REAL *d = t->sums + i * t->wide_row;
@@ -610,7 +655,8 @@ static void backward_row(const struct tile *t, size_t i, size_t place, size_t be
     if (t->args->gates == 4) {
         const REAL *c_before = before != SIZE_MAX ? kept_of(t, before) : first_cell;
 
-        lstm_backward(t, g, d, kept_of(t, place), c_before, dh, t->c + i * t->row, peepholes, dpeepholes);
+        lstm_backward(t, g, d, kept_of(t, place), c_before, dh, t->c + i * t->row, peepholes,
+                      by_row != NULL && t->args->sums != 0 ? by_row + row * 3 * n : NULL);
         memset(back, 0, n * sizeof *back);
     } else if (t->args->gates == 3) {
         REAL *kept = kept_of(t, place);
@@ -619,7 +665,7 @@ static void backward_row(const struct tile *t, size_t i, size_t place, size_t be
         if (t->args->resets_last) { /* the state's part of the new one has a gradient of its own */
             reset_backward(t, g + n, d + n, d + 2 * n, kept);
             multiply_rows(kept, d + 2 * n, g + n, n);
-            memcpy(g, d, t->wide * sizeof *g);
+            leave_row(t, i, g, d, kept, t->args->biases ? by_row : NULL);
             memcpy(d + 2 * n, kept, n * sizeof *d);
             return;
         }
@@ -629,11 +675,11 @@ static void backward_row(const struct tile *t, size_t i, size_t place, size_t be
         slope(t, 0, g, d, n);
         memset(back, 0, n * sizeof *back);
     }
-    memcpy(g, d, t->wide * sizeof *g);
+    leave_row(t, i, g, d, NULL, t->args->biases ? by_row : NULL);
 }
 
 /* GRU without resets_last: t->back is the gradient of r h. */
-static void reset_row(const struct tile *t, size_t i, size_t place)
+static void reset_row(const struct tile *t, size_t i, size_t place, REAL *by_row)
 {
     size_t n = t->size;
     REAL *g = gates_of(t, place);
@@ -641,7 +687,7 @@ static void reset_row(const struct tile *t, size_t i, size_t place)
 
     reset_backward(t, g + n, d + n, t->back + i * t->row, before_of(t, place));
     add_products(t->t + i * t->row, t->back + i * t->row, g + n, n);
-    memcpy(g, d, t->wide * sizeof *g);
+    leave_row(t, i, g, d, NULL, t->args->biases ? by_row : NULL);
 }
 
 /* Step k of all rows, from the last to the first. t->h has the gradient of the state behind the step, and
@@ -654,7 +700,6 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
 
     for (size_t i = 0; i < t->rows; i++) {
         size_t step = step_of(t, i, k);
-        size_t row = (t->first + i) * (size_t)t->args->directions + t->direction;
 
         if (k >= length_of(t, i)) {
             memset(t->sums + i * t->wide_row, 0, t->wide * sizeof *t->sums);
@@ -665,15 +710,14 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
             add_row(t->h + i * t->row, (const REAL *)call->p[5] + y_at(t, i, step), t->size);
         }
         backward_row(t, i, place_of(t, i, step), k != 0 ? place_of(t, i, step_of(t, i, k - 1)) : SIZE_MAX,
-                     call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes,
-                     call->p[10] != NULL ? (REAL *)call->p[10] + row * 3 * t->size : NULL);
+                     call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes, call->p[10]);
     }
     if (second) {
         multiply_packed(t->rows, t->size, t->size, t->sums + 2 * t->size, t->wide_row, t->packed_new, t->back, t->row,
                         false, t->panel);
         for (size_t i = 0; i < t->rows; i++) {
             if (k < length_of(t, i)) {
-                reset_row(t, i, place_of(t, i, step_of(t, i, k)));
+                reset_row(t, i, place_of(t, i, step_of(t, i, k)), call->p[10]);
             }
         }
     }
@@ -689,8 +733,25 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
     }
 }
 
-/* All steps of one tile from the last to the first. The gradients of peepholes are made for each row apart,
- * and summed by an instruction that follows, in an order that no tile changes. */
+/* What the sums over a row's steps begin with. */
+static void clear_row(const struct tile *t, size_t row, REAL *by_row)
+{
+    size_t all = (size_t)(t->args->rows * t->args->directions);
+
+    if (t->args->sums != 0) {
+        memset(by_row + row * 3 * t->size, 0, 3 * t->size * sizeof *by_row);
+    }
+    if (t->args->biases) {
+        by_row += t->args->sums;
+        memset(by_row + row * t->wide, 0, t->wide * sizeof *by_row);
+        if (t->args->gates == 3 && t->args->resets_last) {
+            memset(by_row + all * t->wide + row * t->size, 0, t->size * sizeof *by_row);
+        }
+    }
+}
+
+/* All steps of one tile from the last to the first. The gradients of peepholes and biases are made for each
+ * row apart, and summed by instructions that follow, in an order that no tile changes. */
 LOOP_FN(recurrent_backward)
 {
     const struct vc_args_recurrent *args = call->args;
@@ -711,8 +772,7 @@ LOOP_FN(recurrent_backward)
     load_states(&t, call->p[6], t.h);
     load_states(&t, call->p[7], t.c);
     for (size_t i = 0; call->p[10] != NULL && i < t.rows; i++) {
-        memset((REAL *)call->p[10] + ((t.first + i) * (size_t)args->directions + t.direction) * 3 * t.size, 0,
-               3 * t.size * sizeof *zeros);
+        clear_row(&t, (t.first + i) * (size_t)args->directions + t.direction, call->p[10]);
     }
     for (size_t k = (size_t)args->steps; k-- > 0;) {
         backward_step(&t, k, call, zeros);
