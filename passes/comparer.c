@@ -103,14 +103,13 @@ static size_t compare_sizes(struct vc_compare *compare, struct vc_buffer_sizes *
 {
     struct comparison *c = own(compare);
     struct vc_tile tile;
-    size_t sums;
 
     vc_buffer_sizes_add(before, &c->before);
     vc_buffer_sizes_add(after, &c->after);
     before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
     vc_desc_first_tile(c->before.first, &tile);
-    sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
+    size_t sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
     after->sums = after->sums > sums ? after->sums : sums;
     return state_bytes(&c->before) + state_bytes(&c->after);
 }

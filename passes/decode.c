@@ -35,10 +35,9 @@ static void widen_to_f64(const char *x, size_t n, char *y)
 {
     for (size_t i = 0; i < n; i++) {
         float f;
-        double d;
 
         memcpy(&f, x + 4 * i, sizeof f);
-        d = (double)f;
+        double d = (double)f;
         memcpy(y + 8 * i, &d, sizeof d);
     }
 }

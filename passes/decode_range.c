@@ -41,7 +41,6 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_range_decoder *d)
     struct vc_buffer_sizes sizes = {.in = 0};
     struct vc_buffers buffers = {.block = NULL};
     bool scans = false;
-    enum vc_status status;
 
     for (size_t k = 0; k < d->item.chain->n_steps; k++) {
         scans = scans || d->item.chain->steps[k]->scan;
@@ -51,7 +50,7 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_range_decoder *d)
     }
     vc_buffer_sizes_add(&sizes, &d->item);
     VC_CALL(vc_buffers_alloc(ctx, &sizes, &buffers));
-    status = vc_tile_reader_open(ctx, &d->item, &buffers, &reader);
+    enum vc_status status = vc_tile_reader_open(ctx, &d->item, &buffers, &reader);
     vc_source_reader_stop(ctx, &reader.reader); /* not closed: the steps have begun */
     vc_buffers_release(ctx, &buffers);
     return status;

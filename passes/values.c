@@ -54,19 +54,16 @@ void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buff
         const struct vc_tensor *t = &model->tensors[i];
         size_t n = (size_t)vc_min_u64(t->n_elems, VC_TILE_ELEMS);
         struct vc_tile tile;
-        uint64_t n_rows;
-        uint64_t row_len;
-        size_t scratch;
-        size_t sums;
+        uint64_t n_rows, row_len;
 
         vc_tile_rows_of(t, &n_rows, &row_len);
         if (vc_tile_count(n_rows, row_len) == 0) {
             continue;
         }
         vc_tile_get(n_rows, row_len, 0, &tile);
-        scratch = vc_decode_scratch(t->quant != NULL ? t->dtype : VC_DTYPE_NONE, t->n_elems);
+        size_t scratch = vc_decode_scratch(t->quant != NULL ? t->dtype : VC_DTYPE_NONE, t->n_elems);
         n = (size_t)vc_max_u64(n * sizeof(double), vc_tensor_bytes(t, n));
-        sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
+        size_t sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
         sizes->in = sizes->in > n ? sizes->in : n;
         sizes->sums = sizes->sums > sums ? sizes->sums : sums;
         sizes->scratch = sizes->scratch > scratch ? sizes->scratch : scratch;

@@ -195,10 +195,9 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     int own_axis = vc_int8_axis(vc_scheme_of_target(o->target), o, item);
     int axis = axis_fits(desc, own_axis) ? own_axis : 0;
     const struct vc_tensor *t;
-    const char *skip;
 
     (void)vc_model_of(item->set->model, item->source, &t);
-    skip = skip_of(q, t);
+    const char *skip = skip_of(q, t);
     *kept = true;
     /* Vectors: norms and biases. */
     if (desc->n_dims < 2) {
@@ -741,7 +740,6 @@ static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const 
     uint64_t least = UINT64_MAX;
     uint64_t most = 0;
     size_t n = 0;
-    const char *note;
 
     for (size_t i = 0; q->options.granularity == VC_GRANULARITY_GROUP && i < plan->n_items; i++) {
         const struct vc_item *item = &plan->items[i];
@@ -756,10 +754,10 @@ static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const 
     if (n == 0) {
         return VC_OK;
     }
-    note = vc_arena_printf(ctx, &q->arena, "%llu does not divide all rows: %zu tensor%s %s groups of %llu%s",
-                           (unsigned long long)q->settled_group, n, n == 1 ? "" : "s", n == 1 ? "has" : "have",
-                           (unsigned long long)least,
-                           most == least ? "" : vc_arena_printf(ctx, &q->arena, " to %llu", (unsigned long long)most));
+    const char *note = vc_arena_printf(
+        ctx, &q->arena, "%llu does not divide all rows: %zu tensor%s %s groups of %llu%s",
+        (unsigned long long)q->settled_group, n, n == 1 ? "" : "s", n == 1 ? "has" : "have", (unsigned long long)least,
+        most == least ? "" : vc_arena_printf(ctx, &q->arena, " to %llu", (unsigned long long)most));
     return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
 
@@ -851,7 +849,6 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
-    const struct vc_code_scheme *codes;
     char names[512];
 
     if (row == NULL) {
@@ -896,7 +893,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
                      row->zero_points ? "" : "symmetric ", row->whole_tensors ? ", or one for the tensor" : "",
                      vc_option(ctx, field));
     }
-    codes = vc_code_scheme(row->scheme);
+    const struct vc_code_scheme *codes = vc_code_scheme(row->scheme);
     VC_REFUSE_IF(codes != NULL && codes->group != 0 &&
                      (o->granularity != VC_GRANULARITY_GROUP || o->group_size != codes->group),
                  ctx, VC_E_ARGUMENT, "%s has groups of %llu (%s)", row->name, (unsigned long long)codes->group,
@@ -999,7 +996,6 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const char *aim = aim_text(ctx, q);
     const char *smooth = o->smooth == 0.0 ? "" : vc_arena_printf(ctx, &q->arena, " --smooth %g", o->smooth);
     const char *asymmetric;
-    const char *row_or_aim;
     const char *rest;
 
     add_entry(q, "scheme", q->aim.set ? "chosen" : q->mixture != NULL ? q->mixture->name : row->name);
@@ -1049,7 +1045,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (rest == NULL || aim == NULL || smooth == NULL) {
         return VC_E_NOMEM;
     }
-    row_or_aim = q->aim.set ? aim + 1 : row->flag;
+    const char *row_or_aim = q->aim.set ? aim + 1 : row->flag;
     if (q->mixture != NULL) {
         row_or_aim =
             vc_arena_printf(ctx, &q->arena, "%s %s%s%s", row->flag, q->mixture->name,

@@ -122,12 +122,11 @@ uint64_t vc_device_bytes(const struct vc_learner *l, const struct vc_net *teache
 {
     const struct vc_net *nets[2] = {&l->net, teacher};
     struct vc_device_step parts;
-    uint64_t bytes;
 
     if (l->device == NULL) {
         return 0;
     }
-    bytes = l->device->table->own_bytes() + vc_train_block_bytes(l->report->arena_bytes);
+    uint64_t bytes = l->device->table->own_bytes() + vc_train_block_bytes(l->report->arena_bytes);
     bytes += l->trains ? vc_train_block_bytes(lay_out(l, &parts, NULL)) : 0;
     for (size_t k = 0; k < 2; k++) {
         if (nets[k]->weights != NULL) {

@@ -348,7 +348,6 @@ static enum vc_status attach_numbers(struct vc_search *s, size_t codes, size_t n
 static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, const struct format *format, bool *found)
 {
     const char *name = s->model->tensors[codes].name;
-    size_t mark;
 
     if (format->multiple != 0) {
         VC_CALL(attach_blocks(s, codes, n_stem, format));
@@ -359,7 +358,7 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, c
         return VC_OK;
     }
     vc_search_claim(s, codes, name, n_stem, "comfy_quant scale_input input_scale");
-    mark = find_old_mark(s, name, n_stem);
+    size_t mark = find_old_mark(s, name, n_stem);
     if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
         s->model->tensors[mark].part_of = codes;
     }
@@ -372,16 +371,14 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
     size_t n_stem = strlen(t->name) - strlen("weight");
     const struct format *row = NULL;
     json_t *own = NULL;
-    json_t *mark;
-    const char *format;
     enum vc_status status = VC_OK;
 
     VC_TRY(read_mark(s, t->name, n_stem, &own));
-    mark = own;
+    json_t *mark = own;
     if (own == NULL) {
         VC_TRY(find_layer(s, t->name, n_stem, &mark));
     }
-    format = format_of(s, codes, n_stem, mark);
+    const char *format = format_of(s, codes, n_stem, mark);
     if (format == NULL) {
         goto out;
     }
@@ -449,7 +446,6 @@ enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const str
     const char *layer;
     json_t *value;
     void *next;
-    char *left;
 
     (void)ctx;
     json_object_foreach_safe(layers, next, layer, value)
@@ -458,7 +454,7 @@ enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const str
             (void)json_object_del(layers, layer);
         }
     }
-    left = json_object_size(layers) != 0 ? json_dumps(root, 0) : NULL;
+    char *left = json_object_size(layers) != 0 ? json_dumps(root, 0) : NULL;
     if (left != NULL) {
         vc_text_add(to, "%s", left);
     }

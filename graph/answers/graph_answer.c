@@ -132,7 +132,6 @@ static uint32_t add_last(struct path *path, uint32_t v, unsigned axis)
     unsigned n = path->graph->values[v].n_dims;
     int64_t perm[VC_GRAPH_MAX_DIMS];
     unsigned at = 0;
-    struct vc_graph_attr attr;
 
     for (unsigned k = 0; k < n; k++) {
         if (k != axis) {
@@ -140,7 +139,7 @@ static uint32_t add_last(struct path *path, uint32_t v, unsigned axis)
         }
     }
     perm[at] = axis;
-    attr = vc_attr_ints("perm", perm, n);
+    struct vc_graph_attr attr = vc_attr_ints("perm", perm, n);
     return add(path, "Transpose", &v, 1, &attr, 1);
 }
 
@@ -185,14 +184,13 @@ static void take_shares(struct path *path, const struct vc_answer_shares *shares
     struct vc_graph *graph = path->graph;
     unsigned axis = shares->axis;
     uint32_t v = shares->logits;
-    bool last;
 
     out->classes = graph->values[path->end].shape[axis];
     if (!follow(path, &axis) || axis == 0 || out->classes.size < 2) {
         out->function = VC_ANSWER_MIXED;
         return;
     }
-    last = vc_dim_value(&graph->dims, vc_answer_behind(graph, out->value, axis)) == 1;
+    bool last = vc_dim_value(&graph->dims, vc_answer_behind(graph, out->value, axis)) == 1;
     if (graph->logits[out->output] != 0) {
         out->logits = graph->logits[out->output] - 1;
         return;

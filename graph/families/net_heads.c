@@ -6,14 +6,11 @@
  * transformers. */
 void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
 {
-    uint32_t start;
-    uint32_t end;
-
     net->graph->problem_type = "question_answering";
     vc_net_block(net, "/qa_outputs");
     x = vc_net_linear(net, x, "/qa_outputs", hidden, 2, true);
-    start = vc_net_pick(net, x, -1, 0);
-    end = vc_net_pick(net, x, -1, 1);
+    uint32_t start = vc_net_pick(net, x, -1, 0);
+    uint32_t end = vc_net_pick(net, x, -1, 1);
     vc_net_output(net, start, "start_logits");
     vc_net_output(net, end, "end_logits");
 }
@@ -24,8 +21,7 @@ static uint32_t last_token(struct vc_net *net, int64_t padding)
 {
     struct vc_graph *graph = net->graph;
     struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
-    uint32_t inputs[2];
-    uint32_t real;
+    uint32_t inputs[2], real;
 
     real = vc_net_op1(net, "Not", vc_net_op(net, "Equal", NULL, net->input_ids, vc_graph_add_int(graph, padding)));
     real = vc_net_cast(net, real, VC_DTYPE_I64);
@@ -42,7 +38,6 @@ void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
     struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
     double padding = vc_net_real(net, "pad_token_id", -1);
     uint32_t inputs[3];
-    uint32_t is_last;
 
     vc_net_block(net, "/score");
     x = vc_net_linear(net, x, "/score", hidden, vc_net_labels(net), false);
@@ -51,7 +46,7 @@ void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
         return;
     }
     /* Nothing but the last token is left in the sum, by operators that can be trained. */
-    is_last = vc_net_reshape(net, last_token(net, (int64_t)padding), (int64_t[]){-1, 1}, 2);
+    uint32_t is_last = vc_net_reshape(net, last_token(net, (int64_t)padding), (int64_t[]){-1, 1}, 2);
     is_last = vc_net_op(net, "Equal", NULL, vc_net_positions(net), is_last);
     inputs[0] = vc_net_op(net, "Unsqueeze", NULL, is_last, vc_graph_add_ints(graph, (int64_t[]){2}, 1));
     inputs[1] = x;

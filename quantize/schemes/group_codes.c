@@ -142,14 +142,13 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     struct group_state *s = step->state;
     struct group_scratch t;
     const float *x;
-    uint32_t top;
 
     if (!s->codes->global && s->outer == NULL) {
         return VC_OK;
     }
     carve(step, s, scratch, &t);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &x));
-    top = vc_int8_largest(x, tile->n_elems);
+    uint32_t top = vc_int8_largest(x, tile->n_elems);
     (void)pthread_mutex_lock(&s->mutex);
     s->absmax = top > s->absmax ? top : s->absmax;
     if (s->outer != NULL) {
@@ -355,13 +354,12 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     struct vc_int8_tile_map map;
     struct group_scratch t;
     const float *source;
-    const float *x;
 
     VC_CALL_FOUND(ctx, k);
     carve(step, s, scratch, &t);
     vc_int8_map_tile(shared, tile, &map);
     VC_CALL(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
-    x = source;
+    const float *x = source;
     VC_CALL(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
     VC_CALL(encode_tile(ctx, k, s, step, tile, &map, x, &t));
     if (measures(s)) {
@@ -586,8 +584,7 @@ static const char *rows_reason(const struct vc_quantize_options *options, const 
     bool group = options->granularity == VC_GRANULARITY_GROUP || block;
     unsigned bits;
     bool whole; /* rows are whole bytes */
-    uint64_t count;
-    uint64_t row;
+    uint64_t count, row;
 
     vc_rows_of(desc->shape, desc->n_dims, &count, &row);
     bits = vc_code_bits(vc_code_scheme(row_of(options->target)->scheme));
@@ -709,14 +706,11 @@ static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *pl
     }
     set = vc_name_joined(own, n - (sizeof weight - 1), &n_base);
     for (; set != NULL && *set != NULL; set++) {
-        const struct group_state *other;
-        size_t index;
-
         memcpy(name, own, n_base);
         memcpy(name + n_base, *set, strlen(*set));
         memcpy(name + n_base + strlen(*set), weight, sizeof weight);
-        index = vc_model_find(plan->model, name);
-        other = index != VC_NO_TENSOR ? global_of(&plan->items[index]) : NULL;
+        size_t index = vc_model_find(plan->model, name);
+        const struct group_state *other = index != VC_NO_TENSOR ? global_of(&plan->items[index]) : NULL;
         VC_REFUSE_IF(!item->in_other_shard && (other != NULL || index == VC_NO_TENSOR) &&
                          vc_model_absent(plan->model, name) != NULL,
                      ctx, VC_E_UNSUPPORTED,
