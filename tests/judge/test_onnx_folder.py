@@ -204,7 +204,7 @@ class OnnxFolder(Judge):
         os.makedirs(self.path("o/onnx"))
         self.vc("convert", "-q", self.path("d"), "-o", self.path("o/onnx/model.onnx"))
         self.vc("quantize", "-q", "--int8", self.path("o"), "-o", self.path("o/onnx/model_quantized.onnx"))
-        for command in ("inspect", "fit --memory 1GiB", "estimate", "sensitivity", "verify --data"):
+        for command in ("inspect", "estimate", "sensitivity", "verify --data"):
             self.vc(*command.split(), self.path("o"))  # the folder, as optimum's
         self.assertIn("model.onnx is read, one of 2 models", self.vc("inspect", self.path("o")).out.decode())
         self.vc("convert", "-q", self.path("d"), "-o", self.path("d.onnx"))
