@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"
 
 #define MAX_STEPS 4096 /* of a loop */
@@ -177,10 +178,21 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
     }
 }
 
+/* The branch takes values of any size: x of the If that is written for x.squeeze(1). */
+static bool takes_any_size(const struct vc_program *branch)
+{
+    bool any = true;
+
+    for (size_t k = 0; k < branch->n_nodes && any; k++) {
+        any = vc_is_one_of(branch->nodes[k].op, "Identity Squeeze Unsqueeze Cast Constant");
+    }
+    return any;
+}
+
 /* What a branch that is never computed reads of the graphs around it stays as the branch takes it. */
 static void note_elsewhere(struct vc_onnx_build *b, const struct vc_onnx_build *branch)
 {
-    for (size_t k = 0; k < branch->n_captured; k++) {
+    for (size_t k = 0; k < branch->n_captured && !takes_any_size(branch->program); k++) {
         if (branch->captured[k]->is_made) {
             b->graph->facts[branch->captured[k]->value].elsewhere = true;
         }
