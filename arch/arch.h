@@ -27,7 +27,8 @@ struct vc_arch {
     const char
         *defaults; /* "num_key_value_heads=4 tie_word_embeddings=true": JSON without blanks, words without quotes.
                              What is 0, false or empty is not there, nor what follows from other keys (key heads as many
-                             as heads, heads that fill the hidden size) */
+                             as heads, heads that fill the hidden size). "mlp_has_no_gate=true" is no key: a feed-forward
+                             part is two matrices, not three */
 };
 
 /* The row of a type; NULL: transformers has no class for it, or nothing to say. type may be NULL. */

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """architectures.py FOLDER: writes arch_classes.inc to FOLDER (arch/), from the transformers that this Python has.
 
-VC_ARCH: for each model_type what its configuration class takes where config.json does not say.
+VC_ARCH: for each model_type what its configuration class takes where config.json does not say; and "mlp_has_no_gate=true", which is no key,
+where its model, made without memory, has two matrices in each feed-forward part.
 VC_ARCH_LIST: for each list with an entry per layer that a class makes where config.json has none, the rule by which it makes it.
 The classes are asked, not read: each is made with 8, 12, 23, 24 and 48 layers, then with every other key changed.
 What the classes of the models do by a layer's number is no part of this: tests that load models judge that.
@@ -18,8 +19,10 @@ import warnings
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
+import torch
 import transformers
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 COUNTS = (8, 12, 23, 24, 48)
 # What speaks of layers by their number (the words of arch.c), of every class; and the sizes of those for text.
@@ -33,6 +36,7 @@ OF_LAYERS = """mlp_only_layers cross_attention_layers full_attn_idxs moe_layers 
 OF_TEXT = """num_attention_heads num_key_value_heads head_dim max_position_embeddings sliding_window rms_norm_eps layer_norm_eps
     num_experts num_local_experts num_experts_per_tok moe_intermediate_size shared_expert_intermediate_size query_pre_attn_scalar
     attn_logit_softcapping final_logit_softcapping tie_word_embeddings""".split()
+OF_FEED_FORWARD = "intermediate_size ffn_hidden_size n_inner ffn_dim decoder_ffn_dim ffn_size dff d_inner".split()
 OF_ROPE = "rope_theta rope_type partial_rotary_factor".split()
 # Lists, by name, that some class makes of another key: config.json may have that in place of the list.
 VALUES = [[0, 1] * 12, ["full_attention", "sliding_attention"] * 12, ["sparse", "dense"] * 12, [1, 7], 5, 3, "3,4,5", True, False]
@@ -192,7 +196,32 @@ def default_words(c, for_text, has_text):
         value = rope_of(x).get(key)
         if value is not None and value not in ("default", 1.0):
             words.append(f"{key}={value if isinstance(value, str) else word(value)}")
+    if for_text and has_no_gate(c):
+        words.append("mlp_has_no_gate=true")
     return words
+
+
+def has_no_gate(c):
+    """whether each layer's feed-forward part is two matrices, hidden size to F and back, not three"""
+    x = make(c)
+    if type(x) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return False
+    if get(x, "num_key_value_heads") is None and isinstance(get(x, "num_attention_heads"), int):
+        x.num_key_value_heads = x.num_attention_heads  # Nemotron's class leaves it open
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(x)
+        x = x.get_text_config()
+        hidden = x.hidden_size
+        wide = next((n for n in (get(x, k) for k in OF_FEED_FORWARD) if isinstance(n, int) and n > 0), 4 * hidden)
+    except Exception:
+        return False
+    matrices = {}
+    for name, weight in model.named_parameters():
+        layer = re.search(r"(?:layers?|h|blocks?)\.(\d+)\.", name)
+        if layer and not re.search("vision|image|audio", name) and weight.dim() == 2 and sorted(weight.shape) in (sorted((wide, hidden)), sorted((2 * wide, hidden))):
+            matrices[layer[1]] = matrices.get(layer[1], 0) + weight.numel() // (wide * hidden)
+    return wide != hidden and set(matrices.values()) == {2}
 
 
 def is_for_text(model_type, c, parts):

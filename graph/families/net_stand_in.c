@@ -12,15 +12,32 @@
 #include "arch/arch.h"
 #include "graph/families/net.h"
 
-/* The first of the keys "n_embd|hidden_size" that is a number above 0; else `otherwise`. */
+/* A number that a size can be; of a list with one for each layer ("intermediate_size" of Gemma 3n) their mean. 0: it is
+ * none. */
+static json_int_t size_in(const json_t *value)
+{
+    json_int_t sum = 0;
+
+    if (json_is_integer(value)) {
+        return json_integer_value(value) > 0 && json_integer_value(value) < INT32_MAX ? json_integer_value(value) : 0;
+    }
+    for (size_t k = 0; k < json_array_size(value); k++) {
+        const json_t *item = json_array_get(value, k);
+
+        sum += json_is_integer(item) ? size_in(item) : 0;
+    }
+    return json_array_size(value) == 0 ? 0 : sum / (json_int_t)json_array_size(value);
+}
+
+/* The first of the keys "n_embd|hidden_size" that is a size; else `otherwise`. */
 static json_int_t size_of(const json_t *config, const char *keys, json_int_t otherwise)
 {
     while (*keys != '\0') {
         size_t n = strcspn(keys, "|");
-        const json_t *value = json_object_getn(config, keys, n);
+        json_int_t size = size_in(json_object_getn(config, keys, n));
 
-        if (json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < INT32_MAX) {
-            return json_integer_value(value);
+        if (size != 0) {
+            return size;
         }
         keys += n + (keys[n] == '|' ? 1 : 0);
     }
@@ -41,19 +58,10 @@ static const json_t *text_part(const json_t *config)
     return found;
 }
 
-/* MLPs of these have no gate: two matrices, not three. */
+/* Whether MLPs of such a model have no gate: two matrices, not three. */
 static bool has_no_gate(const char *type)
 {
-    static const char *const types[] = {"falcon",      "phi",        "gpt_neox",  "gptj",    "opt",  "bloom", "mpt",
-                                        "nemotron",    "starcoder2", "persimmon", "codegen", "ctrl", "xglm",  "biogpt",
-                                        "gpt_bigcode", "apertus",    "rwkv",      "gpt_neo", "arcee"};
-
-    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
-        if (strcmp(types[k], type) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return vc_arch_flag(vc_arch_find_text(type), "mlp_has_no_gate");
 }
 
 /* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them. */
@@ -123,6 +131,9 @@ static enum kept kept_of(const json_t *text, json_int_t layer)
         if (json_array_size(list) != 0) {
             return lists(list, layer) ? KEEPS_ALL : KEEPS_STATE;
         }
+    }
+    if (json_object_get(text, "attn_layer_indices") != NULL) { /* null, or an empty list: no layer of a Bamba attends */
+        return KEEPS_STATE;
     }
     if (period != 0) {
         return layer % period == size_of(text, "attn_layer_offset", 0) ? KEEPS_ALL : KEEPS_STATE;

@@ -320,6 +320,11 @@ class Programs(unittest.TestCase):
                 ("qwen3_5_text", 8.954e9, 8 * 2 * 1024 * 4096, dict(
                     vocab_size=248320, hidden_size=4096, intermediate_size=12288, num_hidden_layers=32, num_attention_heads=16, num_key_value_heads=4, head_dim=256,
                     linear_key_head_dim=128, linear_value_head_dim=128, linear_num_key_heads=16, linear_num_value_heads=32, layer_types=linear)),
+                ("gpt_neox_japanese", 2.599e9, 32 * 2 * 2560 * 4096, dict(vocab_size=32000, hidden_size=2560, num_hidden_layers=32, num_attention_heads=32)),
+                ("bamba", 9.993e9, 0, dict(vocab_size=128000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+                                           num_key_value_heads=8, mamba_d_state=256, mamba_expand=2, mamba_n_groups=1, attn_layer_indices=None)),
+                ("granite", 6.738e9, 32 * 2 * 4096 * 4096, dict(vocab_size=32000, hidden_size=4096, intermediate_size=[8256, 13760] * 16,
+                                                               num_hidden_layers=32, num_attention_heads=32)),
                 ("mamba", 0.159e9, 0, dict(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32, expand=2, intermediate_size=1536,
                                            tie_word_embeddings=True))):
             path = os.path.join(self.dir.name, "of-" + kind)
