@@ -9,6 +9,7 @@
  */
 #include "measure/curve.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -43,11 +44,12 @@ uint64_t vc_curve_count_of(uint64_t n, unsigned percent)
     return n / 100 * percent + n % 100 * percent / 100;
 }
 
-size_t vc_curve_state_bytes(enum vc_dtype dtype, size_t n_points)
+size_t vc_curve_state_bytes(enum vc_dtype dtype, uint64_t n, size_t n_points)
 {
     size_t parts = is_short(dtype) ? 0 : n_points * PARTS * sizeof(uint64_t);
+    size_t counts = n <= VC_CURVE_FEW ? (size_t)n * sizeof(uint64_t) : BINS * sizeof(uint64_t) + parts;
 
-    return BINS * (sizeof(uint64_t) + 1) + parts + (n_points + 1) * sizeof(struct vc_exact_sum);
+    return BINS + counts + (n_points + 1) * sizeof(struct vc_exact_sum);
 }
 
 size_t vc_curve_scratch_bytes(enum vc_dtype dtype, size_t n)
@@ -66,9 +68,12 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
     }
     VC_REFUSE_IF(pthread_mutex_init(&c->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
     c->has_mutex = true;
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, c->bins, BINS));
-    c->classes = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, 1);
-    VC_CALL_ALLOC(c->classes);
+    if (c->n != 0 && c->n <= VC_CURVE_FEW) {
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, c->few, (size_t)c->n));
+    } else {
+        VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, c->bins, BINS));
+    }
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, c->classes, BINS));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, c->segments, c->n_points + 1));
     for (size_t i = 0; i <= c->n_points; i++) {
         vc_exact_clear(&c->segments[i]);
@@ -78,6 +83,25 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
 
 /* ---- the first walk ---- */
 
+/* The bits of value i without its sign. */
+static uint64_t key_at(enum vc_dtype dtype, const unsigned char *values, size_t i)
+{
+    uint16_t half;
+    uint32_t word;
+    uint64_t wide;
+
+    if (dtype == VC_DTYPE_F64) {
+        memcpy(&wide, values + i * sizeof wide, sizeof wide);
+        return wide & 0x7fffffffffffffffULL;
+    }
+    if (dtype == VC_DTYPE_F32) {
+        memcpy(&word, values + i * sizeof word, sizeof word);
+        return word & VC_F32_ABS_MASK;
+    }
+    memcpy(&half, values + i * sizeof half, sizeof half);
+    return half & 0x7fffu;
+}
+
 /* Each thread counts its tile in 32-bit bins of its own scratch and adds them under the lock, so the lock
  * is taken once for a tile. */
 enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void *values, size_t n, void *scratch)
@@ -86,6 +110,14 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     const struct vc_bin_range range = {.shift = bits_of(c->dtype).bin_shift, .n_bins = BINS};
     uint32_t *bins = scratch;
 
+    if (c->few != NULL) {
+        (void)pthread_mutex_lock(&c->mutex);
+        for (size_t i = 0; i < n; i++) {
+            c->few[c->n_few++] = key_at(c->dtype, values, i);
+        }
+        (void)pthread_mutex_unlock(&c->mutex);
+        return VC_OK;
+    }
     memset(bins, 0, BINS * sizeof *bins);
     if (is_short(c->dtype)) {
         VC_KERNEL_CALL(k->magnitude_bins_u16(values, n, bins));
@@ -102,6 +134,31 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     return VC_OK;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Goes on to the bin of the k-th smallest one, with the number of those in bins before it. */
+static void go_to_bin(const struct vc_curve *c, uint64_t k, size_t *bin, uint64_t *below)
+{
+    unsigned shift = bits_of(c->dtype).bin_shift;
+
+    if (c->few != NULL) {
+        *bin = (size_t)(c->few[k] >> shift);
+        while (c->few[*below] >> shift < *bin) {
+            ++*below;
+        }
+        return;
+    }
+    while (*bin + 1 < BINS && *below + c->bins[*bin] <= k) {
+        *below += c->bins[(*bin)++];
+    }
+}
+
 /* The bins that hold the k-th smallest ones, one mark for each. */
 static void find_marks(struct vc_curve *c)
 {
@@ -110,9 +167,7 @@ static void find_marks(struct vc_curve *c)
 
     c->n_marks = 0;
     for (size_t p = 0; p < c->n_points; p++) {
-        while (bin + 1 < BINS && below + c->bins[bin] <= c->k[p]) {
-            below += c->bins[bin++];
-        }
+        go_to_bin(c, c->k[p], &bin, &below);
         if (c->n_marks == 0 || c->marks[c->n_marks - 1].bin != bin) {
             c->marks[c->n_marks++] = (struct vc_curve_mark){.bin = bin, .table = SIZE_MAX};
         }
@@ -135,20 +190,22 @@ static void find_marks(struct vc_curve *c)
  * A mark of which all stays, with nothing to count, belongs to the segment behind it. */
 enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c)
 {
-    size_t segment = 0;
+    size_t bin = 0;
 
+    if (c->few != NULL) {
+        qsort(c->few, c->n_few, sizeof *c->few, ascending);
+    }
     c->n_tables = 0;
     find_marks(c);
-    for (size_t bin = 0; bin < BINS; bin++) {
-        c->classes[bin] = (uint8_t)(2 * segment);
-        if (segment < c->n_marks && bin == c->marks[segment].bin) {
-            bool counted = c->marks[segment].table != SIZE_MAX;
+    for (size_t m = 0; m < c->n_marks; m++) {
+        size_t end = c->marks[m].bin;
 
-            c->classes[bin] = (uint8_t)(counted ? 2 * segment + 1 : 2 * segment + 2);
-            segment++;
-        }
+        memset(c->classes + bin, (int)(2 * m), end - bin);
+        c->classes[end] = (uint8_t)(2 * m + (c->marks[m].table != SIZE_MAX ? 1 : 2));
+        bin = end + 1;
     }
-    if (!is_short(c->dtype) && c->n_tables != 0) {
+    memset(c->classes + bin, (int)(2 * c->n_marks), BINS - bin);
+    if (!is_short(c->dtype) && c->n_tables != 0 && c->few == NULL) {
         c->parts = vc_calloc_array(ctx, VC_TAG_SCRATCH, c->n_tables * PARTS, sizeof *c->parts);
         return c->parts == NULL ? VC_E_NOMEM : VC_OK;
     }
@@ -229,7 +286,7 @@ void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratc
     size_t n_keys = c->dtype == VC_DTYPE_F64 ? sum_f64(c, values, n, sums, scratch, &zeros)
                                              : sum_f32(c, values, n, sums, scratch, &zeros);
     (void)pthread_mutex_lock(&c->mutex);
-    for (size_t i = 0; i < n_keys; i++) {
+    for (size_t i = 0; c->few == NULL && i < n_keys; i++) {
         add_part(c, c->dtype == VC_DTYPE_F64 ? ((const uint64_t *)scratch)[i] : ((const uint32_t *)scratch)[i], bits);
     }
     for (size_t i = 0; i < (c->n_marks + 1) * LANES; i++) {
@@ -262,9 +319,31 @@ static double part_value(const struct vc_curve *c, const struct vc_curve_mark *m
 /* Sum of squares of the `need` smallest of the mark's bin; UINT64_MAX: of all. */
 static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *mark, uint64_t need)
 {
+    const struct cut_bits bits = bits_of(c->dtype);
     double sum = 0.0;
+    size_t i = 0;
 
-    for (size_t i = 0; mark->table != SIZE_MAX && need != 0 && i < PARTS; i++) {
+    if (c->few != NULL && mark->table != SIZE_MAX) { /* equal ones follow each other */
+        while (c->few[i] >> bits.bin_shift < mark->bin) {
+            i++;
+        }
+        while (need != 0 && i < c->n_few && c->few[i] >> bits.bin_shift == mark->bin) {
+            size_t part = (size_t)(c->few[i] >> bits.part_shift) % PARTS;
+            size_t end = i + 1;
+            double x = part_value(c, mark, part);
+            uint64_t count;
+
+            while (end < c->n_few && c->few[end] >> bits.part_shift == c->few[i] >> bits.part_shift) {
+                end++;
+            }
+            count = vc_min_u64(end - i, need);
+            sum += (double)count * (x * x);
+            need -= need == UINT64_MAX ? 0 : count;
+            i = end;
+        }
+        return sum;
+    }
+    for (; mark->table != SIZE_MAX && need != 0 && i < PARTS; i++) {
         uint64_t count = vc_min_u64(c->parts[mark->table * PARTS + i], need);
         double x = count != 0 ? part_value(c, mark, i) : 0.0;
 
@@ -294,37 +373,59 @@ static void finish_long(struct vc_curve *c)
     c->sum_x2 = before;
 }
 
+/* Of a bin of a type of 16 bits, which is one magnitude; of few magnitudes the next ones from *at on. */
+static uint64_t short_count(const struct vc_curve *c, size_t bin, size_t *at)
+{
+    size_t first = *at;
+
+    if (c->few == NULL) {
+        return c->bins[bin];
+    }
+    while (*at < c->n_few && c->few[*at] == bin) {
+        ++*at;
+    }
+    return *at - first;
+}
+
 /* Every bin is one magnitude, so the counts of the first walk give all sums. Half of the bins are enough:
  * the upper half would be the sign. */
 static void finish_short(struct vc_curve *c)
 {
     double before = 0.0; /* the bin */
     size_t p = 0;
+    size_t at = 0;
 
-    for (size_t bin = 0; bin < BINS / 2; bin++) {
-        double x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
+    for (size_t bin = 0; bin < BINS / 2 && (c->few == NULL || at < c->n_few); bin++) {
+        uint64_t count;
+        double x;
+
+        bin = c->few != NULL ? (size_t)c->few[at] : bin;
+        count = short_count(c, bin, &at);
+        x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
 
         for (; p < c->n_points && c->marks[c->mark_of[p]].bin == bin; p++) {
             c->sum_e2[p] = before + (double)c->need[p] * (x * x);
         }
-        before += c->bins[bin] != 0 ? (double)c->bins[bin] * (x * x) : 0.0;
+        before += count != 0 ? (double)count * (x * x) : 0.0;
+        c->zeros += bin == 0 ? count : 0;
     }
     c->sum_x2 = before;
-    c->zeros = c->bins[0];
 }
 
 /* Makes the sums if both walks were complete. After a failure it only frees. */
 void vc_curve_end(struct vc_ctx *ctx, struct vc_curve *c)
 {
-    if (c->n_marks != 0 && (c->parts != NULL || c->n_tables == 0 || is_short(c->dtype))) {
+    if (c->n_marks != 0 && (c->parts != NULL || c->few != NULL || c->n_tables == 0 || is_short(c->dtype))) {
         (is_short(c->dtype) ? finish_short : finish_long)(c);
     }
     c->n_marks = 0;
     vc_free(ctx, c->bins);
+    vc_free(ctx, c->few);
     vc_free(ctx, c->classes);
     vc_free(ctx, c->parts);
     vc_free(ctx, c->segments);
     c->bins = NULL;
+    c->few = NULL;
     c->classes = NULL;
     c->parts = NULL;
     c->segments = NULL;

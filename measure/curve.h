@@ -21,7 +21,8 @@
 #include "core/base/ctx.h"
 #include "core/values/exact_sum.h"
 
-#define VC_CURVE_POINTS 16 /* most sparsities */
+#define VC_CURVE_POINTS 16   /* most sparsities */
+#define VC_CURVE_FEW    1024 /* so many magnitudes are kept and sorted; the figures are the same */
 
 /* A bin that holds a k-th smallest magnitude. */
 struct vc_curve_mark {
@@ -32,6 +33,7 @@ struct vc_curve_mark {
 /* One tensor's curve. The members behind `zeros` are curve.c's own. */
 struct vc_curve {
     enum vc_dtype dtype; /* f16, bf16, f32 or f64 */
+    uint64_t n;          /* elements */
     size_t n_points;
     uint64_t k[VC_CURVE_POINTS]; /* ascending, each below the number of elements */
 
@@ -41,7 +43,9 @@ struct vc_curve {
 
     pthread_mutex_t mutex;
     bool has_mutex;
-    uint64_t *bins;
+    uint64_t *bins; /* NULL where n is at most VC_CURVE_FEW: the magnitudes are there instead */
+    uint64_t *few;  /* rising once both walks may read them; n_few so far */
+    size_t n_few;
     uint8_t *classes; /* of each bin: 2 * segment, or 2 * mark + 1 where its parts are counted */
     uint64_t *parts;
     size_t n_marks, n_tables;
@@ -55,10 +59,10 @@ struct vc_curve {
 uint64_t vc_curve_count_of(uint64_t n, unsigned percent);
 
 /* Bytes that the curve allocates, and scratch that count and sum take for a tile of n elements. */
-size_t vc_curve_state_bytes(enum vc_dtype dtype, size_t n_points);
+size_t vc_curve_state_bytes(enum vc_dtype dtype, uint64_t n, size_t n_points);
 size_t vc_curve_scratch_bytes(enum vc_dtype dtype, size_t n);
 
-/* dtype, n_points and k are set. vc_curve_end frees everything, also after a failure. */
+/* dtype, n, n_points and k are set. vc_curve_end frees everything, also after a failure. */
 enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c);
 enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void *values, size_t n, void *scratch);
 enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c);

@@ -32,6 +32,7 @@ static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const 
     VC_CALL_ALLOC(c);
     p->curve = c;
     c->dtype = desc->dtype;
+    c->n = desc->n_elems;
     c->n_points = p->n_percents;
     for (size_t i = 0; i < p->n_percents; i++) {
         c->k[i] = vc_curve_count_of(desc->n_elems, p->percents[i]);
@@ -190,7 +191,8 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     size_t tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
     step->scheme = "probe";
     step->scratch_bytes = vc_candidate_runs_scratch(&p->runs) > tile ? vc_candidate_runs_scratch(&p->runs) : tile;
-    step->state_bytes = sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, n_percents) + p->runs.state_bytes;
+    step->state_bytes =
+        sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, step->in.n_elems, n_percents) + p->runs.state_bytes;
     survey->state = p;
     survey->scheme = "survey";
     survey->scan = true;

@@ -1,8 +1,7 @@
 /* nonfinite.c - see nonfinite.h. Values are judged by their bits, so no comparison of NaN is involved.
  *
- * A tile without such values, which is the usual one, takes one walk that vectors can do (ANY): the largest
- * magnitude as an integer. Only where that says so, or where values of the type may be too large for the
- * target, each value is looked at. */
+ * A tile without such values, which is the usual one, takes one walk that vectors can do (ANY). Only where that says so,
+ * or where values of the type may be too large for the target, each value is looked at. */
 #include "passes/nonfinite.h"
 
 #include <math.h>
@@ -92,27 +91,26 @@ static double load_value(enum vc_dtype dtype, const void *x, size_t i)
     }
 }
 
-/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. Magnitudes are below the sign
- * bit, so they compare as signed integers, for which the plainest vectors have a maximum. */
-#define ANY(name, word, abs_mask, inf)                 \
-    static bool name(const unsigned char *p, size_t n) \
-    {                                                  \
-        word top = 0;                                  \
-                                                       \
-        for (size_t i = 0; i < n; i++) {               \
-            word m;                                    \
-                                                       \
-            memcpy(&m, p + i * sizeof m, sizeof m);    \
-            m &= (abs_mask);                           \
-            top = m > top ? m : top;                   \
-        }                                              \
-        return top >= (inf);                           \
+/* Exponent bits that are all ones carry into the sign bit, once one is added to the lowest of them; no other magnitude
+ * does. So three operations an element, which the plainest vectors have. */
+#define ANY(name, word, abs_mask, one)                                  \
+    static bool name(const unsigned char *p, size_t n)                  \
+    {                                                                   \
+        word any = 0;                                                   \
+                                                                        \
+        for (size_t i = 0; i < n; i++) {                                \
+            word m;                                                     \
+                                                                        \
+            memcpy(&m, p + i * sizeof m, sizeof m);                     \
+            any = (word)(any | ((word)(m & (abs_mask)) + (word)(one))); \
+        }                                                               \
+        return any > (abs_mask);                                        \
     }
 
-ANY(any_f16, int16_t, 0x7fff, 0x7c00)
-ANY(any_bf16, int16_t, 0x7fff, 0x7f80)
-ANY(any_f32, int32_t, 0x7fffffff, 0x7f800000)
-ANY(any_f64, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
+ANY(any_f16, uint16_t, 0x7fffu, 0x400u)
+ANY(any_bf16, uint16_t, 0x7fffu, 0x80u)
+ANY(any_f32, uint32_t, 0x7fffffffu, 0x800000u)
+ANY(any_f64, uint64_t, 0x7fffffffffffffffu, 0x10000000000000u)
 
 /* The walk for the type. */
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)

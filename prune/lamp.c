@@ -204,6 +204,13 @@ void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *value
 
 /* ---- the search ---- */
 
+/* Where count_bound stands on its way down the list of bins. */
+struct walk {
+    size_t bin;         /* it looks at list[bin - 1] next */
+    uint64_t before;    /* weights up to that bin, its own included */
+    double above, lost; /* squares above it, and what their sum has lost by rounding: it is added compensated */
+};
+
 /* A tensor in it, whose bins are those of the last round. */
 struct place {
     const struct vc_lamp_keys *of;
@@ -212,6 +219,7 @@ struct place {
                                   single keys */
     uint64_t before_top;       /* weights before bin `top` in the order */
     uint64_t low, high;        /* at least so many of its weights go, and at most: before limits */
+    struct walk start, stop;   /* of count_bound: where it begins in a search, and where it ended last */
 };
 
 /* It still takes part in the search. */
@@ -243,44 +251,52 @@ static double bound_of(double lo, double hi, double above, uint64_t j, bool uppe
     return score < 1.0 ? score : 1.0;
 }
 
-/* Weights whose scores are at most t: at least so many if `upper`, else at most so many. */
-static uint64_t count_bound(const struct place *p, double t, bool upper)
+/* The walk down all bins. */
+static struct walk walk_all(const struct place *p)
+{
+    return (struct walk){.bin = p->top, .before = p->before_top, .above = vc_exact_value(&p->above)};
+}
+
+/* Weights whose scores are at most t: at least so many if `upper`, else at most so many. The walk ends at the first bin
+ * that has such a weight; for smaller t it never ends earlier. */
+static uint64_t count_bound(struct place *p, double t, bool upper)
 {
     const struct vc_keys *keys = p->of->keys;
     uint64_t width = (uint64_t)1 << keys->range.shift;
-    double above = vc_exact_value(&p->above);
-    double lost = 0.0; /* of the sum, by rounding: it is added compensated */
-    uint64_t before = p->before_top;
+    struct walk w = p->start;
+    uint64_t j0 = 0; /* of the bin where it ends: scores of the last j0 are above t ... */
 
-    for (size_t i = p->top; i-- > 0;) {
-        uint64_t first = keys->range.first + ((uint64_t)vc_keys_bin(keys->list[i]) << keys->range.shift);
-        uint64_t count = vc_keys_count(keys->list[i]);
+    for (; w.bin > 0; w.bin--) {
+        uint64_t entry = keys->list[w.bin - 1];
+        uint64_t first = keys->range.first + ((uint64_t)vc_keys_bin(entry) << keys->range.shift);
+        uint64_t count = vc_keys_count(entry);
         double lo = square_of(p->of->lamp, first);
         double hi = square_of(p->of->lamp, first + width - 1);
-        uint64_t j0 = 0; /* scores of the last j0 are above t ... */
-        uint64_t j1 = count;
         double term;
         double sum;
 
-        if (bound_of(lo, hi, above, count, upper) <= t) {
+        if (bound_of(lo, hi, w.above, count, upper) <= t) {
+            uint64_t j1 = count;
+
             while (j1 - j0 > 1) { /* ... and that of the j1-th from the end is not */
                 uint64_t j = j0 + (j1 - j0) / 2;
 
-                if (bound_of(lo, hi, above, j, upper) <= t) {
+                if (bound_of(lo, hi, w.above, j, upper) <= t) {
                     j1 = j;
                 } else {
                     j0 = j;
                 }
             }
-            return before - j0;
+            break;
         }
-        before -= count;
-        term = (double)count * (upper ? lo : hi) - lost;
-        sum = above + term;
-        lost = sum - above - term;
-        above = sum;
+        w.before -= count;
+        term = (double)count * (upper ? lo : hi) - w.lost;
+        sum = w.above + term;
+        w.lost = sum - w.above - term;
+        w.above = sum;
     }
-    return before;
+    p->stop = w;
+    return w.before - j0;
 }
 
 /* The score of the j-th weight from the end of a bin of equal squares: square / (above + j * square). above is
@@ -330,35 +346,43 @@ static uint64_t count_exact(const struct place *p, double t)
 enum counting { AT_LEAST, AT_MOST, EXACTLY };
 
 /* Keys of one tensor below the threshold t, as exactly as `how` asks. */
-static uint64_t count(const struct place *p, double t, enum counting how)
+static uint64_t count(struct place *p, double t, enum counting how)
 {
     return how == EXACTLY ? count_exact(p, t) : count_bound(p, t, how == AT_LEAST);
 }
 
 /* Weights whose scores are below that of these bits; those before all bins go in any case. */
-static uint64_t count_below(const struct place *p, uint64_t bits, enum counting how)
+static uint64_t count_below(struct place *p, uint64_t bits, enum counting how)
 {
     return bits == 0 ? p->of->keys->below : count(p, vc_bits_f64(bits - 1), how);
 }
 
-/* The smallest score, as bits from `from` to `to`, up to which k of all weights go. */
-static uint64_t find_score(const struct place *places, size_t n, uint64_t k, uint64_t from, uint64_t to,
-                           enum counting how)
+/* The smallest score, as bits from `from` to `to`, up to which k of all weights go. Once the score is at most `middle`,
+ * walks begin where they ended there. */
+static uint64_t find_score(struct place *places, size_t n, uint64_t k, uint64_t from, uint64_t to, enum counting how)
 {
     while (from < to) {
         uint64_t middle = from + (to - from) / 2;
         uint64_t total = 0;
+        size_t looked = 0;
 
-        for (size_t i = 0; i < n && total < k; i++) {
-            uint64_t found = count(&places[i], vc_bits_f64(middle), how);
+        for (; looked < n && total < k; looked++) {
+            struct place *p = &places[looked];
+            uint64_t found = count(p, vc_bits_f64(middle), how);
 
-            total += found < places[i].of->keys->limit ? found : places[i].of->keys->limit;
+            total += found < p->of->keys->limit ? found : p->of->keys->limit;
         }
         if (total >= k) {
             to = middle;
+            for (size_t i = 0; i < looked && how != EXACTLY; i++) {
+                places[i].start = places[i].stop;
+            }
         } else {
             from = middle + 1;
         }
+    }
+    for (size_t i = 0; i < n; i++) {
+        places[i].start = walk_all(&places[i]);
     }
     return from;
 }
@@ -410,6 +434,7 @@ static size_t list_places(const struct vc_lamp_keys *tensors, size_t n, struct p
         for (size_t i = 0; i < keys->n_list; i++) {
             p->before_top += vc_keys_count(keys->list[i]);
         }
+        p->start = walk_all(p);
         most += keys->limit;
         n_places++;
     }
@@ -496,7 +521,7 @@ static size_t narrow_places(struct vc_ctx *ctx, struct place *places, size_t n, 
 }
 
 /* Whether the bins tell exactly which scores are 0. */
-static bool zeros_are_known(const struct place *places, size_t n)
+static bool zeros_are_known(struct place *places, size_t n)
 {
     size_t i = 0;
 

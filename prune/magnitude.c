@@ -80,15 +80,20 @@ static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *st
         return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     VC_CALL(key_values(ctx, step, tile, in->data, &room, &values));
-    VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
-    for (size_t i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift);
-         range->first == 0 && i < range->n_bins; i++) {
-        bad |= bins[i];
+    if (s->keys.few) {
+        bad = range->first == 0 && vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems);
+        vc_keys_add_few(&s->keys, s->key_type, values, tile->n_elems);
+    } else {
+        VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
+        for (size_t i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift);
+             range->first == 0 && i < range->n_bins; i++) {
+            bad |= bins[i];
+        }
+        vc_keys_add(&s->keys, bins);
     }
     if (bad != 0) {
         VC_CALL(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
     }
-    vc_keys_add(&s->keys, bins);
     if (s->lamp != NULL) {
         vc_lamp_add(s->lamp, &s->keys.mutex, values, tile->n_elems);
     }
@@ -206,6 +211,7 @@ void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
 
     s->key_type = type;
     vc_keys_init(&s->keys, bits[type], step->in.n_elems, s->keys.limit);
+    s->keys.few = step->in.n_elems <= VC_KEY_FEW;
     step->state_bytes = vc_keys_bytes(&s->keys);
     step->scratch_bytes = vc_prune_scratch(step, VC_KEY_BINS * sizeof(uint32_t) +
                                                      (type == VC_KEY_F64 ? vc_prune_tile(step) * sizeof(double) : 0));

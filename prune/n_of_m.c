@@ -8,6 +8,8 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
+#include <string.h>
+
 /* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. Of equal magnitudes the
  * kernels keep the first ones. */
 static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, const void *values, size_t n,
@@ -30,24 +32,23 @@ static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, co
 
 /* ---- the check ---- */
 
-/* The number of bits in a byte, by halves. */
-static unsigned bits_of(unsigned byte)
+/* Groups that keep more than they may, where each is a field of 2, 4 or 8 bits of the mask: counts are made side by side
+ * in the fields, and a count above `keep` carries into the top bit of its field. keep is below group. */
+static uint64_t bad_in_fields(const uint8_t *mask, uint64_t n_bits, unsigned keep, unsigned group)
 {
-    byte -= byte >> 1 & 0x55;
-    byte = (byte & 0x33) + (byte >> 2 & 0x33);
-    return (byte + (byte >> 4)) & 0x0f;
-}
-
-/* Groups that keep more than they may, where each lies in one byte of the mask: 2, 4 or 8 bits side by side. keep of
- * group, such as 2 of 4. */
-static uint64_t bad_in_bytes(const uint8_t *mask, uint64_t n_bits, unsigned keep, unsigned group)
-{
-    unsigned part = (1u << group) - 1;
+    uint64_t ones = UINT64_MAX / ((1u << group) - 1); /* the lowest bit of each field */
+    uint64_t carry = ones * ((1u << (group - 1)) - 1 - keep);
     uint64_t n_bad = 0;
 
-    for (uint64_t i = 0; i < n_bits / 8; i++) {
-        for (unsigned at = 0; at < 8; at += group) {
-            n_bad += bits_of((unsigned)mask[i] >> at & part) > keep;
+    for (uint64_t i = 0; i < n_bits / 8; i += 8) {
+        uint64_t w = 0;
+
+        memcpy(&w, mask + i, (size_t)vc_min_u64(8, n_bits / 8 - i));
+        w -= w >> 1 & 0x5555555555555555u;
+        w = group > 2 ? (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u) : w;
+        w = group > 4 ? (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu : w;
+        for (w = (w + carry) >> (group - 1) & ones; w != 0; w &= w - 1) {
+            n_bad++;
         }
     }
     return n_bad;
@@ -64,7 +65,7 @@ static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, 
 
     *n_groups = n_bits / (len * s->n_inner) * vc_ceil_div_u64(len, o->group) * s->n_inner;
     if (s->n_inner == 1 && len % 8 == 0 && (o->group == 2 || o->group == 4 || o->group == 8)) {
-        return bad_in_bytes(mask, n_bits, o->keep, o->group);
+        return bad_in_fields(mask, n_bits, o->keep, o->group);
     }
     for (uint64_t first = 0; first < n_bits / s->n_inner;
          first += n) { /* rows of n_inner bits, as many as a group has */

@@ -51,7 +51,7 @@ static inline uint64_t range_keys(const struct vc_bin_range *range)
 
 /* Later looks want few of the keys: a span without any is passed over after one compare for each. The range may be as
  * wide as the type, so three ways: every key has a bin; keys of a range whose width is a number of the type, span by
- * span; any other range, element by element. */
+ * span, and a span with such keys part by part; any other range, element by element. */
 #define BINS(type, key_type, suffix)                                                                                   \
     static inline void bins_span_##suffix(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins)   \
     {                                                                                                                  \
@@ -64,11 +64,11 @@ static inline uint64_t range_keys(const struct vc_bin_range *range)
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
-    static inline int span_has_##suffix(const type *x, key_type first, key_type n_keys)                                \
+    static inline int span_has_##suffix(const type *x, size_t n, key_type first, key_type n_keys)                      \
     {                                                                                                                  \
         key_type any = 0;                                                                                              \
                                                                                                                        \
-        for (size_t i = 0; i < SPAN; i++) {                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                               \
             any |= (key_type)(key_##suffix(x, i) - first) < n_keys;                                                    \
         }                                                                                                              \
         return any != 0;                                                                                               \
@@ -91,8 +91,13 @@ static inline uint64_t range_keys(const struct vc_bin_range *range)
         }                                                                                                              \
         if (n_keys != 0 && n_keys <= ((key_type)-1 >> 1)) {                                                            \
             for (; i + SPAN <= n; i += SPAN) {                                                                         \
-                if (span_has_##suffix(x + i, (key_type)range->first, (key_type)n_keys)) {                              \
-                    bins_span_##suffix(x + i, SPAN, range, bins);                                                      \
+                if (!span_has_##suffix(x + i, SPAN, (key_type)range->first, (key_type)n_keys)) {                       \
+                    continue;                                                                                          \
+                }                                                                                                      \
+                for (size_t j = i; j < i + SPAN; j += SPAN / 4) {                                                      \
+                    if (span_has_##suffix(x + j, SPAN / 4, (key_type)range->first, (key_type)n_keys)) {                \
+                        bins_span_##suffix(x + j, SPAN / 4, range, bins);                                              \
+                    }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -197,12 +202,57 @@ static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, 
 /* N:M. An element is kept if fewer than `keep` others of its group come before it: those of larger keys, and of equal
  * keys those of lower index.
  *
- * near: groups whose elements follow each other (inner 1). Their elements are sorted into columns, so that the compares
- * of a pair of places run over all groups; each pair is compared once. The usual sizes of groups are constants there.
+ * packed: groups of 2, 4 or 8 whose elements follow each other (inner 1), several in a vector. Lane i meets lane i ^ r of
+ * its group, r = 1, 2, ...; one with a lower index wins if it is equal, which is a compare with one less.
+ * near: such groups of any other size. Their elements are sorted into columns, so that the compares of a pair of places
+ * run over all groups; each pair is compared once.
  * far: elements of a group lie `inner` apart, and those at the same place of the groups follow each other. */
 #define NEAR_MAX 32 /* elements of a group of `near` */
 
+typedef int32_t keys_f32 __attribute__((vector_size(64)));
+typedef int64_t keys_f64 __attribute__((vector_size(64)));
+typedef uint8_t bytes_f32 __attribute__((vector_size(16)));
+typedef uint8_t bytes_f64 __attribute__((vector_size(8)));
+
+#define ACROSS_f64(k, r) \
+    __builtin_shufflevector(k, k, 0 ^ (r), 1 ^ (r), 2 ^ (r), 3 ^ (r), 4 ^ (r), 5 ^ (r), 6 ^ (r), 7 ^ (r))
+#define ACROSS_f32(k, r)                                                                                           \
+    __builtin_shufflevector(k, k, 0 ^ (r), 1 ^ (r), 2 ^ (r), 3 ^ (r), 4 ^ (r), 5 ^ (r), 6 ^ (r), 7 ^ (r), 8 ^ (r), \
+                            9 ^ (r), 10 ^ (r), 11 ^ (r), 12 ^ (r), 13 ^ (r), 14 ^ (r), 15 ^ (r))
+
+/* 1 in the lanes whose partner i ^ r is the lower one. */
+#define LOWER8(r)                                                                                            \
+    (0 ^ (r)) < 0, (1 ^ (r)) < 1, (2 ^ (r)) < 2, (3 ^ (r)) < 3, (4 ^ (r)) < 4, (5 ^ (r)) < 5, (6 ^ (r)) < 6, \
+        (7 ^ (r)) < 7
+#define LOWER_f64(r) ((keys_f64){LOWER8(r)})
+#define LOWER_f32(r) ((keys_f32){LOWER8(r), LOWER8(r)})
+
 #define N_OF_M(type, key_type, suffix)                                                                                 \
+    static inline __attribute__((always_inline)) void packed_span_##suffix(const type *x, unsigned group,              \
+                                                                           unsigned keep, uint8_t *flags)              \
+    {                                                                                                                  \
+        for (size_t i = 0; i < SPAN; i += sizeof(keys_##suffix) / sizeof(type)) {                                      \
+            keys_##suffix k;                                                                                           \
+            keys_##suffix before;                                                                                      \
+            bytes_##suffix kept;                                                                                       \
+                                                                                                                       \
+            memcpy(&k, x + i, sizeof k);                                                                               \
+            k &= (keys_##suffix){0} + ((key_type)-1 >> 1);                                                             \
+            before = ACROSS_##suffix(k, 1) > k - LOWER_##suffix(1);                                                    \
+            if (group > 2) {                                                                                           \
+                before += ACROSS_##suffix(k, 2) > k - LOWER_##suffix(2);                                               \
+                before += ACROSS_##suffix(k, 3) > k - LOWER_##suffix(3);                                               \
+            }                                                                                                          \
+            if (group > 4) {                                                                                           \
+                before += ACROSS_##suffix(k, 4) > k - LOWER_##suffix(4);                                               \
+                before += ACROSS_##suffix(k, 5) > k - LOWER_##suffix(5);                                               \
+                before += ACROSS_##suffix(k, 6) > k - LOWER_##suffix(6);                                               \
+                before += ACROSS_##suffix(k, 7) > k - LOWER_##suffix(7);                                               \
+            }                                                                                                          \
+            kept = __builtin_convertvector(before > -(int)keep, bytes_##suffix) & 1;                                   \
+            memcpy(flags + i, &kept, sizeof kept);                                                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
     static inline __attribute__((always_inline)) void near_span_##suffix(                                              \
         const type *x, size_t n_groups, unsigned group, unsigned keep, uint8_t *flags)                                 \
     {                                                                                                                  \
@@ -229,6 +279,25 @@ static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, 
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    /* Whole spans of groups of 2, 4 or 8: returns their groups. */                                                    \
+    static size_t n_of_m_packed_##suffix(const type *x, size_t first, size_t n_groups, unsigned group, unsigned keep,  \
+                                         uint8_t *mask)                                                                \
+    {                                                                                                                  \
+        size_t n = group == 2 || group == 4 || group == 8 ? n_groups * group / SPAN * SPAN : 0;                        \
+        uint8_t flags[SPAN];                                                                                           \
+                                                                                                                       \
+        for (size_t i = 0; i < n; i += SPAN) {                                                                         \
+            if (group == 2) {                                                                                          \
+                packed_span_##suffix(x + first + i, 2, keep, flags);                                                   \
+            } else if (group == 4) {                                                                                   \
+                packed_span_##suffix(x + first + i, 4, keep, flags);                                                   \
+            } else {                                                                                                   \
+                packed_span_##suffix(x + first + i, 8, keep, flags);                                                   \
+            }                                                                                                          \
+            set_flags(mask, first + i, flags, SPAN);                                                                   \
+        }                                                                                                              \
+        return n / group;                                                                                              \
+    }                                                                                                                  \
     static void n_of_m_near_##suffix(const type *x, size_t first, size_t n_groups, unsigned group, unsigned keep,      \
                                      uint8_t *mask)                                                                    \
     {                                                                                                                  \
@@ -236,15 +305,7 @@ static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, 
         for (size_t g = 0; g < n_groups; g += SPAN) {                                                                  \
             size_t n = min_size(SPAN, n_groups - g);                                                                   \
             const type *at = x + first + g * group;                                                                    \
-            if (group == 4 && n == SPAN) {                                                                             \
-                near_span_##suffix(at, SPAN, 4, keep, flags);                                                          \
-            } else if (group == 2 && n == SPAN) {                                                                      \
-                near_span_##suffix(at, SPAN, 2, keep, flags);                                                          \
-            } else if (group == 8 && n == SPAN) {                                                                      \
-                near_span_##suffix(at, SPAN, 8, keep, flags);                                                          \
-            } else {                                                                                                   \
-                near_span_##suffix(at, n, group, keep, flags);                                                         \
-            }                                                                                                          \
+            near_span_##suffix(at, n, group, keep, flags);                                                             \
             set_flags(mask, first + g * group, flags, n * group);                                                      \
         }                                                                                                              \
     }                                                                                                                  \
@@ -275,7 +336,9 @@ static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, 
         for (size_t block = 0; block < n_blocks; block++) {                                                            \
             size_t base = block * len * inner;                                                                         \
             size_t n_near = inner == 1 && group <= NEAR_MAX ? len / group : 0;                                         \
-            n_of_m_near_##suffix(x, base, n_near, group, keep, mask);                                                  \
+            size_t done = n_of_m_packed_##suffix(x, base, n_near, group, keep, mask);                                  \
+                                                                                                                       \
+            n_of_m_near_##suffix(x, base + done * group, n_near - done, group, keep, mask);                            \
             for (size_t at = n_near * group; at < len; at += min_size(group, len - at)) {                              \
                 for (size_t p = 0; p < inner; p += min_size(SPAN, inner - p)) {                                        \
                     n_of_m_far_##suffix(x, base + at * inner + p, min_size(SPAN, inner - p), inner,                    \

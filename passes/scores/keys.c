@@ -9,6 +9,7 @@
  * number. */
 #include "passes/scores/keys.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define BIN_BITS 16
@@ -23,7 +24,7 @@ void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limi
 
 size_t vc_keys_bytes(const struct vc_keys *keys)
 {
-    return keys->range.n_bins * sizeof *keys->bins;
+    return (keys->few ? (size_t)keys->n : keys->range.n_bins) * sizeof *keys->bins;
 }
 
 /* A round begins with empty bins. */
@@ -36,7 +37,7 @@ enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
         VC_REFUSE_IF(pthread_mutex_init(&keys->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
         keys->has_mutex = true;
     }
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, keys->bins, keys->range.n_bins));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, keys->bins, keys->few ? (size_t)keys->n : keys->range.n_bins));
     return VC_OK;
 }
 
@@ -50,12 +51,79 @@ void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
     (void)pthread_mutex_unlock(&keys->mutex);
 }
 
+/* Value i as an unsigned number without its sign. */
+static uint64_t key_at(enum vc_key_type type, const void *values, size_t i)
+{
+    uint16_t half;
+    uint32_t word;
+    uint64_t wide;
+
+    switch (type) {
+    case VC_KEY_U16:
+        memcpy(&half, (const char *)values + i * sizeof half, sizeof half);
+        return half & 0x7fffu;
+    case VC_KEY_F32:
+        memcpy(&word, (const char *)values + i * sizeof word, sizeof word);
+        return word & 0x7fffffffu;
+    default:
+        memcpy(&wide, (const char *)values + i * sizeof wide, sizeof wide);
+        return wide & 0x7fffffffffffffffULL;
+    }
+}
+
+/* The bins of those in the range, in any order. */
+void vc_keys_add_few(struct vc_keys *keys, enum vc_key_type type, const void *values, size_t n)
+{
+    const struct vc_bin_range *range = &keys->range;
+
+    (void)pthread_mutex_lock(&keys->mutex);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = key_at(type, values, i);
+
+        if (key >= range->first && (key - range->first) >> range->shift < range->n_bins) {
+            keys->bins[keys->n_list++] = (key - range->first) >> range->shift;
+        }
+    }
+    (void)pthread_mutex_unlock(&keys->mutex);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The bins of few keys become the list where they lie. */
+static void list_few(struct vc_keys *keys)
+{
+    size_t n = keys->n_list;
+
+    qsort(keys->bins, n, sizeof *keys->bins, ascending);
+    keys->list = keys->bins;
+    keys->bins = NULL;
+    keys->n_list = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bin = keys->list[i];
+
+        if (keys->n_list == 0 || vc_keys_bin(keys->list[keys->n_list - 1]) != bin) {
+            keys->list[keys->n_list++] = bin;
+        }
+        keys->list[keys->n_list - 1] += (uint64_t)1 << BIN_BITS;
+    }
+}
+
 /* A round ends: the bins become the list. */
 enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
 {
     enum vc_status status = VC_OK;
     size_t n = 0;
 
+    if (keys->few) {
+        list_few(keys);
+        return VC_OK;
+    }
     for (size_t i = 0; keys->bins != NULL && i < keys->range.n_bins; i++) {
         n += keys->bins[i] != 0;
     }

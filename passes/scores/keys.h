@@ -20,6 +20,9 @@
 /* Most bins of a round. */
 #define VC_KEY_BINS ((size_t)1 << 16)
 
+/* So many keys are sorted sooner than so many bins are walked over. */
+#define VC_KEY_FEW 1024
+
 /* What the keys of a tensor are made of. */
 enum vc_key_type {
     VC_KEY_U16, /* the bits of 16-bit floats: all tensors of one order have the same type */
@@ -37,13 +40,14 @@ struct vc_keys {
     bool own;                  /* the limit alone decides, not a threshold shared with other tensors */
     bool shared;               /* narrowed together with others (the caller's) */
     bool done;                 /* cut is known */
+    bool few;                  /* at most VC_KEY_FEW keys, which rounds keep and sort: the caller's, before a round */
     struct vc_mask_cut cut;
     uint64_t n_equal; /* keys equal to the threshold */
 
     /* Of the round. */
     pthread_mutex_t mutex;
     bool has_mutex;
-    uint64_t *bins; /* between begin and end, of range.n_bins */
+    uint64_t *bins; /* between begin and end, of range.n_bins; of few keys the bin of each, n_list so far */
     uint64_t *list; /* count << 16 | bin, of the bins that hold a key, ascending; from end to the next begin */
     size_t n_list;
     bool failed; /* the list could not be made: no memory */
@@ -56,6 +60,8 @@ void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limi
  * `counts` are range.n_bins bins as magnitude_bins_* count them. */
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys);
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts);
+/* Few keys: the values themselves, of any address. */
+void vc_keys_add_few(struct vc_keys *keys, enum vc_key_type type, const void *values, size_t n);
 enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys);
 
 /* Bytes that begin allocates. */
