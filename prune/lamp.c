@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/compiler.h"
 #include "kernels/arith.h"
 
 #define MARGIN  0x1p-44               /* of bounds: far more than the rounding of what they are computed from */
@@ -13,6 +14,7 @@
 #define ONE     0x3ff0000000000000ULL /* the bits of 1.0, the largest score */
 #define CHUNK   ((size_t)1 << 12) /* squares of so many f32 fit into 64 bits, exponent by exponent; see add_vectors */
 #define LANES   8
+#define ALWAYS  static inline __attribute__((always_inline))
 #define NEAR    20 /* 2 * NEAR + 48 bits of a square's mantissa: at most 89, see add_vectors */
 
 /* ---- squares ---- */
@@ -84,7 +86,7 @@ static void add_integers(struct vc_exact_sum *sum, const char *values, size_t n,
 }
 
 /* Of n magnitudes of f32. */
-static uint32_t largest_key(const char *values, size_t n)
+ALWAYS uint32_t largest_key(const char *values, size_t n)
 {
     uint32_t top = 0;
 
@@ -106,7 +108,7 @@ struct lanes {
 
 /* LANES sums at a time, so that compilers make vectors of them. A square is split in two numbers that are added without
  * error: `high` has its upper bits only. Values below `end` count as 0, by a mask in place of a branch. */
-static void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t end, double split)
+ALWAYS void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t end, double split)
 {
     for (size_t i = 0; i < n; i += LANES) {
         for (size_t l = 0; l < LANES; l++) {
@@ -138,7 +140,7 @@ static void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t
  *
  * Each of 8 lanes adds at most CHUNK / 8 = 2^9 of them: sums of `high` are multiples of u below 2^(top + 9) = 2^53 u, sums of `rest` are
  * multiples of 2^low of at most 2^(9 + top - 45), which is 2^53 * 2^low or less for top - low <= 89. No addition rounds. */
-static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+ALWAYS bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
 {
     struct lanes sums = {.high = {0}};
     uint32_t largest = largest_key(values, n);
@@ -167,6 +169,41 @@ static bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, 
     return true;
 }
 
+/* All squares of a tile of f32. */
+ALWAYS void add_f32(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+{
+    for (size_t i = 0; i < n; i += CHUNK) {
+        const char *chunk = values + i * sizeof(float);
+        size_t count = n - i < CHUNK ? n - i : CHUNK;
+
+        if (!add_vectors(sum, chunk, count, end)) {
+            add_integers(sum, chunk, count, end);
+        }
+    }
+}
+
+/* The same loops for registers of any width: no addition rounds. */
+static void add_f32_base(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+{
+    add_f32(sum, values, n, end);
+}
+
+#ifdef __x86_64__
+VC_TARGET("avx2") static void add_f32_avx2(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+{
+    add_f32(sum, values, n, end);
+}
+
+VC_TARGET("avx512f,avx512vl,avx512bw,avx512dq")
+static void add_f32_avx512(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
+{
+    add_f32(sum, values, n, end);
+}
+#else
+#define add_f32_avx2   add_f32_base
+#define add_f32_avx512 add_f32_base
+#endif
+
 /* The squares of a tile, for keys of f32 and f64; those of 16 bits are few enough to be counted. Each tile has a sum of
  * its own, and the mutex is held for the merge alone. */
 void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *values, size_t n)
@@ -177,15 +214,12 @@ void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *value
         return;
     }
     vc_exact_clear(&sum);
-    if (lamp->type == VC_KEY_F32) {
-        for (size_t i = 0; i < n; i += CHUNK) {
-            const char *chunk = (const char *)values + i * sizeof(float);
-            size_t count = n - i < CHUNK ? n - i : CHUNK;
-
-            if (!add_vectors(&sum, chunk, count, (uint32_t)lamp->end)) {
-                add_integers(&sum, chunk, count, (uint32_t)lamp->end);
-            }
-        }
+    if (lamp->type == VC_KEY_F32 && lamp->level == VC_CPU_AVX512) {
+        add_f32_avx512(&sum, values, n, (uint32_t)lamp->end);
+    } else if (lamp->type == VC_KEY_F32 && lamp->level == VC_CPU_AVX2) {
+        add_f32_avx2(&sum, values, n, (uint32_t)lamp->end);
+    } else if (lamp->type == VC_KEY_F32) {
+        add_f32_base(&sum, values, n, (uint32_t)lamp->end);
     } else {
         for (size_t i = 0; i < n; i++) {
             uint64_t key;

@@ -21,6 +21,7 @@
 /* What is known of a tensor's squares. */
 struct vc_lamp {
     enum vc_key_type type;
+    enum vc_cpu_level level;   /* of the loops that add them up: the sums are exact at each */
     enum vc_dtype dtype;       /* VC_KEY_U16: f16 or bf16 */
     uint64_t end;              /* the first key above those that the round counts; 0: it counts all */
     struct vc_exact_sum above; /* squares of the keys from there on */

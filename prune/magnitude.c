@@ -224,6 +224,7 @@ enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)
 
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, s->lamp, 1));
     s->lamp->type = s->key_type;
+    s->lamp->level = ctx->shared->cpu_level;
     s->lamp->dtype = step->in.dtype;
     return VC_OK;
 }

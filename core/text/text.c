@@ -235,6 +235,30 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
 
 #define MOST_WHOLE 9007199254740992.0 /* 2^53: below it all whole numbers are doubles */
 
+/* The fewest digits that are read as x. With more digits than those a text is read as x, too, since it is nearer; not so
+ * for powers of two, of which the number below is nearer than the one above: these are tried from the first digit on. */
+static int digits_of(double x)
+{
+    int exponent;
+    bool uneven = fabs(frexp(x, &exponent)) == 0.5;
+    int least = 1;
+    int most = 17;
+
+    while (least < most) {
+        int middle = most == 17 ? 16 : (least + most) / 2; /* most numbers have all digits */
+        int precision = uneven ? least : middle;
+        char digits[320]; /* 24 are enough; gcc counts what a larger precision would write */
+
+        (void)snprintf(digits, sizeof digits, "%.*g", precision, x);
+        if (strtod(digits, NULL) == x) { /* both in the same locale */
+            most = precision;
+        } else {
+            least = precision + 1;
+        }
+    }
+    return most;
+}
+
 void vc_text_add_json_number(struct vc_text *text, double x)
 {
     char digits[40];
@@ -247,12 +271,7 @@ void vc_text_add_json_number(struct vc_text *text, double x)
         vc_text_add(text, "%.0f", x);
         return;
     }
-    for (int precision = 1; precision <= 17; precision++) {
-        (void)snprintf(digits, sizeof digits, "%.*g", precision, x);
-        if (strtod(digits, NULL) == x) { /* both in the same locale */
-            break;
-        }
-    }
+    (void)snprintf(digits, sizeof digits, "%.*g", digits_of(x), x);
     char *comma = strchr(digits, ',');
     if (comma != NULL) {
         *comma = '.';

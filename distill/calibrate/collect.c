@@ -38,38 +38,123 @@ static double round_to(double step, double x)
     return x + large - large;
 }
 
+/* Sums and extremes of up to BLOCK columns. */
+struct columns {
+    double sum[BLOCK], sum2[BLOCK];
+    float min[BLOCK], max[BLOCK];
+};
+
+typedef float lanes __attribute__((vector_size(2 * BLOCK))); /* half of a block */
+
+#define ROWS   4 /* of a block of products that registers hold */
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* n columns from x on over all vectors, each in the order of these: any width of registers gives the same bits. */
+ALWAYS void walk_columns(const float *x, size_t k, size_t n_vectors, size_t n, struct columns *s)
+{
+    memcpy(s->min, x, n * sizeof *x);
+    memcpy(s->max, x, n * sizeof *x);
+    for (size_t v = 0; v < n_vectors; v++, x += k) {
+        for (size_t j = 0; j < n; j++) {
+            s->sum[j] += (double)x[j];
+            s->sum2[j] += (double)x[j] * (double)x[j];
+            s->min[j] = x[j] < s->min[j] ? x[j] : s->min[j];
+            s->max[j] = x[j] > s->max[j] ? x[j] : s->max[j];
+        }
+    }
+}
+
+/* Products of up to ROWS columns from a on with `columns` columns from b on; of fewer rows the last one is repeated. */
+ALWAYS void walk_products(const float *a, const float *b, size_t k, size_t n_vectors, size_t rows, size_t columns,
+                          float (*sums)[BLOCK])
+{
+    lanes sum[ROWS][2] = {{{0.0f}}};
+
+    for (size_t v = 0; v < n_vectors; v++, a += k, b += k) {
+        lanes x[2] = {{0.0f}};
+
+        memcpy(x, b, columns * sizeof *b);
+        _Pragma("GCC unroll 4") for (size_t i = 0; i < ROWS; i++)
+        {
+            float with = a[i < rows ? i : rows - 1];
+
+            sum[i][0] += with * x[0];
+            sum[i][1] += with * x[1];
+        }
+    }
+    memcpy(sums, sum, sizeof sum);
+}
+
+/* Of two blocks. */
+ALWAYS void walk_blocks(const float *x, size_t k, size_t n_vectors, const size_t first[2], float (*sums)[BLOCK])
+{
+    size_t rows = VC_AT_MOST(k - first[0], BLOCK);
+    size_t columns = VC_AT_MOST(k - first[1], BLOCK);
+
+    for (size_t i = 0; i < rows; i += ROWS) {
+        if (columns == BLOCK) {
+            walk_products(x + first[0] + i, x + first[1], k, n_vectors, VC_AT_MOST(rows - i, ROWS), BLOCK, sums + i);
+        } else {
+            walk_products(x + first[0] + i, x + first[1], k, n_vectors, VC_AT_MOST(rows - i, ROWS), columns, sums + i);
+        }
+    }
+}
+
+/* Both walks for one level of processors. */
+struct walks {
+    void (*columns)(const float *x, size_t k, size_t n_vectors, size_t n, struct columns *s);
+    void (*blocks)(const float *x, size_t k, size_t n_vectors, const size_t first[2], float (*sums)[BLOCK]);
+};
+
+#define WALKS(level, target)                                                                                    \
+    target static void columns_##level(const float *x, size_t k, size_t n_vectors, size_t n, struct columns *s) \
+    {                                                                                                           \
+        walk_columns(x, k, n_vectors, n, s);                                                                    \
+    }                                                                                                           \
+    target static void blocks_##level(const float *x, size_t k, size_t n_vectors, const size_t first[2],        \
+                                      float(*sums)[BLOCK])                                                      \
+    {                                                                                                           \
+        walk_blocks(x, k, n_vectors, first, sums);                                                              \
+    }
+
+WALKS(base, )
+#ifdef __x86_64__
+WALKS(avx2, VC_TARGET("avx2"))
+WALKS(avx512, VC_TARGET("avx512f,avx512vl,avx512bw,avx512dq"))
+#endif
+
+static struct walks walks_of(enum vc_cpu_level level)
+{
+#ifdef __x86_64__
+    if (level == VC_CPU_AVX512) {
+        return (struct walks){columns_avx512, blocks_avx512};
+    }
+    if (level == VC_CPU_AVX2) {
+        return (struct walks){columns_avx2, blocks_avx2};
+    }
+#endif
+    (void)level;
+    return (struct walks){columns_base, blocks_base};
+}
+
 /* Sums and extremes of n columns of the tile. Also sets the steps that sums are rounded to, from the
  * largest element of each column. */
 static void add_columns(const struct tile *t, size_t first, size_t n)
 {
     struct vc_collector *c = t->c;
-    size_t k = (size_t)c->n_columns;
-    double sum[BLOCK] = {0.0};
-    double sum2[BLOCK] = {0.0};
-    float min[BLOCK], max[BLOCK];
+    struct columns s = {.sum = {0.0}};
 
-    memcpy(min, t->x + first, n * sizeof *min);
-    memcpy(max, t->x + first, n * sizeof *max);
-    for (size_t v = 0; v < t->n; v++) {
-        const float *x = t->x + v * k + first;
-
-        for (size_t j = 0; j < n; j++) {
-            sum[j] += (double)x[j];
-            sum2[j] += (double)x[j] * (double)x[j];
-            min[j] = x[j] < min[j] ? x[j] : min[j];
-            max[j] = x[j] > max[j] ? x[j] : max[j];
-        }
-    }
+    walks_of(c->level).columns(t->x + first, (size_t)c->n_columns, t->n, n, &s);
     for (size_t j = 0; j < n; j++) {
         size_t at = first + j;
         int exponent; /* all elements are below 2^exponent */
 
-        (void)frexpf(fmaxf(-min[j], max[j]), &exponent);
+        (void)frexpf(fmaxf(-s.min[j], s.max[j]), &exponent);
         c->steps[at] = ldexp(1.0, exponent - 12);
-        c->sum[at] += round_to(c->steps[at] * 0x1p-12, sum[j]);
-        c->sum2[at] += round_to(c->steps[at] * c->steps[at], sum2[j]);
-        c->min[at] = fminf(c->min[at], min[j]);
-        c->max[at] = fmaxf(c->max[at], max[j]);
+        c->sum[at] += round_to(c->steps[at] * 0x1p-12, s.sum[j]);
+        c->sum2[at] += round_to(c->steps[at] * c->steps[at], s.sum2[j]);
+        c->min[at] = fminf(c->min[at], s.min[j]);
+        c->max[at] = fmaxf(c->max[at], s.max[j]);
     }
 }
 
@@ -80,21 +165,9 @@ static void add_products(const struct tile *t, size_t first, size_t second)
     size_t k = (size_t)c->n_columns;
     size_t rows = VC_AT_MOST(k - first, BLOCK);
     size_t columns = VC_AT_MOST(k - second, BLOCK);
-    float sums[BLOCK][BLOCK] = {{0.0f}};
+    float sums[BLOCK][BLOCK];
 
-    for (size_t v = 0; v < t->n; v++) {
-        const float *x = t->x + v * k;
-        float b[BLOCK] = {0.0f};
-
-        memcpy(b, x + second, columns * sizeof *b);
-        for (size_t i = 0; i < rows; i++) {
-            float a = x[first + i];
-
-            for (size_t j = 0; j < BLOCK; j++) {
-                sums[i][j] += a * b[j];
-            }
-        }
-    }
+    walks_of(c->level).blocks(t->x, k, t->n, (const size_t[2]){first, second}, sums);
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < columns; j++) {
             c->moments[(first + i) * k + second + j] +=
@@ -197,23 +270,26 @@ static void add_rows(struct vc_collector *c, struct vc_thread_pool *pool, const 
     }
 }
 
-/* One window as a vector: channel after channel, in each the elements of the window. */
+/* One window as a vector: channel after channel, in each the elements of the window. Each element is looked for once for
+ * all channels. */
 static void copy_window(const struct vc_window *w, const float *image, size_t channels, const int64_t *o, float *to)
 {
     size_t plane = (size_t)(w->in[0] * w->in[1] * w->in[2]);
+    size_t each = (size_t)(w->kernel[0] * w->kernel[1] * w->kernel[2]);
 
-    for (size_t c = 0; c < channels; c++, image += plane) {
-        for (int64_t d = 0; d < w->kernel[0]; d++) {
-            int64_t z = vc_window_place(w, 0, o[0], d);
+    for (int64_t d = 0; d < w->kernel[0]; d++) {
+        int64_t z = vc_window_place(w, 0, o[0], d);
 
-            for (int64_t h = 0; h < w->kernel[1]; h++) {
-                int64_t y = vc_window_place(w, 1, o[1], h);
-                const float *row = image + (z * w->in[1] + y) * w->in[2];
+        for (int64_t h = 0; h < w->kernel[1]; h++) {
+            int64_t y = vc_window_place(w, 1, o[1], h);
 
-                for (int64_t v = 0; v < w->kernel[2]; v++) {
-                    int64_t at = vc_window_place(w, 2, o[2], v);
+            for (int64_t v = 0; v < w->kernel[2]; v++, to++) {
+                int64_t x = vc_window_place(w, 2, o[2], v);
+                bool outside = z < 0 || y < 0 || x < 0;
+                const float *from = outside ? image : image + (z * w->in[1] + y) * w->in[2] + x;
 
-                    *to++ = z < 0 || y < 0 || at < 0 ? 0.0f : row[at];
+                for (size_t c = 0; c < channels; c++) {
+                    to[c * each] = outside ? 0.0f : from[c * plane];
                 }
             }
         }
@@ -333,6 +409,7 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
     size_t k = (size_t)c->n_columns;
     size_t square;
 
+    c->level = ctx->shared->cpu_level;
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, c->sum, k));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, c->sum2, k));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, c->steps, k));

@@ -10,6 +10,7 @@
 struct vc_collector {
     uint32_t value;                   /* of the graph */
     const struct vc_graph_node *conv; /* vectors are the windows of this convolution; NULL: rows along the last axis */
+    enum vc_cpu_level level;          /* of the loops; the sums are the same at each */
     uint64_t n_columns;               /* of all groups of a convolution: channels * elements of the window */
     uint64_t n_vectors;
     double *sum, *sum2; /* n_columns each */
