@@ -595,25 +595,12 @@ static enum vc_status check(struct vc_estimate *e)
     return VC_OK;
 }
 
-/* The name of what the weights are to be, where that is another file than the model's; NULL: it is not. */
-static const char *scheme_of(const struct vc_estimate *e)
-{
-    const struct vc_memory_options *o = &e->options;
-    const char *format = e->model != NULL ? vc_model_format(e->model) : "";
-    bool stored = strcmp(format, "gguf") == 0 || strcmp(format, "onnx") == 0; /* floats have the types of the file */
-
-    if (o->scheme != NULL || o->weights == VC_DTYPE_I8) {
-        return o->scheme != NULL ? o->scheme : "int8";
-    }
-    return stored && (o->weights == VC_DTYPE_F16 || o->weights == VC_DTYPE_BF16) ? vc_dtype_name(o->weights) : NULL;
-}
-
 /* Weights in a scheme are what quantize makes of the model, in the layout of the program that runs it. Where it makes none,
  * and of a graph alone, the table of schemes says what they take (scheme.h). */
 static enum vc_status take_made(struct vc_estimate *e)
 {
     struct vc_memory_options *o = &e->options;
-    const char *scheme = scheme_of(e);
+    const char *scheme = o->scheme != NULL ? o->scheme : o->weights == VC_DTYPE_I8 ? "int8" : NULL;
     const char *layout = NULL;
     const struct vc_made_as *made;
     size_t n;

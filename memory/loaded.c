@@ -211,8 +211,10 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
         return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay, floats);
     }
     if (vc_is_plain_float(tensor)) {
+        bool stays =
+            tensor->n_dims < 2 && strcmp(vc_model_format(e->model), "gguf") == 0; /* f32 there, whatever is cast */
         enum vc_dtype type =
-            e->options.weights != VC_DTYPE_NONE ? e->options.weights : vc_wider_type(e->graph, tensor->dtype);
+            e->options.weights != VC_DTYPE_NONE && !stays ? e->options.weights : vc_wider_type(e->graph, tensor->dtype);
 
         return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, type));
     }

@@ -18,8 +18,8 @@ struct vc_made_as {
     const struct vc_layout *layout; /* of the output; NULL: floats, or a format that has no layouts */
 };
 
-/* *out: NULL where quantize makes no such weights of the model. scheme: a name of --dtype, or "f16" and "bf16". layout: of
- * vc_write_options; static. Threads may ask at the same time about one model, but for folders as GGUF. */
+/* *out: NULL where quantize makes no such weights of the model. scheme: a name of --dtype. layout: of vc_write_options;
+ * static. Threads may ask at the same time about one model, but for folders as GGUF. */
 enum vc_status vc_make_as(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *graph,
                           const char *scheme, const char *layout, const struct vc_made_as **out);
 

@@ -173,13 +173,8 @@ bool vc_scheme_quantize(const char *name, struct vc_quantize_options *out)
 {
     struct vc_scheme_layout layout;
     const struct vc_mixture *mixture;
-    bool bf16 = strcmp(name, "bf16") == 0;
 
     vc_quantize_defaults(out);
-    if (bf16 || strcmp(name, "f16") == 0) {
-        out->target = bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
-        return true;
-    }
     if (!vc_scheme_find(name, &layout) || (layout.row != NULL && layout.row->made == 0)) {
         return false;
     }

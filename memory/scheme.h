@@ -19,7 +19,7 @@ struct vc_scheme_layout {
 /* False: there is no scheme of that name. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out);
 
-/* The options of quantize for such weights, a scheme or "f16" or "bf16"; the texts are static. False: quantize makes none. */
+/* The options of quantize for such weights; the texts are static. False: quantize makes none. */
 bool vc_scheme_quantize(const char *name, struct vc_quantize_options *out);
 
 /* Of a mixture, the type that a tensor of a model of so many numbered layers has, and of a type of blocks which do not

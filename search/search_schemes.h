@@ -38,3 +38,6 @@ const struct vc_search_scheme *vc_search_bf16(void);
 /* What orders recipes: the error of the weights; removed units never come before weights of four bits, whatever share of
  * the weights goes with them. */
 double vc_search_harm(double error, bool removes);
+
+/* The least harm of a recipe with weights on the host, which loses nothing and is slow: behind four bits, before removal. */
+#define VC_SEARCH_ON_HOST 0.098

@@ -75,7 +75,12 @@ static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe 
     VC_CALL_ALLOC(chain.share);
     chain.harm = vc_search_harm(recipe->error, true);
     if (recipe->n_passes == 2) {
-        chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
+        const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
+
+        chain.scheme = &schemes[recipe->more_tensors && schemes->gguf == NULL ? 1 : 0]; /* GGUF's list has no halves */
+        if (schemes->gguf != NULL && !recipe->more_tensors) {
+            return VC_OK;
+        }
     }
     size_t k = vc_shrink_add(s, &chain, &status);
     VC_CALL(status);
@@ -223,7 +228,7 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
         VC_CALL(add_kept(s));
     }
     if (s->options.data == NULL) {
-        return s->gpu != NULL ? add_recipes(s, s->sized != NULL && schemes->gguf == NULL) : VC_OK;
+        return s->gpu != NULL ? add_recipes(s, s->sized != NULL) : VC_OK;
     }
     if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
         VC_CALL(add_pruned(s, (struct vc_chain){.two_four = true}));

@@ -27,9 +27,10 @@ enum vc_lever {
     VC_LEVER_RECOMPUTE = 64,  /* training: activations are computed again in the backward pass */
     VC_LEVER_AMP = 128,       /* training: autocast */
     VC_LEVER_OPTIMIZER = 256, /* training: 8-bit states instead of f32 states */
-    VC_LEVER_DEVICES = 512    /* several devices: ZeRO (training), divided products, stages of layers */
+    VC_LEVER_DEVICES = 512,   /* several devices: ZeRO (training), divided products, stages of layers */
+    VC_LEVER_EXPERTS = 1024   /* llama.cpp: the experts of the first layers in the memory of the host */
 };
-#define VC_LEVERS 10
+#define VC_LEVERS 11
 
 struct vc_recipe_options {
     size_t struct_size;     /* set by vc_recipe_defaults */
@@ -108,7 +109,7 @@ VC_API enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipe
                                       const char *path, const struct vc_recipe_lines *lines, char **text);
 
 /* Name of a lever: "weights", "prune", "cache", "batch", "context", "accumulation", "recompute", "amp", "optimizer",
- * "devices". Returns NULL for other numbers. */
+ * "devices", "experts". Returns NULL for other numbers. */
 VC_API const char *vc_lever_name(enum vc_lever lever);
 
 #ifdef __cplusplus

@@ -164,6 +164,11 @@ static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, co
     vc_quantize_defaults(&options);
     options.target = form->int8 ? VC_TARGET_INT8 : bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
     options.rest = bf16 ? "bf16" : "fp16";
+    if (form->int8 && strcmp(vc_model_format(p->model), "gguf") == 0) {
+        options.target = VC_TARGET_GGUF;
+        options.gguf = "Q8_0";
+        options.rest = NULL;
+    }
     return vc_job_add_quantize(p->ctx, job, &options);
 }
 
@@ -314,11 +319,21 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     return status;
 }
 
-/* "quantize --int8 --rest fp16", and its tag. */
-static void set_quantize(struct vc_weights_form *form, bool int8, bool bf16)
+static bool is_gguf(const struct vc_planning *p)
+{
+    return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
+}
+
+/* "quantize --int8 --rest fp16", and its tag; of a GGUF file the types of eight bits are Q8_0. */
+static void set_quantize(const struct vc_planning *p, struct vc_weights_form *form, bool int8, bool bf16)
 {
     form->int8 = int8;
     form->type = form->half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+    if (int8 && is_gguf(p)) {
+        form->tag = "q8_0";
+        form->passes[0] = "quantize --gguf Q8_0";
+        return;
+    }
     form->tag = int8 ? "int8" : "fp16";
     form->passes[0] = int8 && bf16 ? "quantize --int8 --rest bf16"
                       : int8       ? "quantize --int8 --rest fp16"
@@ -354,11 +369,6 @@ static enum vc_status find_couplings(struct vc_planning *p)
     return status;
 }
 
-static bool is_gguf(const struct vc_planning *p)
-{
-    return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
-}
-
 /* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
 static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
 {
@@ -373,13 +383,13 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
     enum vc_dtype most = p->model != NULL ? vc_memory_float_type(p->graph, p->model) : half;
     struct vc_weights_form form = p->forms[0];
 
-    set_quantize(&form, false, false);
+    set_quantize(p, &form, false, false);
     form.type = type_of(p, form.type);
     if (most != VC_DTYPE_F16 && most != VC_DTYPE_BF16 && p->memory.weights != VC_DTYPE_F16 &&
         p->memory.weights != VC_DTYPE_BF16) {
         VC_CALL(add_form(p, form, VC_SHARES));
     }
-    set_quantize(&form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
+    set_quantize(p, &form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
     form.type = type_of(p, form.type);
     return add_form(p, form, VC_SHARES);
 }

@@ -93,6 +93,7 @@ struct vc_choice {
     struct vc_fit fit;
     uint64_t batch, accumulate;
     double error, time;
+    bool experts;      /* on the host, by the recipe */
     bool narrow_cache; /* keys and values of fewer bits than without the recipe */
     bool ideal;        /* vc_fit_options.ideal, whatever is given */
     enum vc_spread spread;

@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "core/base/option_struct.h"
+#include "memory/estimate.h"
 #include "memory/recipes/plan_inside.h"
 
 #define LEAST_CONTEXT 256
@@ -31,8 +32,9 @@ void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_s
 /* The words of --without. */
 const char *vc_lever_name(enum vc_lever lever)
 {
-    static const char *const names[VC_LEVERS] = {"weights",      "prune",     "cache", "batch",     "context",
-                                                 "accumulation", "recompute", "amp",   "optimizer", "devices"};
+    static const char *const names[VC_LEVERS] = {"weights",   "prune",        "cache",     "batch",
+                                                 "context",   "accumulation", "recompute", "amp",
+                                                 "optimizer", "devices",      "experts"};
 
     for (unsigned k = 0; k < VC_LEVERS; k++) {
         if (1u << k == (unsigned)lever) {
@@ -235,6 +237,46 @@ static void put_program(const struct vc_planning *p, const struct vc_weights_for
     }
 }
 
+/* In the place of choice number n, with the experts of so many layers on the host. *fits: not where the list is full. */
+static enum vc_status try_host(struct search *s, size_t n, struct vc_choice choice, uint64_t layers, bool *fits)
+{
+    choice.memory.cpu_moe_layers = layers;
+    choice.experts = true;
+    s->n = n;
+    VC_CALL(try_choice(s, choice));
+    *fits = s->n != n && s->choices[n].fit.verdict == VC_FITS;
+    return VC_OK;
+}
+
+/* The same choice with the experts of as few layers on the host as make it fit, or of all: llama.cpp's --n-cpu-moe. */
+static enum vc_status try_experts(struct search *s, const struct vc_choice *choice)
+{
+    const struct vc_planning *p = s->p;
+    bool can = choice->memory.program == VC_RUN_BY_LLAMA_CPP && p->memory.cpu_moe_layers == 0;
+    uint64_t most = 0;
+    size_t n = s->n;
+    bool fits;
+
+    if (can && may(p, VC_LEVER_EXPERTS)) {
+        most = vc_estimate_moe_layers(graph_of(p, choice->form), choice->form->model);
+    }
+    if (most == 0) {
+        return VC_OK;
+    }
+    VC_CALL(try_host(s, n, *choice, most, &fits));
+    if (!fits) {
+        return VC_OK;
+    }
+    for (uint64_t low = 0; most - low > 1;) {
+        uint64_t middle = low + (most - low) / 2;
+
+        VC_CALL(try_host(s, n, *choice, middle, &fits));
+        low = fits ? low : middle;
+        most = fits ? middle : most;
+    }
+    return try_host(s, n, *choice, most, &fits);
+}
+
 /* All forms with all types of keys and values, for one batch and context. */
 static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t context, unsigned less)
 {
@@ -264,6 +306,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                 choice.memory.scheme = form->scheme;
             }
             put_program(p, form, &choice);
+            const size_t first = s->n; /* without other devices */
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
                 struct vc_choice one = choice;
 
@@ -271,6 +314,9 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                     put_spread(p, spread, &one);
                     VC_CALL(try_choice(s, one));
                 }
+            }
+            if (s->n != first && s->choices[first].fit.verdict != VC_FITS) {
+                VC_CALL(try_experts(s, &choice));
             }
         }
     }
@@ -414,7 +460,9 @@ static int order(double a, double b)
 /* The error of the weights, as the search of shrink counts it for zeros and for codes. */
 static double harm_of(const struct vc_choice *choice)
 {
-    return vc_search_harm(choice->error, choice->form->share != NULL);
+    double harm = vc_search_harm(choice->error, choice->form->share != NULL);
+
+    return choice->experts && harm < VC_SEARCH_ON_HOST ? VC_SEARCH_ON_HOST : harm;
 }
 
 /* The least harm first; docs/memory-model.md says what comes before what. */
@@ -422,13 +470,11 @@ static int by_harm(const void *a, const void *b)
 {
     const struct vc_choice *x = a;
     const struct vc_choice *y = b;
-    const int by[] = {order(x->less, y->less),
-                      order(harm_of(x), harm_of(y)),
-                      order(x->rank, y->rank),
-                      order(x->time, y->time),
-                      order((double)x->accumulate, (double)y->accumulate),
-                      order(x->spread, y->spread),
-                      (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
+    const int by[] = {
+        order(x->less, y->less),     order(harm_of(x), harm_of(y)),
+        order(x->rank, y->rank),     order((double)x->memory.cpu_moe_layers, (double)y->memory.cpu_moe_layers),
+        order(x->time, y->time),     order((double)x->accumulate, (double)y->accumulate),
+        order(x->spread, y->spread), (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
 
     for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
         if (by[k] != 0) {

@@ -1,6 +1,7 @@
 /* plan_words.c - what a recipe is called, and its command lines: the passes that make the model smaller, and the
  * question that is answered with yes then. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text/text.h"
 #include "memory/recipes/plan_inside.h"
@@ -48,13 +49,18 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
         add_part(text, form->codes->what, "");
         vc_text_add(text, "%s%s", form->ask != NULL ? " kept by " : "", form->ask != NULL ? keeper_of(form) : "");
     } else if (form->int8) {
-        add_part(text, "int8", " weights");
+        add_part(text, p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0 ? "Q8_0" : "int8",
+                 " weights");
     } else if (form->passes[form->share != NULL] != NULL) {
         add_part(text, type_word(form->half), " weights");
     }
     if (form->share != NULL) {
         vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",
                     strtod(form->share, NULL) * 100);
+    }
+    if (choice->experts) {
+        add_number(text, "experts of", m->cpu_moe_layers);
+        vc_text_add(text, " layers on the host");
     }
     if (choice->narrow_cache) {
         add_part(text, "keys and values ", type_word(m->cache));

@@ -356,7 +356,7 @@ class Programs(unittest.TestCase):
             self.assertIn("model_type is", self.run_program("estimate", "of-%s/config.json" % kind, codes=(3,)).stderr)
 
     def test_experts_on_the_host(self):
-        """--n-cpu-moe: experts of the first layers are in no need; fit says with how many a model fits, and not with fewer."""
+        """--n-cpu-moe: experts of the first layers are in no need; fit and plan say with how many a model fits, and not with fewer."""
         experts = 3 * 8 * 512 * 1024 * 2  # gate, up and down of 8, f16
         layers = [t for k in range(4) for t in attention(k, 512, 4, 1, 128) + [
             ("blk.%d.ffn_gate_inp.weight" % k, (8, 512)), ("blk.%d.ffn_gate_exps.weight" % k, (8, 1024, 512)),
@@ -378,6 +378,10 @@ class Programs(unittest.TestCase):
                               self.run_program("fit", "--memory", memory, "moe.gguf", codes=(1,)).stdout)
                 self.run_program("fit", "--memory", memory, "--n-cpu-moe", str(n), "moe.gguf")
                 self.run_program("fit", "--memory", memory, "--n-cpu-moe", str(n - 1), "moe.gguf", codes=(1,))
+            plan = json.loads(self.run_program("plan", "--memory", memory, "--without", "weights", "--json", "moe.gguf", codes=(0, 1)).stdout)
+            said = [recipe["commands"][-1].split(" --n-cpu-moe ")[1].split()[0] for recipe in plan["recipes"] if "n-cpu-moe" in recipe["commands"][-1]]
+            self.assertEqual(said, [str(n or 4)] if room != 0 else [])
+            self.assertEqual(plan["best"] is None, room == -4 * experts - 1)
         self.assertIn("--n-cpu-moe is an option of llama.cpp", self.run_program("fit", "--memory", "1GiB", "--n-cpu-moe", "1", "f16", codes=(2,)).stderr)
 
     def test_exports_for_inference(self):

@@ -245,7 +245,7 @@ class Questions:
             if answer["verdict"] in ("fits", "weights fit") and not whole and self.takes(name, model, TYPES[dtype]):
                 self.say(number, "plan: %s, fit: '%s' fits" % (best["what"] if best is not None else "nothing fits", dtype), ["plan", *asked], line)
             for recipe in plan["recipes"]:
-                words = recipe["passes"][0] if len(recipe["passes"]) == 1 and not recipe["does_less"] and "keys" not in recipe["what"] else ""
+                words = recipe["passes"][0] if len(recipe["passes"]) == 1 and not recipe["does_less"] and not re.search("keys|experts", recipe["what"]) else ""
                 words = re.sub(" --(rest|layout) [a-z0-9]+", "", words)
                 if words == "quantize " + TYPES[dtype] and "--runtime" not in recipe["commands"][-1] and recipe["need_bytes"] != answer["need_bytes"]:
                     self.say(number, "'%s': plan %d, fit --dtype %s %d" % (recipe["what"], recipe["need_bytes"], dtype, answer["need_bytes"]),
@@ -273,7 +273,7 @@ class Questions:
 
     def shrink(self, number, device, model, kept):
         """The candidates of shrink beside plan's, and the choice. kept: by a program that keeps codes, as plan's recipes are run."""
-        asked = [*device, "--without", "cache,batch,context", model]
+        asked = [*device, "--without", "cache,batch,context,experts", model]
         plan = self.ask("plan", *asked)
         best = plan["recipes"][plan["best"]] if plan["best"] is not None else None
         if plan is None or plan["unknown"] is not None:  # shrink counts weights alone then, and says so
@@ -282,7 +282,7 @@ class Questions:
         line = ["shrink", *device, *(["--native"] if kept else []), "-o", output, model]
         answer = self.ask(*line, "-n")
         if answer is None and kept and "nothing to do" in self.refusal:  # the file's own codes, where something keeps them
-            if not any(self.ask("fit", *device, "--runtime", keeper, model)["devices"][0]["verdict"] == "fits" for keeper in ("native", "vllm", "bitsandbytes")):
+            if not any(self.ask("fit", *device, "--runtime", keeper, model)["devices"][0]["verdict"] == "fits" for keeper in ("native", "vllm", "bitsandbytes", "llama.cpp")):
                 self.say(number, "shrink: " + self.refusal, line)
             return
         if answer is None:

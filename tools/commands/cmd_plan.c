@@ -62,9 +62,9 @@ static const struct opt plan_opts[] = {
     {.name = "scan", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct plan_cli, options.scan),
      .help = "read the weights and measure the errors; else they are usual ones"},
     {.name = "without", .value = "LIST", .kind = OPT_CALL, .call = take_without,
-     .wanted = "a list of weights, prune, cache, batch, context, accumulation, recompute, amp, optimizer and devices, by commas",
+     .wanted = "a list of weights, prune, cache, batch, context, accumulation, recompute, amp, optimizer, devices and experts, by commas",
      .help = "leave as they are: weights, prune, cache, batch, context; in training accumulation, recompute, amp, optimizer; of several "
-             "devices that they share the model: devices"},
+             "devices that they share the model: devices; llama.cpp's experts in the memory of the host: experts"},
     DEVICE_OPTIONS(struct plan_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, porcelain),
      .help = "the command lines alone"},

@@ -208,6 +208,9 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     if (m->context_tokens != 0) {
         fprintf(to, " --ctx %llu", (unsigned long long)m->context_tokens);
     }
+    if (m->cpu_moe_layers != 0 && !options_seen(&app->parsed, "n-cpu-moe")) {
+        fprintf(to, " --n-cpu-moe %llu", (unsigned long long)m->cpu_moe_layers);
+    }
     if (m->cache != VC_DTYPE_NONE && m->context_tokens != 0 &&
         (m->program != VC_RUN_BY_LLAMA_CPP || m->cache != VC_DTYPE_F16)) { /* which it has anyway */
         fprintf(to, " --kv-dtype %s", type_word(m->cache));
