@@ -175,18 +175,17 @@ static uint64_t size_of(struct vc_layer_list *list, int k)
 
 /* ---- what is added ---- */
 
-/* The parameter LAYER.what with that shape, a tensor of the model where there is one; the shapes have to be
- * equal. `transposed`: the graph sees the last two axes swapped, and `shape` is that of the tensor.
- *
- * Without a model (list->model is NULL) nothing is compared, and the parameter has no index: its
- * shape is known, and its numbers are nowhere. */
-static uint32_t param(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
-                      unsigned n_dims, bool transposed)
+/* What of the tensor `as` says. A part has no name in the graph, since several may be parts of one tensor. */
+static uint32_t part(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
+                     unsigned n_dims, const struct vc_param_spec *as)
 {
     char name[VC_LAYER_MAX_LINE + 32];
-    struct vc_param_spec spec = {
-        .tensor = name, .index = VC_NO_TENSOR, .n_dims = n_dims, .shape = shape, .transposed = transposed};
+    struct vc_param_spec spec = *as;
 
+    spec.tensor = name;
+    spec.index = VC_NO_TENSOR;
+    spec.n_dims = n_dims;
+    spec.shape = shape;
     snprintf(name, sizeof name, "%s.%s", layer, what);
     if (list->model != NULL) {
         spec.index = vc_model_find(list->model, name);
@@ -211,7 +210,26 @@ static uint32_t param(struct vc_layer_list *list, const char *layer, const char 
             return vc_graph_unknown(list->graph, NULL);
         }
     }
-    return vc_graph_add_param(list->graph, name, &spec);
+    return vc_graph_add_param(list->graph, spec.sliced ? NULL : name, &spec);
+}
+
+/* The parameter LAYER.what with that shape, a tensor of the model where there is one; the shapes have to be
+ * equal. `transposed`: the graph sees the last two axes swapped, and `shape` is that of the tensor.
+ *
+ * Without a model (list->model is NULL) nothing is compared, and the parameter has no index: its
+ * shape is known, and its numbers are nowhere. */
+static uint32_t param(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
+                      unsigned n_dims, bool transposed)
+{
+    return part(list, layer, what, shape, n_dims, &(struct vc_param_spec){.transposed = transposed});
+}
+
+/* Rows [first, first + count) of it. */
+static uint32_t rows_of(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
+                        unsigned n_dims, uint64_t first, uint64_t count)
+{
+    return part(list, layer, what, shape, n_dims,
+                &(struct vc_param_spec){.sliced = count != shape[0], .first = first, .count = count});
 }
 
 /* The weight of the layer where its model is known and has it; else NULL. */
@@ -469,6 +487,145 @@ static void add_embedding(struct vc_layer_list *list)
     }
 }
 
+/* ---- recurrent layers ---- */
+
+/* What torch.nn.RNN, GRU and LSTM have, and where ONNX has the gates that they have in order. */
+struct recurrent_kind {
+    const char *op;
+    unsigned gates;
+    unsigned char
+        order[4]; /* ONNX's gate k is gate order[k] of PyTorch: i, f, g, o are i, o, f, c; r, z, n are z, r, h */
+};
+
+/* Values one behind the other along axis 0; one alone stays as it is. */
+static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsigned n)
+{
+    const struct vc_graph_attr axis = vc_attr_int("axis", 0);
+
+    return n == 1 ? values[0]
+                  : vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = "Concat",
+                                                                          .n_inputs = n,
+                                                                          .inputs = values,
+                                                                          .n_outputs = 1,
+                                                                          .n_attrs = 1,
+                                                                          .attrs = &axis});
+}
+
+/* The gates of LAYER.what_l0, or of two biases one behind the other, in ONNX's order, for one direction: [1, ..]. */
+static uint32_t gates(struct vc_layer_list *list, const struct recurrent_kind *kind, const char *const *what,
+                      unsigned n_tensors, const char *suffix, const uint64_t *shape, unsigned n_dims)
+{
+    uint64_t hidden = shape[0] / kind->gates;
+    const int64_t axis = 0;
+    uint32_t parts[8];
+    char name[64];
+
+    for (unsigned k = 0; k < n_tensors * kind->gates; k++) {
+        snprintf(name, sizeof name, "%s_%s", what[k / kind->gates], suffix);
+        parts[k] =
+            rows_of(list, list->layer.words[0], name, shape, n_dims, kind->order[k % kind->gates] * hidden, hidden);
+    }
+    return vc_graph_add(
+        list->graph, "Unsqueeze", NULL,
+        (uint32_t[]){joined(list, parts, n_tensors * kind->gates), vc_graph_add_ints(list->graph, &axis, 1)}, 2);
+}
+
+/* As many as the list says, or fewer where units were removed from the weights. */
+static uint64_t hidden_of(const struct vc_layer_list *list, uint64_t number, uint64_t said)
+{
+    char name[VC_LAYER_MAX_LINE + 64];
+
+    snprintf(name, sizeof name, "%s.weight_hh_l%llu", list->layer.words[0], (unsigned long long)number);
+    size_t index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
+    const struct vc_tensor *weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
+    return weight != NULL && weight->n_dims == 2 && weight->shape[1] != 0 && weight->shape[1] < said ? weight->shape[1]
+                                                                                                     : said;
+}
+
+/* One layer of them: [batch, steps, features] becomes [batch, steps, directions * hidden], or, `last`, the last states
+ * [batch, directions * hidden]. */
+static void add_recurrent_layer(struct vc_layer_list *list, const struct recurrent_kind *kind, uint64_t number,
+                                uint64_t hidden, bool both, bool bias, bool last, bool end)
+{
+    static const char *const weights[] = {"weight_ih", "weight_hh"};
+    static const char *const biases[] = {"bias_ih", "bias_hh"};
+
+    hidden = hidden_of(list, number, hidden);
+    uint64_t shapes[2][2] = {{kind->gates * hidden, size_of(list, -1)}, {kind->gates * hidden, hidden}};
+    const int64_t sizes[3] = {0, last ? -1 : 0, -1};
+    struct vc_graph_attr attrs[4] = {vc_attr_int("hidden_size", (int64_t)hidden), vc_attr_int("layout", 1),
+                                     vc_attr_string("direction", both ? "bidirectional" : "forward"),
+                                     vc_attr_int("linear_before_reset", 1)};
+    uint32_t inputs[4] = {list->value, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
+    uint32_t of[3][2];
+    char suffix[32];
+
+    for (unsigned d = 0; d < 1u + both; d++) {
+        snprintf(suffix, sizeof suffix, "l%llu%s", (unsigned long long)number, d == 0 ? "" : "_reverse");
+        of[0][d] = gates(list, kind, &weights[0], 1, suffix, shapes[0], 2);
+        of[1][d] = gates(list, kind, &weights[1], 1, suffix, shapes[1], 2);
+        of[2][d] = bias ? gates(list, kind, biases, 2, suffix, shapes[0], 1) : VC_NO_VALUE;
+    }
+    for (unsigned k = 0; k < (bias ? 3u : 2u); k++) {
+        inputs[k + 1] = joined(list, of[k], 1u + both);
+    }
+    list->value = vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = kind->op,
+                                                                        .n_inputs = bias ? 4 : 3,
+                                                                        .inputs = inputs,
+                                                                        .n_outputs = 2,
+                                                                        .n_attrs = kind->gates == 3 ? 4 : 3,
+                                                                        .attrs = attrs});
+    list->value = last ? vc_graph_output_of(list->graph, list->value, 1) : list->value;
+    inputs[0] = list->value;
+    inputs[1] = vc_graph_add_ints(list->graph, sizes, last ? 2 : 3);
+    node(list, "Reshape", inputs, 2, NULL, 0, end);
+}
+
+/* torch.nn.LSTM and its kin with batch_first: NAME.weight_ih_l0 [gates * hidden, features], NAME.weight_hh_l0, two biases;
+ * _l1 and on of further layers, _reverse of the other direction. */
+static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kind *kind)
+{
+    const char *name = name_word(list);
+    int64_t hidden = name == NULL ? 0 : size_word(list, 1, "its hidden size");
+    int64_t n_layers = whole(list, "layers", 1);
+    bool both = yes(list, "bidirectional", false);
+    bool bias = yes(list, "bias", true);
+    bool last = yes(list, "last", false);
+    char tensor[VC_LAYER_MAX_LINE + 32];
+
+    if (hidden == 0 || size_of(list, -1) == 0) {
+        return;
+    }
+    if (vc_graph_value(list->graph, list->value)->n_dims != 3 || n_layers < 1 || n_layers > 1000) {
+        vc_layer_fail(list, "takes [batch, steps, features], in 1 to 1000 layers");
+        return;
+    }
+    snprintf(tensor, sizeof tensor, "%s.weight_hr_l0", name);
+    if (list->model != NULL && vc_model_find(list->model, tensor) != VC_NO_TENSOR) {
+        vc_layer_fail(list, "'%s': projections of states are for graphs of ONNX", tensor);
+        return;
+    }
+    for (int64_t k = 0; k < n_layers; k++) {
+        add_recurrent_layer(list, kind, (uint64_t)k, (uint64_t)hidden, both, bias, last && k + 1 == n_layers,
+                            k + 1 == n_layers);
+    }
+}
+
+static void add_lstm(struct vc_layer_list *list)
+{
+    add_recurrent(list, &(struct recurrent_kind){"LSTM", 4, {0, 3, 1, 2}});
+}
+
+static void add_gru(struct vc_layer_list *list)
+{
+    add_recurrent(list, &(struct recurrent_kind){"GRU", 3, {1, 0, 2}});
+}
+
+static void add_rnn(struct vc_layer_list *list)
+{
+    add_recurrent(list, &(struct recurrent_kind){"RNN", 1, {0}});
+}
+
 /* The stride is the kernel unless it is given, as in torch.nn.
  * An option stride that is given as one number holds for both axes; where it is missing, pair() has set
  * both to the rows of the kernel, and the columns are set here. */
@@ -684,6 +841,9 @@ static const struct layer_kind {
     {"batchnorm", add_batchnorm, 1},
     {"layernorm", add_layernorm, 1},
     {"embedding", add_embedding, 3},
+    {"lstm", add_lstm, 2},
+    {"gru", add_gru, 2},
+    {"rnn", add_rnn, 2},
     {"relu", add_relu, 0},
     {"sigmoid", add_sigmoid, 0},
     {"tanh", add_tanh, 0},

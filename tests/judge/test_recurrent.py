@@ -5,7 +5,7 @@ coupled gates, every function, rows or steps first. With one thread and with thr
 """
 import json
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 
 try:
     import torch
@@ -273,6 +273,50 @@ for op in GATES:
 add("gru_resets_last", "cell", "GRU", "bidirectional", resets_last=True, states=True, lengths=True)
 add("gru_resets_last_plain", "cell", "GRU", resets_last=True, bias=False, clip=0.5)
 add("lstm_couples", "cell", "LSTM", couples=True, peepholes=True, states=True)
+
+class Names(Judge):
+    """PyTorch's own modules by their state dicts and a list of layers: answers, and what removed hidden units leave."""
+
+    def check(self, kind, layers, both, bias, last):
+        class Net(nn.Module):
+            def __init__(net, hidden):
+                super().__init__()
+                net.enc = getattr(nn, kind)(WIDTH, hidden, layers, batch_first=True, bidirectional=both, bias=bias)
+                net.fc = nn.Linear(hidden * (1 + both), OUT)
+
+            def forward(net, x):
+                y, h = net.enc(x)
+                h = h[0] if kind == "LSTM" else h
+                return net.fc(y if not last else torch.cat([h[-2], h[-1]], 1) if both else h[-1])
+
+        torch.manual_seed(7)
+        net, x = Net(12), torch.randn(9, STEPS, WIDTH)
+        torch.save(net.state_dict(), self.path("net.pt"))
+        np.savez(self.path("x.npz"), x=x.numpy())
+        words = ["bidirectional=yes"] * both + ["bias=no"] * (not bias) + ["last=yes"] * last
+        with open(self.path("net.txt"), "w") as f:
+            f.write("input x [batch, %d, %d]\n%s enc 12 layers=%d %s\nlinear fc %d\noutput\n" % (STEPS, WIDTH, kind.lower(), layers, " ".join(words), OUT))
+        self.vc("prune", "--structured", "0.25", "--round-to", "1", "--graph", self.path("net.txt"), self.path("net.pt"), "-o", self.path("less.pt"), "-f")
+        less = Net(9)
+        less.load_state_dict(torch.load(self.path("less.pt")))
+        for name, of in ("net.pt", net), ("less.pt", less):
+            self.vc("graph", "--weights", self.path(name), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "-f", self.path("net.txt"))
+            self.assertLess(np.abs(next(iter(self.load(self.path("y.npz")).values())) - of(x).detach().numpy()).max(), 1e-6)
+
+    def test_modules(self):
+        for kind, layers, both, bias, last in (("LSTM", 2, True, True, True), ("LSTM", 1, False, False, False), ("GRU", 2, False, True, True),
+                                               ("GRU", 1, True, False, False), ("RNN", 2, True, True, False)):
+            self.check(kind, layers, both, bias, last)
+        self.assertIn("takes [batch, steps, features]", self.refuse_list("input x [batch, 5]\nlstm enc 12\noutput\n"))
+        self.assertIn("no tensor 'enc.weight_ih_l2'", self.refuse_list("input x [batch, 7, 5]\nrnn enc 12 layers=3 bidirectional=yes\noutput\n"))
+
+    def refuse_list(self, text):
+        with open(self.path("bad.txt"), "w") as f:
+            f.write(text)
+        done = run("graph", "--weights", self.path("net.pt"), self.path("bad.txt"))
+        self.assertEqual(done.code, 3)
+        return done.err
+
 
 if __name__ == "__main__":
     main()
