@@ -107,6 +107,14 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
     for (size_t k = 0; k < d->n_arrays; k++) {
         add_option(text, "array", d->arrays[k]);
     }
+    for (size_t k = 0; k < d->n_outputs; k++) {
+        const struct vc_output_task *o = &d->outputs[k];
+        char value[400];
+
+        (void)snprintf(value, sizeof value, o->weight_end > 0 ? "%s=%s:%.17g:%.17g" : "%s=%s:%.17g", o->output,
+                       vc_net_task_name(o->task), o->weight, o->weight_end);
+        add_option(text, "task", value);
+    }
     add_option(text, "labels", d->labels);
     if (d->ignored_label >= 0) {
         vc_text_add(text, " --ignore-label %lld", (long long)d->ignored_label);
@@ -160,7 +168,8 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_chain *cha
     vc_chain_add_rows(text, &s->train);
     vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(chain));
     add_number(text, "seed", s->options.seed);
-    if (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD) {
+    if (vc_shrink_compares(s) != VC_TEACHER_LOSS_AUTO &&
+        (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD)) {
         add_option(text, "loss", vc_teacher_loss_name(vc_shrink_compares(s)));
     }
     if (vc_shrink_task(s) != VC_NET_TASK_AUTO) {
@@ -412,7 +421,8 @@ enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain
 /* Before the model itself was judged (n_rows is 0) AUTO stays AUTO. */
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
 {
-    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 ? s->whole.loss : s->options.loss;
+    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 && s->whole.n_parts == 0 ? s->whole.loss
+                                                                                                    : s->options.loss;
 }
 
 /* Of the other tasks the loss says which it is; that of maps and spans is also the loss of classes. */
@@ -420,6 +430,7 @@ enum vc_net_task vc_shrink_task(const struct vc_shrinking *s)
 {
     bool found = s->options.net_task == VC_NET_TASK_AUTO && s->options.loss == VC_TEACHER_LOSS_AUTO;
 
-    found = found && s->whole.n_rows != 0 && (s->whole.task == VC_NET_TASK_MAPS || s->whole.task == VC_NET_TASK_SPANS);
+    found = found && s->whole.n_rows != 0 && s->whole.n_parts == 0 &&
+            (s->whole.task == VC_NET_TASK_MAPS || s->whole.task == VC_NET_TASK_SPANS);
     return found ? s->whole.task : (enum vc_net_task)s->options.net_task;
 }

@@ -32,7 +32,7 @@ void vc_shrink_close(struct vc_shrink_net *net)
 /* The model of that path, or with NULL the given one, judged on the rows against the given one as teacher.
  * With NULL the figures say what the model itself comes to. */
 enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
-                                 struct vc_quality *out)
+                                 struct vc_quality *parts, struct vc_quality *out)
 {
     struct vc_shrink_net net = {NULL, NULL, NULL};
     struct vc_evaluate_options options;
@@ -42,6 +42,7 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
     options.data = rows;
     options.loss = vc_shrink_compares(s);
     options.net_task = vc_shrink_task(s);
+    options.parts = parts;
     options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
     options.teacher = options.network;
     if (path != NULL) {
@@ -74,7 +75,7 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
     struct vc_metric_miss miss;
     bool rises;
 
-    VC_REFUSE_IF(isnan(vc_metric_value(&s->whole, metric, &rises)), s->ctx, VC_E_ARGUMENT,
+    VC_REFUSE_IF(metric != VC_METRIC_AUTO && isnan(vc_metric_value(&s->whole, metric, &rises)), s->ctx, VC_E_ARGUMENT,
                  "%s: %s of the model is not measured on these rows: %s", vc_option(s->ctx, "metric"),
                  vc_metric_name(metric), why_not_measured(&s->whole));
     VC_REFUSE_IF(s->options.min_accuracy > 0 && isnan(s->whole.accuracy), s->ctx, VC_E_ARGUMENT,
@@ -87,14 +88,29 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
     return VC_OK;
 }
 
-/* In the unit of the figure, 0 where it became better: accuracy 0.91 against 0.93 is a loss of 0.02. */
-double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now)
+/* By how much that figure is worse, 0 where it is better. */
+static double loss_by(enum vc_metric metric, const struct vc_quality *whole, const struct vc_quality *now)
 {
     bool rises = true;
-    double loss = vc_metric_value(now, s->result.metric, &rises) - vc_metric_value(whole, s->result.metric, &rises);
+    double loss = vc_metric_value(now, metric, &rises) - vc_metric_value(whole, metric, &rises);
 
     loss = rises ? -loss : loss;
     return loss <= 0 ? 0 : loss; /* no -0 */
+}
+
+/* In the unit of the figure, 0 where it became better: accuracy 0.91 against 0.93 is a loss of 0.02. */
+double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now)
+{
+    double loss, most = 0;
+
+    if (whole->n_parts != 0 && s->result.metric == VC_METRIC_AUTO) { /* each by its own figure */
+        for (size_t k = 0; k < whole->n_parts && k < now->n_parts; k++) {
+            loss = loss_by(vc_metric_of_task(&whole->parts[k]), &whole->parts[k], &now->parts[k]);
+            most = !(loss <= most) ? loss : most;
+        }
+        return most;
+    }
+    return loss_by(s->result.metric, whole, now);
 }
 
 /* ---- time ---- */
@@ -266,9 +282,10 @@ static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
 static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
+    struct vc_quality parts[VC_MOST_OUTPUTS];
     struct vc_quality quality;
 
-    VC_CALL(vc_shrink_quality(s, path, &s->choose, &quality));
+    VC_CALL(vc_shrink_quality(s, path, &s->choose, parts, &quality));
     c->kd = quality.kd;
     c->agreement = quality.agreement;
     c->accuracy = quality.accuracy;

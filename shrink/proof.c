@@ -85,8 +85,8 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
     if (s->options.data == NULL) {
         return VC_OK;
     }
-    VC_CALL(vc_shrink_quality(s, NULL, &s->prove, &r->teacher));
-    VC_CALL(vc_shrink_quality(s, path, &s->prove, &r->quality));
+    VC_CALL(vc_shrink_quality(s, NULL, &s->prove, s->parts[1], &r->teacher));
+    VC_CALL(vc_shrink_quality(s, path, &s->prove, s->parts[2], &r->quality));
     r->loss = vc_shrink_loss(s, &r->teacher, &r->quality);
     if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
         miss(s,

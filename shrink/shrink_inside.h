@@ -57,11 +57,12 @@ struct vc_shrinking {
     bool onnx;
     const char *output, *work, *name; /* its path without slashes at the end; the folder beside it; its last step */
     const char *stats_path, *final_stats, *recipe;
-    struct vc_quality whole; /* of the model on the rows to choose */
-    double started, used;    /* seconds: when this call began; that interrupted calls took before */
-    double until;            /* with options.seconds: when the work under way has to end */
-    double step_seconds;     /* of a training step; 0: not known yet */
-    double deadline_cut;     /* while training: when the steps will not end in time; 0: no limit */
+    struct vc_quality whole;                     /* of the model on the rows to choose */
+    struct vc_quality parts[3][VC_MOST_OUTPUTS]; /* of several outputs: of `whole`, result.teacher and result.quality */
+    double started, used;                        /* seconds: when this call began; that interrupted calls took before */
+    double until;                                /* with options.seconds: when the work under way has to end */
+    double step_seconds;                         /* of a training step; 0: not known yet */
+    double deadline_cut;                         /* while training: when the steps will not end in time; 0: no limit */
     bool too_slow;
     FILE *journal;
     int lock;   /* of the work folder; -1: not locked */
@@ -106,7 +107,7 @@ enum vc_status vc_shrink_make(struct vc_shrinking *s, size_t k);
 /* The file of a candidate in the work folder. */
 const char *vc_shrink_file(struct vc_shrinking *s, size_t k);
 enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
-                                 struct vc_quality *out);
+                                 struct vc_quality *parts, struct vc_quality *out);
 /* options.loss, or what AUTO has come to. */
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s);
 /* options.net_task, or MAPS or SPANS where AUTO has come to it. */

@@ -468,7 +468,7 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
     size_t k;
 
-    VC_CALL(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
+    VC_CALL(vc_shrink_quality(s, NULL, &s->choose, s->parts[0], &s->whole));
     VC_CALL(vc_shrink_choose_metric(s));
     s->until = SEARCH_SHARE * s->options.seconds;
     VC_CALL(try_from(s, 0));

@@ -226,7 +226,7 @@ static bool says_spans(const struct vc_net *net, const struct vc_rows *rows)
     uint32_t ends[2];
     bool named;
 
-    if (find_ends(net, ends, &named)) {
+    if (net->output == VC_NO_VALUE && find_ends(net, ends, &named)) {
         return named || (two && is_long(graph, vc_graph_dim_value(graph, output->shape[1])));
     }
     return two && output->n_dims == 3 && vc_graph_dim_value(graph, output->shape[2]) == 2 &&
@@ -447,7 +447,7 @@ static enum vc_status take_spans(struct vc_net *net)
     uint32_t ends[2], values[2];
     bool named;
 
-    if (find_ends(net, ends, &named)) {
+    if (net->output == VC_NO_VALUE && find_ends(net, ends, &named)) {
         for (size_t e = 2; e-- > 0;) { /* the first one last: sentences name it */
             VC_CALL(vc_graph_find_answer(net->ctx, graph, ends[e], false, &net->found));
             values[e] = net->found.logits;
@@ -486,12 +486,13 @@ static enum vc_status refuse_y(const struct vc_net *net, const struct vc_rows *r
 
     return vc_fail(
         net->ctx, VC_E_ARGUMENT,
-        "%s: y has %zu %s%s for each row, which is not what %s %s takes; the answers of %s are %zu number%s for "
+        "%s: %s has %zu %s%s for each row, which is not what %s %s takes; the answers of %s are %zu number%s for "
         "each row: classes, tokens and maps take %zu integer%s from 0 to %zu, labels %zu number%s from 0 to 1, "
         "regression and embeddings %zu float%s, spans 2 integers",
-        path, y_width(rows), rows->targets != NULL ? "float" : "integer", plural(y_width(rows)),
-        vc_option(net->ctx, "net_task"), tasks[net->task].name, vc_net_file(net), n, plural(n), net->positions,
-        plural(net->positions), most, n, plural(n), n, plural(n));
+        path, net->output == VC_NO_VALUE ? "y" : vc_net_output(net)->name, y_width(rows),
+        rows->targets != NULL ? "float" : "integer", plural(y_width(rows)), vc_option(net->ctx, "net_task"),
+        tasks[net->task].name, vc_net_file(net), n, plural(n), net->positions, plural(net->positions), most, n,
+        plural(n), n, plural(n));
 }
 
 /* y of yes and no. */
@@ -591,7 +592,7 @@ static enum vc_status settle(struct vc_net *net, const struct vc_rows *rows)
 enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
 {
     struct vc_graph *graph = net->network.graph;
-    enum vc_status status = vc_graph_find_answer(net->ctx, graph, VC_NO_VALUE, false, &net->found);
+    enum vc_status status = vc_graph_find_answer(net->ctx, graph, net->output, false, &net->found);
     bool classes, values;
 
     if (status != VC_OK) {
@@ -601,7 +602,7 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
     classes = vc_loss_compares(net->loss) == VC_OF_CLASSES;
     values = net->options.task == VC_NET_TASK_REGRESSION || net->options.task == VC_NET_TASK_EMBEDDINGS;
     if (classes && net->found.single) {
-        VC_CALL(vc_graph_find_answer(net->ctx, graph, VC_NO_VALUE, true, &net->found));
+        VC_CALL(vc_graph_find_answer(net->ctx, graph, net->output, true, &net->found));
     }
     if (net->task == VC_NET_TASK_LABELS) {
         VC_CALL(take_labels(net));
@@ -618,4 +619,52 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
                 is_causal(graph) && classes_are_tokens(graph, net->n_classes);
     VC_CALL(vc_net_fit_labels(net, rows));
     return settle(net, rows);
+}
+
+/* Of several outputs each finds its own answers; side by side they are the values of one. */
+enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    uint32_t values[VC_MOST_OUTPUTS];
+    size_t width = 0;
+
+    VC_REFUSE_IF(net->options.loss != VC_TEACHER_LOSS_AUTO && strcmp(net->options.role, "teacher") != 0, net->ctx,
+                 VC_E_ARGUMENT, "%s is for one output; of several each has the loss of its task",
+                 vc_option(net->ctx, "loss.kind"));
+    VC_REFUSE_IF(net->options.task != VC_NET_TASK_AUTO && strcmp(net->options.role, "teacher") != 0, net->ctx,
+                 VC_E_ARGUMENT, "%s is for one output; of several each is named: OUTPUT=TASK",
+                 vc_option(net->ctx, "net_task"));
+    VC_CALL(VC_ZEROS(net->ctx, VC_TAG_MISC, net->heads, rows->n_outputs));
+    for (size_t k = 0; k < rows->n_outputs; k++) {
+        struct vc_net *head = &net->heads[k];
+        const char *name = rows->outputs[k].task.output;
+
+        *head = *net;
+        head->heads = NULL;
+        head->n_heads = 0;
+        head->offset = width;
+        head->options.task = rows->outputs[k].task.task;
+        head->options.loss = VC_TEACHER_LOSS_AUTO;
+        for (head->output = 0; head->output < vc_graph_output_count(graph) && head->output < VC_GRAPH_ANSWERS;
+             head->output++) {
+            if (strcmp(vc_graph_value(graph, vc_graph_output(graph, head->output))->name, name) == 0) {
+                break;
+            }
+        }
+        VC_REFUSE_IF(head->output == vc_graph_output_count(graph) || head->output == VC_GRAPH_ANSWERS, net->ctx,
+                     VC_E_ARGUMENT, "%s: the graph has no output %s", vc_net_file(net), name);
+        VC_CALL(vc_net_find_answer(head, rows->outputs[k].rows));
+        values[k] = head->answer;
+        width += head->positions * head->n_classes;
+        net->n_heads++;
+    }
+    net->answer = vc_graph_answer_join(net->network.graph, values, (unsigned)net->n_heads);
+    VC_REFUSE_IF(net->answer == VC_NO_VALUE, net->ctx, VC_E_NOMEM, "not enough memory for the graph");
+    net->found = net->heads[0].found;
+    net->task = VC_NET_TASK_REGRESSION;
+    net->loss = net->y_loss = VC_TEACHER_LOSS_MSE;
+    net->answers = VC_ANSWERS_VALUES;
+    net->positions = 1;
+    net->n_classes = width;
+    return VC_OK;
 }

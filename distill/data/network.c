@@ -119,11 +119,15 @@ out:
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
 {
-    *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
+    *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options, .output = VC_NO_VALUE};
     VC_REFUSE_IF(network->graph == NULL || network->weights == NULL, ctx, VC_E_ARGUMENT, "there is no %s",
                  options->role);
     VC_CALL(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
-    VC_CALL(vc_net_find_answer(net, rows));
+    if (rows->n_outputs != 0) {
+        VC_CALL(vc_net_find_heads(net, rows));
+    } else {
+        VC_CALL(vc_net_find_answer(net, rows));
+    }
     return make_weights(net);
 }
 
@@ -151,6 +155,9 @@ void vc_net_close(struct vc_net *net)
 {
     vc_net_drop_engines(net);
     vc_weights_free(net->weights);
+    if (net->heads != NULL) {
+        vc_free(net->ctx, net->heads);
+    }
 }
 
 /* ---- programs ---- */

@@ -31,6 +31,11 @@ struct vc_net_options {
 
 struct vc_net {
     struct vc_ctx *ctx;
+    uint32_t output; /* number among the outputs; VC_NO_VALUE: the first of floats */
+    /* Several outputs: each as a network of its own, without weights and programs, whose answers begin at `offset` of a row. The
+     * network's own are all of them side by side, as values. */
+    size_t n_heads, offset;
+    struct vc_net *heads;
     struct vc_network network;
     struct vc_net_options options;
     struct vc_weights *weights;
@@ -65,6 +70,8 @@ enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network,
 enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows);
 /* Of vc_net_open: what the network is for, by which loss its answers are compared, and which value of the graph has them. */
 enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows);
+/* The same for each output that the rows have a y for. */
+enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows);
 /* What sentences begin with. */
 static inline const char *vc_net_file(const struct vc_net *net)
 {

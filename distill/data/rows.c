@@ -49,13 +49,20 @@ static const char *array_for(const struct vc_rows *rows, const char *name)
     return NULL;
 }
 
-/* The graph has an input with these n letters as its name. */
-static bool is_input_of(const struct vc_graph *graph, const char *name, size_t n)
+/* The graph has an input or output with these n letters as its name. */
+static bool is_value_of(const struct vc_graph *graph, const char *name, size_t n)
 {
     for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph); i++) {
         const char *input = vc_graph_value(graph, vc_graph_input(graph, i))->name;
 
         if (strlen(input) == n && strncmp(name, input, n) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; graph != NULL && i < vc_graph_output_count(graph); i++) {
+        const char *output = vc_graph_value(graph, vc_graph_output(graph, i))->name;
+
+        if (strlen(output) == n && strncmp(name, output, n) == 0) {
             return true;
         }
     }
@@ -89,7 +96,7 @@ static enum vc_status hint_tokens(const struct vc_rows *rows)
                    vc_option(rows->ctx, "length"));
 }
 
-/* Every "x=array" names an input, y or mask. */
+/* Every "x=array" names an input, an output, y or mask. */
 static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_graph *const *graphs, size_t n_graphs)
 {
     for (size_t k = 0; k < rows->options.n_arrays; k++) {
@@ -99,14 +106,14 @@ static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_g
         bool known = (n == 1 && array[0] == 'y') || (n == 4 && strncmp(array, "mask", 4) == 0);
 
         for (size_t g = 0; g < n_graphs; g++) {
-            known = known || is_input_of(graphs[g], array, n);
+            known = known || is_value_of(graphs[g], array, n);
         }
         if (equals == NULL || !known) {
             char inputs[256];
 
             list_inputs(graphs[0], inputs, sizeof inputs);
             return vc_fail(rows->ctx, VC_E_ARGUMENT,
-                           "%s: '%s' is not NAME=ARRAY for an input of the graph (%s), y or mask",
+                           "%s: '%s' is not NAME=ARRAY for an input of the graph (%s), an output, y or mask",
                            vc_option(rows->ctx, "arrays"), array, inputs);
         }
     }
@@ -307,15 +314,8 @@ out:
 }
 
 /* Floats become targets, integers labels. Both are cut to the part that is taken. */
-static enum vc_status read_labels(struct vc_rows *rows)
+static enum vc_status read_y(struct vc_rows *rows, const struct vc_model *model, size_t tensor)
 {
-    const struct vc_model *model;
-    size_t tensor;
-
-    VC_CALL(find_labels(rows, &model, &tensor));
-    if (tensor == VC_NO_TENSOR) {
-        return read_ends(rows);
-    }
     VC_CALL(expect_rows(rows, model, tensor));
     if (model->tensors[tensor].dtype >= VC_DTYPE_F16 && model->tensors[tensor].dtype <= VC_DTYPE_F64 &&
         model->tensors[tensor].quant == NULL && model->tensors[tensor].n_elems != 0) {
@@ -328,6 +328,19 @@ static enum vc_status read_labels(struct vc_rows *rows)
     }
     count_labels(rows);
     return VC_OK;
+}
+
+/* y, or the ends of spans. */
+static enum vc_status read_labels(struct vc_rows *rows)
+{
+    const struct vc_model *model;
+    size_t tensor;
+
+    VC_CALL(find_labels(rows, &model, &tensor));
+    if (tensor == VC_NO_TENSOR) {
+        return read_ends(rows);
+    }
+    return read_y(rows, model, tensor);
 }
 
 /* Integers of y become floats, since the task is about values. */
@@ -418,6 +431,60 @@ static enum vc_status read_mask(struct vc_rows *rows)
 out:
     vc_free(rows->ctx, numbers);
     return status;
+}
+
+/* ---- several outputs ---- */
+
+/* y of one output, from the array of its name; without one a teacher is what it learns from. */
+static enum vc_status open_output(struct vc_rows *rows, const struct vc_output_task *task)
+{
+    struct vc_rows_output *output = &rows->outputs[rows->n_outputs];
+    size_t tensor;
+
+    output->task = *task;
+    VC_CALL(VC_ZEROS(rows->ctx, VC_TAG_MISC, output->rows, 1));
+    rows->n_outputs++;
+    *output->rows = *rows;
+    output->rows->n_outputs = 0;
+    VC_CALL(find_array(rows, task->output, &tensor));
+    return tensor != VC_NO_TENSOR ? read_y(output->rows, rows->model, tensor) : VC_OK;
+}
+
+/* Those that the caller names; else, where there is no y, those that have an array. */
+static enum vc_status open_outputs(struct vc_rows *rows, const struct vc_graph *graph)
+{
+    bool has_y = rows->labels != NULL || rows->targets != NULL;
+
+    VC_REFUSE_IF(rows->options.n_outputs > VC_MOST_OUTPUTS, rows->ctx, VC_E_ARGUMENT, "%s: more than %d outputs",
+                 vc_option(rows->ctx, "net_task"), VC_MOST_OUTPUTS);
+    VC_REFUSE_IF(rows->options.n_outputs != 0 && has_y, rows->ctx, VC_E_ARGUMENT,
+                 "%s: y belongs to a network with one output; of several each has the array of its name, which %s can "
+                 "say (OUTPUT=y)",
+                 rows->model->path, vc_option(rows->ctx, "arrays"));
+    for (size_t k = 0; k < rows->options.n_outputs; k++) {
+        VC_CALL(open_output(rows, &rows->options.outputs[k]));
+    }
+    for (uint32_t k = 0; !has_y && rows->options.n_outputs == 0 && k < vc_graph_output_count(graph); k++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_output(graph, k));
+        const struct vc_output_task task = {.output = value->name, .weight = 1};
+        size_t tensor;
+
+        VC_CALL(find_array(rows, value->name, &tensor));
+        if (tensor != VC_NO_TENSOR && value->dtype == VC_DTYPE_F32 && rows->n_outputs < VC_MOST_OUTPUTS) {
+            VC_CALL(open_output(rows, &task));
+        }
+    }
+    return VC_OK;
+}
+
+/* y and mask, which no other rows share but a mask of the file. */
+static void release_y(struct vc_rows *rows, const uint8_t *shared)
+{
+    vc_free(rows->ctx, rows->labels);
+    vc_free(rows->ctx, rows->targets);
+    if (rows->mask != shared) {
+        vc_free(rows->ctx, rows->mask);
+    }
 }
 
 /* ---- opening ---- */
@@ -524,7 +591,8 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
                               &rows->normalize));
     VC_CALL(vc_normalize_check_used(ctx, &rows->normalize, graphs, n_graphs));
     VC_CALL(read_labels(rows));
-    return read_mask(rows);
+    VC_CALL(read_mask(rows));
+    return open_outputs(rows, graphs[0]);
 }
 
 /* Accepts rows that were opened in part. */
@@ -535,9 +603,11 @@ void vc_rows_close(struct vc_rows *rows)
     }
     vc_free(rows->ctx, rows->arrays);
     vc_free(rows->ctx, rows->part);
-    vc_free(rows->ctx, rows->labels);
-    vc_free(rows->ctx, rows->targets);
-    vc_free(rows->ctx, rows->mask);
+    for (size_t k = 0; k < rows->n_outputs; k++) {
+        release_y(rows->outputs[k].rows, rows->mask);
+        vc_free(rows->ctx, rows->outputs[k].rows);
+    }
+    release_y(rows, NULL);
     vc_model_close(rows->labels_model);
     vc_model_close(rows->model);
     vc_arena_release(rows->ctx, &rows->arena);

@@ -10,6 +10,12 @@
 #include "graph/ids.h"
 #include "passes/normalize.h"
 
+/* The rows as one of several outputs sees them: its y in place of y. */
+struct vc_rows_output {
+    struct vc_output_task task;
+    struct vc_rows *rows; /* shares all but y and mask with those that it belongs to */
+};
+
 struct vc_rows {
     struct vc_ctx *ctx;
     struct vc_data_options options;
@@ -28,6 +34,8 @@ struct vc_rows {
     int64_t max_label;
     struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
     struct vc_normalize normalize;
+    size_t n_outputs; /* 0: the first output of floats is judged by y */
+    struct vc_rows_output outputs[VC_MOST_OUTPUTS];
 };
 
 /* One input of a graph. */

@@ -104,8 +104,8 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
                                       bool next)
 {
     rows->positions = positions;
-    VC_REFUSE_IF(rows->options.ignored_label >= 0 && !rows->has_labels && !next, rows->ctx, VC_E_ARGUMENT,
-                 "%s: there are no labels, of which %s could leave out %lld", rows->model->path,
+    VC_REFUSE_IF(rows->options.ignored_label >= 0 && !rows->has_labels && !next && rows->n_outputs == 0, rows->ctx,
+                 VC_E_ARGUMENT, "%s: there are no labels, of which %s could leave out %lld", rows->model->path,
                  vc_option(rows->ctx, "ignored_label"), (long long)rows->options.ignored_label);
     if (rows->labels != NULL) {
         VC_CALL(expect_width(rows, "y", rows->label_width, positions));

@@ -101,6 +101,13 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->report.answers = t.student.net.answers;
     d->report.net_task = t.student.net.task;
     d->report.n_outputs = t.student.net.n_classes;
+    for (size_t k = 0; k < t.student.net.n_heads; k++) {
+        const struct vc_net *head = &t.student.net.heads[k];
+
+        d->report.tasks = vc_arena_printf(ctx, &d->arena, "%s%s%s: %s", k != 0 ? d->report.tasks : "",
+                                          k != 0 ? ", " : "", vc_net_output(head)->name, vc_net_task_name(head->task));
+        VC_TRY_ALLOC(d->report.tasks);
+    }
     d->report.options = &d->taken;
     d->report.seconds = vc_seconds() - t.progress.began;
     VC_TRY(tell_lineage(ctx, d, &t));

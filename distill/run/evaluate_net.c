@@ -41,6 +41,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     t.options.precision.kind = o.precision;
     t.options.loss.kind = o.loss;
     t.options.answers = (struct vc_distill_answers){.net_task = o.net_task, .huber_delta = o.huber_delta};
+    t.parts = o.parts;
     VC_TRY(vc_trainer_open(&t));
     VC_TRY(vc_trainer_prepare(&t));
     VC_TRY(vc_trainer_judge(&t, false, out, NULL));

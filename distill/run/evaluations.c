@@ -45,7 +45,7 @@ enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n)
     if (n <= t->evals.room) {
         return VC_OK;
     }
-    t->evals.room = 2 * n + 64;
+    t->evals.room = 2 * n + 16;
     more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals.room * sizeof *more);
     VC_CALL_ALLOC(more);
     if (r->n_evals != 0) {

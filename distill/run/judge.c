@@ -314,6 +314,9 @@ enum vc_status vc_tally_add(struct vc_trainer *t, const struct vc_network *netwo
     size_t positions = t->student.net.positions;
     size_t step = task == VC_NET_TASK_SPANS ? 2 : 1;
 
+    if (t->student.net.n_heads != 0) {
+        return vc_heads_tally(t, network, numbers, n, logits, teacher, tally);
+    }
     if (logits != NULL) {
         sums = losses_of(t, logits, n * positions, teacher, tally);
     }
@@ -387,7 +390,8 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     struct vc_ranks *ranks = t->options.parallel.ranks;
     uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
     uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
-    struct vc_tally own = {.ends = {tally->ends[0], tally->ends[1]},
+    struct vc_tally own = {.heads = tally->heads,
+                           .ends = {tally->ends[0], tally->ends[1]},
                            .offset = tally->offset,
                            .sum = tally->sum,
                            .squares = tally->squares,
@@ -548,11 +552,13 @@ static enum vc_status find_spread(const struct vc_trainer *t, struct vc_tally *t
 /* What the network is for; figures that are not measured are NaN. */
 void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
 {
-    quality->loss = t->student.net.loss;
-    quality->answers = t->student.net.answers;
-    quality->n_outputs = t->student.net.n_classes;
-    quality->output = t->student.net.found.output;
-    quality->task = t->student.net.task;
+    const struct vc_net *net = t->student.net.n_heads != 0 ? &t->student.net.heads[0] : &t->student.net;
+
+    quality->loss = net->loss;
+    quality->answers = net->answers;
+    quality->n_outputs = net->n_classes;
+    quality->output = net->found.output;
+    quality->task = net->task;
     quality->squared_error = quality->r2 = quality->teacher_r2 = NAN;
     quality->absolute_error = quality->f1 = quality->cosine = quality->iou = quality->bits_per_byte = NAN;
     quality->exact_match = NAN;
@@ -563,6 +569,9 @@ void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
 enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally)
 {
     *tally = (struct vc_tally){0};
+    if (t->student.net.n_heads != 0) {
+        return vc_heads_tally_begin(t, tally);
+    }
     if (t->student.net.task == VC_NET_TASK_SPANS) {
         vc_rows_count_ends(&t->eval.rows, NULL, (size_t)t->eval.rows.n, tally->ends);
     }
@@ -576,6 +585,10 @@ void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally)
     vc_free(t->ctx, tally->offset);
     vc_free(t->ctx, tally->sum);
     vc_free(t->ctx, tally->places);
+    for (size_t k = 0; tally->heads != NULL && k < t->student.net.n_heads; k++) {
+        vc_tally_end(t, &tally->heads[k]);
+    }
+    vc_free(t->ctx, tally->heads);
 }
 
 /* The figures from the counts. */
@@ -588,6 +601,9 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
     double n_answers = (double)tally->n * (labels ? (double)t->student.net.n_classes : 1);
     double n_labels = (double)tally->n_labels;
 
+    if (t->student.net.n_heads != 0) {
+        return vc_heads_quality(t, tally, quality);
+    }
     *quality = (struct vc_quality){.n_rows = tally->n,
                                    .n_labels = tally->n_labels,
                                    .accuracy = tally->n_labels != 0 ? (double)tally->right / n_labels : NAN,

@@ -342,6 +342,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     a.t.options.precision.kind = a.options.precision;
     a.t.options.loss.kind = a.options.loss;
     a.t.options.answers.net_task = (enum vc_net_task)a.options.net_task;
+    a.t.parts = a.options.parts;
     VC_TRY(work(&a));
     VC_TRY(vc_tally_quality(&a.t, &a.tally, out));
 out:

@@ -76,7 +76,12 @@ static uint64_t arena_bytes(const struct vc_trainer *t)
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
 {
     uint64_t batch, n_logits, row_bytes;
+    size_t most = t->student.net.positions; /* rows of one output */
     size_t n = 0;
+
+    for (size_t k = 0; k < t->student.net.n_heads; k++) {
+        most = t->student.net.heads[k].positions > most ? t->student.net.heads[k].positions : most;
+    }
 
     if (!vc_mul_u64(t->options.training.batch, t->student.net.positions, &batch)) {
         batch = UINT64_MAX / sizeof *t->batch.labels;
@@ -84,8 +89,8 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (!vc_mul_u64(batch, (uint64_t)t->student.net.n_classes * sizeof(double), &n_logits)) {
         n_logits = UINT64_MAX;
     }
-    row_bytes =
-        t->judge_only ? t->student.net.n_classes * sizeof *t->batch.row : vc_step_loss_bytes(&t->student.net, batch);
+    row_bytes = t->judge_only ? t->student.net.n_classes * sizeof *t->batch.row
+                              : vc_step_loss_bytes(&t->student.net, batch * most / t->student.net.positions);
     blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
     blocks[n++] = (struct block){&t->student.optimizer.block, VC_TAG_TILES, t->report->state_bytes};
     blocks[n++] = (struct block){(void **)&t->steps.order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->steps.order};
@@ -147,7 +152,7 @@ static uint64_t planned(struct vc_trainer *t)
     const struct vc_net *nets[2] = {&t->student.net, &t->teacher};
     struct block blocks[MAX_BLOCKS];
     size_t n = list_blocks(t, blocks);
-    uint64_t sum = vc_pool_in_use(t->ctx->shared->pool);
+    uint64_t sum = vc_pool_in_use(t->ctx->shared->pool) + vc_heads_bytes(t);
 
     for (size_t k = 0; k < n; k++) {
         sum += block_bytes(blocks[k].bytes);
@@ -358,7 +363,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     t->student.optimizer.n_states = t->student.net.weights->n;
     memset(t->student.optimizer.states, 0, (t->student.net.weights->n + 1) * sizeof *t->student.optimizer.states);
     VC_CALL(attach(t)); /* programs find the weights, too, so these come first */
-    return VC_OK;
+    return vc_heads_open(t);
 }
 
 /* The student as its file has it, for another run with the same programs. */

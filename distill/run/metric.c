@@ -35,6 +35,9 @@ const char *vc_metric_name(enum vc_metric metric)
 /* The figure that a task is judged by; without labels or targets, agreement with the teacher. */
 enum vc_metric vc_metric_of_task(const struct vc_quality *q)
 {
+    if (q->n_parts != 0) {
+        return VC_METRIC_AUTO;
+    }
     switch (q->task) {
     case VC_NET_TASK_LABELS:
         return q->n_targets != 0 ? VC_METRIC_F1 : VC_METRIC_AGREEMENT;
@@ -61,6 +64,16 @@ double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *
         return (double)NAN;
     }
     *rises = metrics[metric].rises;
+    if (q->n_parts != 0) {
+        double worst = (double)NAN;
+
+        for (size_t k = 0; k < q->n_parts; k++) {
+            double is = vc_metric_value(&q->parts[k], metric, rises);
+
+            worst = isnan(worst) || (*rises ? is < worst : is > worst) ? is : worst;
+        }
+        return worst;
+    }
     if (q->n_targets == 0 && metric == VC_METRIC_R2) { /* of the teacher's outputs */
         return q->teacher_r2;
     }

@@ -96,6 +96,20 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
 
 /* ---- networks and rows ---- */
 
+/* Labels, targets and mask. */
+static void add_y(struct vc_sha256 *sha, const struct vc_rows *rows)
+{
+    if (rows->labels != NULL) {
+        vc_sha256_add(sha, rows->labels, (size_t)rows->n * rows->positions * sizeof *rows->labels);
+    }
+    if (rows->targets != NULL) {
+        vc_sha256_add(sha, rows->targets, (size_t)rows->n * rows->target_width * sizeof *rows->targets);
+    }
+    if (rows->mask != NULL) {
+        vc_sha256_add(sha, rows->mask, (size_t)rows->n * rows->positions);
+    }
+}
+
 /* A digest of each input, and one of labels, targets and mask. */
 static enum vc_status add_rows(struct vc_text *text, const char *key, const struct vc_taught_rows *rows)
 {
@@ -107,15 +121,11 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
         vc_text_add(text, "%s %s\n", key, hex);
     }
     vc_sha256_begin(&sha);
-    if (rows->rows.labels != NULL) {
-        vc_sha256_add(&sha, rows->rows.labels, (size_t)rows->rows.n * rows->rows.positions * sizeof *rows->rows.labels);
-    }
-    if (rows->rows.targets != NULL) {
-        vc_sha256_add(&sha, rows->rows.targets,
-                      (size_t)rows->rows.n * rows->rows.target_width * sizeof *rows->rows.targets);
-    }
-    if (rows->rows.mask != NULL) {
-        vc_sha256_add(&sha, rows->rows.mask, (size_t)rows->rows.n * rows->rows.positions);
+    add_y(&sha, &rows->rows);
+    for (size_t k = 0; k < rows->rows.n_outputs; k++) {
+        add_y(&sha, rows->rows.outputs[k].rows);
+        vc_sha256_add(&sha, &rows->rows.outputs[k].task.task, sizeof(enum vc_net_task));
+        vc_sha256_add(&sha, &rows->rows.outputs[k].task.weight, 2 * sizeof(double));
     }
     vc_sha256_end(&sha, hex);
     vc_text_add(text, "%s %s\n", key, hex);

@@ -41,17 +41,17 @@
 
 /* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence.
  * Labels below 0 mean "no label" and were sorted out when the rows were read. */
-static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
+enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows)
 {
-    if (rows->max_label < (int64_t)t->student.net.n_classes) {
+    if (rows->max_label < (int64_t)net->n_classes) {
         return VC_OK;
     }
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
-        VC_REFUSE_IF(rows->labels[i] >= (int64_t)t->student.net.n_classes, t->ctx, VC_E_ARGUMENT,
+        VC_REFUSE_IF(rows->labels[i] >= (int64_t)net->n_classes, t->ctx, VC_E_ARGUMENT,
                      "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
                      rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], t->student.net.n_classes,
-                     t->student.net.n_classes - 1);
+                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], net->n_classes,
+                     net->n_classes - 1);
     }
     return VC_OK;
 }
@@ -75,9 +75,8 @@ static enum vc_status check_terms(struct vc_trainer *t)
     const struct vc_distill_options *o = &t->options;
     struct vc_metric_miss miss;
 
-    VC_REFUSE_IF(
-        t->eval.open && t->eval.rows.labels == NULL && t->eval.rows.targets == NULL && !t->eval.taught && !t->unjudged,
-        t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by", t->eval.rows.model->path);
+    VC_REFUSE_IF(t->eval.open && !vc_trainer_has_y(&t->eval.rows) && !t->eval.taught && !t->unjudged, t->ctx,
+                 VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by", t->eval.rows.model->path);
     if (t->judge_only) {
         return VC_OK;
     }
@@ -87,18 +86,16 @@ static enum vc_status check_terms(struct vc_trainer *t)
     VC_REFUSE_IF(!t->data.taught && o->moving.alpha_end > 0, t->ctx, VC_E_ARGUMENT,
                  "there is no teacher that %s %g would learn from", vc_option(t->ctx, "moving.alpha_end"),
                  o->moving.alpha_end);
-    VC_REFUSE_IF(o->moving.alpha_end >= 0 && o->moving.alpha_end < 1 && t->data.rows.labels == NULL &&
-                     t->data.rows.targets == NULL,
-                 t->ctx, VC_E_ARGUMENT, "%s: there are no labels: %s %g needs an array y of %s",
-                 t->data.rows.model->path, vc_option(t->ctx, "moving.alpha_end"), o->moving.alpha_end, wanted_y(t));
+    VC_REFUSE_IF(o->moving.alpha_end >= 0 && o->moving.alpha_end < 1 && !vc_trainer_has_y(&t->data.rows), t->ctx,
+                 VC_E_ARGUMENT, "%s: there are no labels: %s %g needs an array y of %s", t->data.rows.model->path,
+                 vc_option(t->ctx, "moving.alpha_end"), o->moving.alpha_end, wanted_y(t));
     VC_REFUSE_IF(o->moving.temperature_end > 0 && t->data.files.k != 0, t->ctx, VC_E_ARGUMENT,
                  "%s: has the largest logits of each row and a sum at one temperature; %s needs all logits, or the "
                  "teacher itself",
                  t->data.files.items[0].model->path, vc_option(t->ctx, "moving.temperature_end"));
     VC_REFUSE_IF(!t->data.taught && o->loss.alpha != 0, t->ctx, VC_E_ARGUMENT,
                  "there is no teacher; %s 0 learns from labels alone", vc_option(t->ctx, "loss.alpha"));
-    VC_REFUSE_IF(o->loss.alpha < 1 && t->data.rows.labels == NULL && t->data.rows.targets == NULL, t->ctx,
-                 VC_E_ARGUMENT,
+    VC_REFUSE_IF(o->loss.alpha < 1 && !vc_trainer_has_y(&t->data.rows), t->ctx, VC_E_ARGUMENT,
                  "%s: there are no labels: %s %g needs an array y of %s; with %s 1 the student learns from %s alone",
                  t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha, wanted_y(t),
                  vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
@@ -189,9 +186,10 @@ static enum vc_status view_eval(struct vc_trainer *t)
     if (t->runs_teacher) {
         VC_CALL(vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed));
     }
+    VC_CALL(vc_heads_fit(t, &t->eval));
     VC_CALL(vc_net_fit_labels(&t->student.net, &t->eval.rows));
     VC_CALL(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
-    return check_labels(t, &t->eval.rows);
+    return vc_trainer_check_labels(t, &t->student.net, &t->eval.rows);
 }
 
 /* Something of the student is trained. */
@@ -237,12 +235,12 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 }
 
 /* Which task the teacher is asked for: what was named, and what its own output does not say. */
-static enum vc_net_task task_of_teacher(const struct vc_trainer *t)
+static enum vc_net_task task_of_teacher(enum vc_net_task is, enum vc_net_task named)
 {
-    if (t->student.net.task == VC_NET_TASK_MAPS || t->student.net.task == VC_NET_TASK_SPANS) {
-        return t->student.net.task;
+    if (is == VC_NET_TASK_MAPS || is == VC_NET_TASK_SPANS) {
+        return is;
     }
-    return t->options.answers.net_task == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : t->options.answers.net_task;
+    return named == VC_NET_TASK_TOKENS ? VC_NET_TASK_CLASSES : named;
 }
 
 /* What values of a student of 16 bits are rounded to. */
@@ -285,7 +283,12 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     vc_match_keep_values(t->match, &student, &teacher);
     VC_CALL(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     teacher.loss = t->options.loss.kind = t->student.net.loss;
-    teacher.task = task_of_teacher(t);
+    teacher.task = task_of_teacher(t->student.net.task, o->answers.net_task);
+    for (size_t k = 0; k < t->student.net.n_heads; k++) {
+        struct vc_output_task *task = &rows->rows.outputs[k].task;
+
+        task->task = task_of_teacher(t->student.net.heads[k].task, t->student.net.heads[k].task);
+    }
     VC_CALL(check_trained(t));
     if (!t->judge_only) {
         VC_CALL(vc_fake_quant_open(&t->student));
@@ -299,7 +302,8 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
                  "the teacher answers for %zu positions of each row, the %s for %zu", t->teacher.positions,
                  student.role, t->student.net.positions);
     VC_CALL(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
-    VC_CALL(check_labels(t, &rows->rows));
+    VC_CALL(vc_trainer_check_labels(t, &t->student.net, &rows->rows));
+    VC_CALL(vc_heads_fit(t, rows));
     VC_CALL(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
     t->report->n_matches = t->match != NULL ? o->loss.n_matches : 0;
     t->report->matches = vc_match_figures(t->match);
@@ -570,6 +574,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_gradual_close(&t->student);
     vc_fake_quant_close(&t->student);
     vc_match_close(t->match);
+    vc_heads_close(t);
     vc_net_close(&t->student.net);
     vc_net_close(&t->teacher);
     vc_device_close(&t->student);

@@ -252,14 +252,16 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     }
     VC_CALL(vc_net_engine(&t->student.net, n, true, &engine));
     VC_CALL(vc_trainer_before_batch(t, &pass));
-    stays = vc_device_has_loss(&t->student, &w->spec, &teacher, &loss.labels) && t->match == NULL &&
-            !(w->step == 0 && first == 0 && !t->progress.control);
+    stays = t->student.net.n_heads == 0 && vc_device_has_loss(&t->student, &w->spec, &teacher, &loss.labels) &&
+            t->match == NULL && !(w->step == 0 && first == 0 && !t->progress.control);
     vc_engine_keep_outputs(engine, stays);
     VC_CALL(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
-    if (w->step == 0 && first == 0 && !t->progress.control) {
+    if (w->step == 0 && first == 0 && !t->progress.control && t->student.net.n_heads == 0) {
         compare_terms(t, engine, w, n, logits, &teacher);
     }
-    if (stays) {
+    if (t->student.net.n_heads != 0) {
+        sums = vc_heads_loss(t, engine, w->numbers + first, n, logits, &teacher);
+    } else if (stays) {
         VC_CALL(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, &sums));
     } else {
         sums = vc_step_loss(&loss, engine, n * t->student.net.positions, logits->data, logits->grad);
@@ -445,6 +447,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     weigh_labels(t, &w);
     move_shares(t, &w);
     w.spec.scale = t->progress.scale.value;
+    vc_heads_step(t, &w.spec, number, w.numbers, w.n);
     VC_CALL(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
     VC_CALL(batches(t, &w, engine));
     loss = total_of(t, &w);

@@ -14,6 +14,7 @@
  *     evaluations.c     the same while it trains: the best weights, and when to stop
  *     recalibrate.c  statistics without training
  *     metric.c    the figures that networks are judged by
+ *     outputs.c   several outputs, each with a task of its own
  *     logits.c    answers into a file, which data/teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H
@@ -44,6 +45,15 @@ struct vc_step_sum {
     void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
 };
 
+/* One of several outputs while its rows are compared: outputs.c. */
+struct vc_head_work {
+    struct vc_batch batch;
+    void *logits, *teacher, *gradient; /* its part of the answers, a row behind the other */
+    struct vc_loss_spec spec;          /* of the step */
+    double weight;
+    uint64_t counted[2]; /* SPANS: rows of the step with a start, and with an end */
+};
+
 /* Evaluations on the way: evaluations.c. */
 struct vc_run_evals {
     struct vc_distill_eval *items; /* report->evals */
@@ -67,6 +77,8 @@ struct vc_trainer {
     struct vc_run_steps steps;
     void *arena; /* all programs take turns in it; where a device computes, what the host reads and writes */
     struct vc_batch batch;
+    struct vc_head_work *heads; /* of each output, where the network has several */
+    struct vc_quality *parts;   /* judge_only: room for the figures of each; NULL: nobody asks */
     struct vc_step_sum sum;
     struct vc_run_evals evals;
     struct vc_run_progress progress;
@@ -168,7 +180,30 @@ struct vc_tally {
     /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
     double *offset, *sum;
     double squares;
+    struct vc_tally *heads; /* of each output, where the network has several; NULL: it has not */
 };
+
+/* outputs.c: several outputs, each judged and trained as if it were the only one. */
+bool vc_trainer_has_y(const struct vc_rows *rows); /* y, or that of some output */
+/* Work space, for batches of the run's size; vc_heads_bytes is what it takes. */
+enum vc_status vc_heads_open(struct vc_trainer *t);
+uint64_t vc_heads_bytes(const struct vc_trainer *t);
+void vc_heads_close(struct vc_trainer *t);
+/* What the rows of eval have to be for the outputs of the student, whose view of them is there. */
+enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows);
+/* The step that begins: rows that count, weights, shares. of_step: its teacher's share, temperature and scale. */
+void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, uint64_t step, const uint64_t *numbers,
+                   size_t n);
+/* The weighted sum of the losses of n rows, with the gradient of all answers. */
+struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
+                                  const struct vc_engine_value *answers, const struct vc_teacher_rows *teacher);
+/* The same arguments as vc_tally_add, for every output. */
+enum vc_status vc_heads_tally(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers, size_t n,
+                              const void *answers, const struct vc_teacher_rows *teacher, struct vc_tally *tally);
+enum vc_status vc_heads_tally_begin(const struct vc_trainer *t, struct vc_tally *tally);
+enum vc_status vc_heads_quality(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality);
+/* Labels of rows are classes of that network. */
+enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows);
 
 enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally);
 void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally);

@@ -125,6 +125,11 @@ const char *vc_answer_kind_name(enum vc_answer_kind kind)
 /* The sentence for a student that was better before. */
 static const char *became_worse(struct vc_trainer *t, const struct vc_distillation *r, struct vc_arena *arena)
 {
+    if (r->after.n_parts != 0) {
+        return vc_arena_printf(t->ctx, arena,
+                               "the weighted sum of the losses rose from %.4g to %.4g: the student was better before",
+                               r->before.kd, r->after.kd);
+    }
     if (r->after.n_targets != 0 && r->after.task == VC_NET_TASK_REGRESSION) {
         return vc_arena_printf(t->ctx, arena,
                                "the squared error of y rose from %.4g to %.4g: the student was better before",

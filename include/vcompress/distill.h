@@ -23,53 +23,7 @@ extern "C" {
 
 /* ---- networks and data ---- */
 
-/* A network: the computation and its weights. `beside` has the parameters for which `weights` has no tensors: the ONNX
- * file of the graph, if the graph was built with vc_graph_options.weights. NULL: `weights` has all parameters. */
-struct vc_network {
-    struct vc_graph *graph;
-    const struct vc_model *weights;
-    const struct vc_model *beside;
-};
-
-/* Rows of a file: an array for each input of the graph, whose first dimension counts rows. Optional arrays: the labels
- * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. Of a network for
- * spans, start_positions and end_positions may be in place of y. `y` of
- * floats are targets: the values that the output should have, as many for each row as the output has. */
-struct vc_data_options {
-    size_t struct_size; /* set by vc_data_defaults */
-    const char *path;   /* any file that vc_model_open reads; has to be set */
-    /* "x=train_images": the input x is the array train_images; y and mask are named in the same way. Other inputs are
-     * arrays of their own names. A file with a single array gives this array to a single input, whatever the name.  */
-    const char *const *arrays;
-    size_t n_arrays;
-    double scale;          /* float inputs become (value * scale - mean) / deviation */
-    const char *mean;      /* "0.1307", or a number for each channel: "0.485,0.456,0.406"; NULL: 0 */
-    const char *deviation; /* the same; NULL: 1 */
-    uint64_t n_rows;       /* the first n_rows rows of the file; 0: all */
-    const char *labels;    /* another file, whose single array is y, as in idx files; NULL: none */
-    /* Not 0: the file has tokens and nothing else, `length` of them in a row (vc_open_options.row_tokens). */
-    uint64_t length, token_bits;
-    /* A part of the rows that are left: in an order drawn from part_seed, the rows from part_from % to part_to %. Parts
-     * that do not overlap have no row in common: 0 to 60, 60 to 100. part_to 0: all rows. */
-    uint64_t part_from, part_to, part_seed;
-    int64_t ignored_label; /* a row with this label has none, as one with a label below 0; -1: no other label */
-    /* `path` is a text: whose tokenizer makes tokens of it (vc_open_options.tokenizer). NULL: that beside the weights of the
-     * network; of a student that has none, that of the teacher. */
-    const char *tokenizer;
-};
-
-VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
-
-/* All rows, values unchanged. The caller sets the path. */
-static inline void vc_data_defaults(struct vc_data_options *options)
-{
-    vc_data_defaults_sized(options, sizeof *options);
-}
-
-/* ---- distillation ---- */
-
 /* Numbers of all enums of this header are stable. */
-enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
 /* What a network is for: by which loss it learns from the labels y, and by which figure it is judged.
  *
@@ -96,6 +50,67 @@ enum vc_net_task {
 };
 /* "auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"; NULL for an unknown number. */
 VC_API const char *vc_net_task_name(enum vc_net_task task);
+
+/* A network: the computation and its weights. `beside` has the parameters for which `weights` has no tensors: the ONNX
+ * file of the graph, if the graph was built with vc_graph_options.weights. NULL: `weights` has all parameters. */
+struct vc_network {
+    struct vc_graph *graph;
+    const struct vc_model *weights;
+    const struct vc_model *beside;
+};
+
+/* One of several outputs of a network, with a task and a y of its own: the array of the output's name (or that of
+ * vc_data_options.arrays). The loss is the sum of weight * loss of each; the weight goes in a line to weight_end at the last step. */
+struct vc_output_task {
+    const char *output;    /* its name in the graph */
+    enum vc_net_task task; /* AUTO: by y and the output */
+    double weight;         /* above 0 */
+    double weight_end;     /* 0: the weight stays */
+};
+#define VC_MOST_OUTPUTS 8
+
+/* Rows of a file: an array for each input of the graph, whose first dimension counts rows. Optional arrays: the labels
+ * `y`, integers, and the mask `mask`, 0 for rows that do not count. A row with a label below 0 has no label. Of a network for
+ * spans, start_positions and end_positions may be in place of y. `y` of
+ * floats are targets: the values that the output should have, as many for each row as the output has. */
+struct vc_data_options {
+    size_t struct_size; /* set by vc_data_defaults */
+    const char *path;   /* any file that vc_model_open reads; has to be set */
+    /* "x=train_images": the input x is the array train_images; y and mask are named in the same way. Other inputs are
+     * arrays of their own names. A file with a single array gives this array to a single input, whatever the name.  */
+    const char *const *arrays;
+    size_t n_arrays;
+    double scale;          /* float inputs become (value * scale - mean) / deviation */
+    const char *mean;      /* "0.1307", or a number for each channel: "0.485,0.456,0.406"; NULL: 0 */
+    const char *deviation; /* the same; NULL: 1 */
+    uint64_t n_rows;       /* the first n_rows rows of the file; 0: all */
+    const char *labels;    /* another file, whose single array is y, as in idx files; NULL: none */
+    /* Not 0: the file has tokens and nothing else, `length` of them in a row (vc_open_options.row_tokens). */
+    uint64_t length, token_bits;
+    /* A part of the rows that are left: in an order drawn from part_seed, the rows from part_from % to part_to %. Parts
+     * that do not overlap have no row in common: 0 to 60, 60 to 100. part_to 0: all rows. */
+    uint64_t part_from, part_to, part_seed;
+    int64_t ignored_label; /* a row with this label has none, as one with a label below 0; -1: no other label */
+    /* `path` is a text: whose tokenizer makes tokens of it (vc_open_options.tokenizer). NULL: that beside the weights of the
+     * network; of a student that has none, that of the teacher. */
+    const char *tokenizer;
+    /* The outputs that are judged and trained. 0: without y those that an array of the data is named as, with weight 1; else the
+     * first output of floats. */
+    const struct vc_output_task *outputs;
+    size_t n_outputs;
+};
+
+VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
+
+/* All rows, values unchanged. The caller sets the path. */
+static inline void vc_data_defaults(struct vc_data_options *options)
+{
+    vc_data_defaults_sized(options, sizeof *options);
+}
+
+/* ---- distillation ---- */
+
+enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
 /* The teacher's term of the loss, and, but for KD, REVERSE and JS, the term of y, if y has floats. KD: the divergence of the
  * softened answers. REVERSE: the divergence of the teacher's answers from the student's. JS: the Jensen-Shannon divergence
@@ -461,8 +476,13 @@ struct vc_quality {
     /* The data are a text: the bytes of it that the tokens with a label cover, and ce in bits for each of them; 0, NaN: none. */
     uint64_t n_bytes;
     double bits_per_byte;
-    double
-        exact_match; /* SPANS with labels: share of the rows with both ends right, which is the accuracy, too; NaN: none */
+    /* Of several outputs: the figures of each, n_parts at `parts`; those of all are n_rows and kd, the weighted sum of their losses.
+     * A part has the name of its output, cut where it is longer. */
+    size_t n_parts;
+    struct vc_quality *parts;
+    char name[64];
+    /* SPANS with labels: share of the rows with both ends right, which is the accuracy, too; NaN: none */
+    double exact_match;
 };
 
 /* A figure that a network is judged by. AUTO: the one of its task: accuracy, IoU, F1, R2, cosine or exact match with labels, else agreement with the
@@ -482,7 +502,8 @@ enum vc_metric {
 };
 /* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine", "iou", "exact-match"; NULL for AUTO and unknown numbers. */
 VC_API const char *vc_metric_name(enum vc_metric metric);
-/* The metric of the task, and its value; NaN: it was not measured. *rises: larger values are better. */
+/* The metric of the task (AUTO: of several outputs each has its own), and its value, of several outputs the worst one that has it; NaN: it
+ * was not measured. *rises: larger values are better. */
 VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);
 VC_API double vc_metric_value(const struct vc_quality *quality, enum vc_metric metric, bool *rises);
 
@@ -596,6 +617,7 @@ struct vc_distillation {
     enum vc_answer_kind answers; /* what the student answers with */
     uint64_t n_outputs;          /* classes, or values, of a row or of a position */
     enum vc_net_task net_task;   /* what the student is for; never AUTO */
+    const char *tasks;           /* of several outputs: "kind: classes, price: regression"; NULL: there is one */
     bool nothing_to_learn;       /* MSE, COSINE: the student's outputs are the teacher's already; no weight was moved */
 };
 
@@ -638,6 +660,7 @@ struct vc_evaluate_options {
     enum vc_teacher_loss loss; /* how outputs are compared, with the teacher or with targets */
     enum vc_net_task net_task;
     double huber_delta;
+    struct vc_quality *parts; /* room for VC_MOST_OUTPUTS, to which vc_quality.parts points; NULL: not asked for */
 };
 
 VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);
@@ -677,6 +700,7 @@ struct vc_logits_options {
     enum vc_graph_precision precision;
     enum vc_teacher_loss loss; /* MSE, HUBER, COSINE: the file has the values of the output, for such a loss */
     uint64_t net_task;         /* an enum vc_net_task */
+    struct vc_quality *parts;  /* as in vc_evaluate_options */
 };
 
 VC_API void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size);

@@ -66,7 +66,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     max_cross_entropy (X): gate: ... if the cross-entropy with y is higher
     max_mae (X): gate: ... if the mean absolute error of values is higher, in their unit
     max_mse (X): gate: ... if their mean squared error is higher
-    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans)
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     type (GLOB=SCHEME): the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type (q6_k), or keep
     type_file (FILE): the same from the lines of a file, behind those of --type
@@ -627,7 +627,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     temperature_end (T): the temperature at the last step: it goes there in a line from --temperature (default: it stays)
     alpha_end (X): the share at the last step, 0 to 1: it goes there in a line from --alpha (default: it stays)
     classes (same|common): if vocabularies of teacher and student are padded to different sizes: common compares the first classes, which both have (default same)
-    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans)
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     label_smoothing (X): cross-entropy with labels: spread this share of each label over all classes, as PyTorch does (default 0)
@@ -723,7 +723,7 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     std (X,...): --data: then divide by X: one number, or one for each channel
     topk (K): only the K largest logits of each row, and the sum of all (default: all logits)
     temperature (T): --topk: of that sum
-    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans)
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     dtype (f16|f32|f64): of the logits in the file (default f32)
     batch (N): rows computed at a time (default 64)
@@ -884,7 +884,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
     std (X,...): --data: then divide by X: one number, or one for each channel
     batch (N): rows computed at a time (default 64)
     temperature (T): --teacher: that the divergence from the teacher is measured at (default 2)
-    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: what config.json, y and the output say
+    task (auto|classes|tokens|labels|regression|embeddings|maps|spans): --data: what the network is for: one class for each row (classes) or for each position of it (tokens), several of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for each place (maps: [rows, classes, height, width]), start and end of a part (spans)
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     precision (f32|f64): of the arithmetic (default f32)

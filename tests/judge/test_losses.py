@@ -101,7 +101,7 @@ class Losses(Judge):
         return np.array(said), first
 
     def compare(self, loss_of, *options):
-        self.vc("distill", "--student", self.path("student.npz"), "--graph", self.path("net.txt"), "--data",
+        self.vc("distill", "--student", self.path("student.npz"), *(() if "--graph" in options else ("--graph", self.path("net.txt"))), "--data",
                 self.path("data.npz"), "-o", self.path("out.npz"), "--steps", 20, "--batch", 32, "--order", "file",
                 "--optimizer", "momentum", "--lr", 0.05, "--precision", "f64", "--log", self.path("log"),
                 "--dump-gradients", self.path("grad.npz"), "-q", "-f", *options)
@@ -325,6 +325,71 @@ class Losses(Judge):
         out = self.vc("distill", "--student", self.path("qa"), "--teacher", self.path("l.npz"), "--data", self.path("data.npz"), "-o",
                       self.path("out"), "--steps", 3, "--alpha", 0.5)
         self.assertIn(b"spans: 12 values for each end of a span", out.out)
+
+    # ---- several outputs ----
+
+    def test_outputs(self):
+        """A classifier and a number of one network: weights on lines, a teacher's share, figures of each."""
+        class Heads(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.c, self.d = nn.Linear(12, 24), nn.Linear(24, 4), nn.Linear(24, 1)
+
+            def forward(self, x):
+                t = torch.tanh(self.a(x))
+                return self.c(t), self.d(t)
+
+        self.student, self.teacher = Heads().double(), Heads().double()
+        self.save("student.npz", self.student)
+        self.save("teacher.npz", self.teacher)
+        names = [n for n, _ in self.student.named_parameters()]
+        shapes = {n: ", ".join(map(str, p.shape)) for n, p in self.student.named_parameters()}
+        with open(self.path("net.onnxtxt"), "w") as f:
+            f.write('<ir_version: 10, opset_import: ["" : 21], metadata_props: [%s]>\n' % ", ".join('"vcompress.parameter:%s" : "%s"' % (n, n) for n in names))
+            f.write("g (float[batch, 12] x, %s) => (float[batch, 4] kind, float[batch, 1] price) {\n" % ", ".join('float[%s] "%s"' % (shapes[n], n) for n in names))
+            f.write('h = Gemm <transB = 1> (x, "a.weight", "a.bias")\nt = Tanh (h)\n')
+            f.write('kind = Gemm <transB = 1> (t, "c.weight", "c.bias")\nprice = Gemm <transB = 1> (t, "d.weight", "d.bias")\n}\n')
+        rng = np.random.default_rng(5)
+        kind, price = rng.integers(0, 4, 96), rng.standard_normal((96, 1))
+        kind[::9] = -1
+        self.data(kind=kind, price=price)
+        labels, values, steps = torch.from_numpy(kind), torch.from_numpy(price), iter(range(20))
+        net, data = self.path("net.onnxtxt"), self.path("data.npz")
+
+        def of(z, x, rows):
+            part = next(steps) / 19
+            with torch.no_grad():
+                t = self.teacher(x)
+            first = 0.3 * TEACHER["kd"](z[0], t[0], 2.0) + 0.7 * F.cross_entropy(z[0], labels[rows], ignore_index=-1)
+            second = 0.3 * F.mse_loss(z[1], t[1]) + 0.7 * F.mse_loss(z[1], values[rows])
+            return (2 + (0.5 - 2) * part) * first + 0.25 * second
+
+        self.vc("evaluate", "--graph", net, "--data", data, "--precision", "f64", "--teacher", self.path("teacher.npz"), "-q",
+                "--json=" + self.path("e.json"), self.path("student.npz"))
+        with open(self.path("e.json")) as f:
+            one, two = json.load(f)["quality"]["outputs"]
+        with torch.no_grad():
+            z, t = ([v.numpy() for v in m(torch.from_numpy(self.x))] for m in (self.student, self.teacher))
+        self.assertEqual([(p["output"], p["task"], p["metric"]) for p in (one, two)], [("kind", "classes", "accuracy"), ("price", "regression", "r2")])
+        self.near(one["value"], (z[0].argmax(1) == kind)[kind >= 0].mean())
+        self.near(one["agreement"], (z[0].argmax(1) == t[0].argmax(1)).mean())
+        self.near(two["value"], 1 - ((z[1] - price) ** 2).sum() / ((price - price.mean()) ** 2).sum())
+        self.near(two["divergence"], ((z[1] - t[1]) ** 2).mean())
+        start = {n: p.detach().clone() for n, p in self.student.state_dict().items()}
+        self.compare(of, "--graph", net, "--task", "kind=classes:2:0.5", "--task", "price=regression:0.25", "--teacher", self.path("teacher.npz"), "--alpha", 0.3)
+        self.vc("logits", "--graph", net, "--data", data, "--precision", "f64", "--dtype", "f64", "-q", "-o", self.path("l.npz"), self.path("teacher.npz"))
+        self.student.load_state_dict(start)  # the same teacher in a file; y of one output alone
+        self.data(kind=kind)
+
+        def alone(z, x, rows):
+            with torch.no_grad():
+                t = self.teacher(x)
+            return 0.4 * (TEACHER["kd"](z[0], t[0], 2.0) + F.mse_loss(z[1], t[1])) + 0.6 * F.cross_entropy(z[0], labels[rows], ignore_index=-1)
+
+        self.compare(alone, "--graph", net, "--task", "kind=classes", "--task", "price=regression", "--teacher", self.path("l.npz"), "--alpha", 0.4)
+        self.data(kind=kind, price=price)
+        r = self.vc("shrink", "--graph", net, "--data", data, "--ratio", 1.1, "--max-loss", 0.9, "--steps", 4, "-f", "-o", self.path("small.npz"), self.path("student.npz"))
+        self.assertRegex(r.out.decode(), r"proof: 2\d rows that steered nothing: kind: classes, accuracy 0\.\d+ of 0\.\d+; price: regression, r2 ")
 
     def test_constant(self):
         """R2 of a constant and F1 without a yes are told."""

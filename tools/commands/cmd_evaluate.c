@@ -91,6 +91,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
 {
     struct vc_evaluate_options *o = &cli->evaluate;
     struct vc_quality quality;
+    struct vc_quality parts[VC_MOST_OUTPUTS];
     enum vc_status status;
     char text[128];
     bool missed;
@@ -99,6 +100,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     o->network = net_of(net);
     o->teacher = net_of(teacher);
     o->data = &cli->nets.data;
+    o->parts = parts;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
     status = vc_evaluate(app->ctx, o, &quality);

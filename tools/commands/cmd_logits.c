@@ -73,11 +73,13 @@ static void print(struct app *app, const struct logits_cli *cli, const struct vc
 static int logits(struct app *app, struct logits_cli *cli, const struct net *net)
 {
     struct vc_quality quality;
+    struct vc_quality parts[VC_MOST_OUTPUTS];
     enum vc_status status;
 
     cli->logits.network = net_of(net);
     cli->logits.net_task = cli->task;
     cli->logits.data = &cli->nets.data;
+    cli->logits.parts = parts;
     cli->logits.write = &cli->write;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);

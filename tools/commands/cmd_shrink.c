@@ -315,7 +315,16 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
                 {VC_METRIC_EXACT_MATCH, "exact match"}};
     bool rises;
 
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < r->quality.n_parts && k < r->teacher.n_parts; k++) {
+        enum vc_metric metric = vc_metric_of_task(&r->quality.parts[k]);
+
+        fputs(k != 0 ? "; " : ": ", app->out.to);
+        print_clean(app->out.to, r->quality.parts[k].name);
+        fprintf(app->out.to, ": %s, %s %.4f of %.4f", vc_net_task_name(r->quality.parts[k].task),
+                vc_metric_name(metric), vc_metric_value(&r->quality.parts[k], metric, &rises),
+                vc_metric_value(&r->teacher.parts[k], metric, &rises));
+    }
+    for (size_t k = 0; r->quality.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
         double is = vc_metric_value(&r->quality, rows[k].metric, &rises);
 
         if (!isnan(is) &&
@@ -333,6 +342,12 @@ static void print_proof(const struct app *app, const struct vc_shrinkage *r)
     const struct vc_quality *q = &r->quality;
     char buf[CELL_BYTES];
 
+    if (q->n_parts != 0) { /* each output by its own figure */
+        fprintf(app->out.to, "proof: %s rows that steered nothing", fmt_count(buf, q->n_rows));
+        print_y(app, r);
+        fputc('\n', app->out.to);
+        return;
+    }
     fprintf(app->out.to, "proof: %s: ", vc_net_task_name(q->task));
     fprintf(app->out.to, "%s rows that steered nothing", fmt_count(buf, q->n_rows));
     if (!isnan(q->agreement)) {

@@ -2,6 +2,10 @@
  * the files with a teacher's answers. The library reads the rows (vc_data_options in include/vcompress/distill.h). */
 #include "tools/convert/distill_nets.h"
 
+#include "tools/options/distill_words.h"
+
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/options/data_rows.h"
@@ -17,6 +21,36 @@ static bool take_array(void *group, const char *value)
     cli->arrays[cli->data.n_arrays++] = value;
     cli->data.arrays = cli->arrays;
     return true;
+}
+
+/* The last '=' ends the name of the output, in which there may be others; colons end the word and the weight. */
+bool take_output_task(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+    const char *equals = strrchr(value, '=');
+    size_t n = (size_t)(equals - value);
+    struct vc_output_task *task = &cli->outputs[cli->data.n_outputs];
+    char word[32] = "";
+    double weight = 1, end = 0;
+    char rest;
+    int n_read = sscanf(equals + 1, "%31[a-z]:%lf:%lf%c", word, &weight, &end, &rest);
+
+    if (cli->data.n_outputs == VC_MOST_OUTPUTS || n == 0 || n >= sizeof cli->names[0] || n_read < 1 || n_read > 3 ||
+        (strchr(equals, ':') != NULL && n_read == 1) || !(weight > 0) || !isfinite(weight) || !(end >= 0) ||
+        !isfinite(end) || (n_read == 3 && end == 0)) {
+        return false;
+    }
+    memcpy(cli->names[cli->data.n_outputs], value, n);
+    *task = (struct vc_output_task){.output = cli->names[cli->data.n_outputs], .weight = weight, .weight_end = end};
+    for (size_t k = 0; task_word(k) != NULL; k++) {
+        if (strcmp(task_word(k), word) == 0) {
+            task->task = (enum vc_net_task)k;
+            cli->data.outputs = cli->outputs;
+            cli->data.n_outputs++;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --rows and --length: 0 is refused, since the structure has 0 for an option that was not given. */

@@ -12,7 +12,12 @@ struct nets_cli {
     const char *teacher;               /* --teacher */
     struct vc_data_options data;       /* --data, --array, --rows ... */
     const char *arrays[MAX_NET_ARRAYS];
+    struct vc_output_task outputs[VC_MOST_OUTPUTS]; /* --task OUTPUT=TASK */
+    char names[VC_MOST_OUTPUTS][256];
 };
+
+/* --task OUTPUT=TASK[:WEIGHT[:END]], repeatable: vc_data_options.outputs. */
+bool take_output_task(void *group, const char *value);
 
 /* --graph, --data and related options; --teacher and --teacher-graph. */
 extern const struct opt_group group_rows, group_teacher;

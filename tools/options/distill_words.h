@@ -26,12 +26,16 @@ const char *loss_word(size_t index);
     {.name = "task",                                                                                                   \
      .kind = OPT_CHOICE,                                                                                               \
      .more = task_word,                                                                                                \
+     .call = take_output_task,                                                                                         \
      .field = offsetof(type, task_),                                                                                   \
      .option = "net_task",                                                                                             \
      .needs = "data",                                                                                                  \
      .help = "what the network is for: one class for each row (classes) or for each position of it (tokens), several " \
              "of many (labels: y has 0 or 1 for each), numbers (regression), directions (embeddings), one class for "  \
-             "each place (maps: [rows, classes, height, width]), start and end of a part (spans). Default auto: "      \
+             "each place (maps: [rows, classes, height, width]), start and end of a part (spans); "                    \
+             "OUTPUT=TASK, repeatable: of this one of several outputs, with y in the array of its name, and "          \
+             "OUTPUT=TASK:WEIGHT or "                                                                                  \
+             "OUTPUT=TASK:WEIGHT:END its share of the loss (default 1). Default auto: "                                \
              "what config.json, y and the output say"},                                                                \
     {                                                                                                                  \
         .name = "loss", .kind = OPT_CHOICE, .more = loss_word, .field = offsetof(type, loss_), .option = "loss.kind",  \

@@ -352,6 +352,9 @@ static bool store(const struct opt *opt, char *group, const char *value)
     case OPT_ENUM:
         return put_int(field, opt->set);
     case OPT_CHOICE:
+        if (opt->call != NULL && strchr(text, '=') != NULL) { /* of one part, named in front */
+            return opt->call(group, text);
+        }
         return choose(opt, text, &number) && put_int(field, number);
     case OPT_WORD:
         memcpy(field, &text, sizeof(text));

@@ -51,6 +51,9 @@ void print_answers(const struct app *app, const struct vc_quality *q, const stru
                  q->task == VC_NET_TASK_LABELS || q->task == VC_NET_TASK_SPANS; /* the line before says it */
     char text[200];
 
+    if (q->n_parts != 0) { /* each was named */
+        return;
+    }
     if (answers_text(q->answers, q->n_outputs, q->n_labels != 0, named, text, sizeof(text)) == NULL && output == NULL) {
         return;
     }
@@ -87,13 +90,17 @@ static void print_y(FILE *to, const struct vc_quality *q)
 
 /* The line of the report: "net.npz: classes: 10,000 rows, accuracy 97.99 % (9,799 of 10,000), cross-entropy 0.0712".
  * Of a network that answers for each position of a sequence e to the cross-entropy is the perplexity. */
-void print_quality(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
+static void print_figures(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
 {
     bool tokens = q->task != VC_NET_TASK_SPANS && vc_graph_value(graph, vc_graph_output(graph, q->output))->n_dims == 3;
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
 
     print_clean(to, app->subject);
+    if (q->name[0] != '\0') {
+        fputs(": ", to);
+        print_clean(to, q->name);
+    }
     fprintf(to, ": %s: ", vc_net_task_name(q->task));
     fprintf(to, "%s %s", fmt_count(buf, q->n_rows), tokens ? "tokens" : "rows");
     if (q->n_labels != 0) {
@@ -128,5 +135,16 @@ void print_quality(const struct app *app, const struct vc_quality *q, const stru
     fputc('\n', to);
     if (q->undefined != NULL) {
         fprintf(to, "note: %s\n", q->undefined);
+    }
+}
+
+/* Of several outputs a line each. */
+void print_quality(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
+{
+    for (size_t k = 0; k < q->n_parts; k++) {
+        print_quality(app, &q->parts[k], graph);
+    }
+    if (q->n_parts == 0) {
+        print_figures(app, q, graph);
     }
 }

@@ -181,7 +181,11 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
     char buf[CELL_BYTES];
 
     /* task */
-    if (o->task == VC_TASK_TRAIN) {
+    if (o->task == VC_TASK_TRAIN && d->tasks != NULL) {
+        fputs("task      ", to);
+        print_clean(to, d->tasks);
+        fputs("; the loss is the weighted sum of theirs\n", to);
+    } else if (o->task == VC_TASK_TRAIN) {
         fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
         fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
@@ -244,7 +248,8 @@ static void print_data(FILE *to, const struct vc_distill_options *o, const struc
         print_clean(to, d->note);
         fputc('\n', to);
     }
-    if (answers_text(d->answers, d->n_outputs, has_labels(o, d),
+    if (d->tasks == NULL &&
+        answers_text(d->answers, d->n_outputs, has_labels(o, d),
                      o->loss.kind != VC_TEACHER_LOSS_AUTO || d->net_task == VC_NET_TASK_LABELS ||
                          d->net_task == VC_NET_TASK_SPANS,
                      text, sizeof(text)) != NULL &&
@@ -349,7 +354,15 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     bool some = false;
     bool rises;
 
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < d->after.n_parts && k < d->before.n_parts; k++) {
+        enum vc_metric metric = vc_metric_of_task(&d->after.parts[k]);
+
+        fputs("          ", to);
+        print_clean(to, d->after.parts[k].name);
+        fprintf(to, ": %s %.4f -> %.4f\n", vc_metric_name(metric), vc_metric_value(&d->before.parts[k], metric, &rises),
+                vc_metric_value(&d->after.parts[k], metric, &rises));
+    }
+    for (size_t k = 0; d->after.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
         double after = vc_metric_value(&d->after, rows[k].metric, &rises);
 
         if (!isnan(after) &&
@@ -374,7 +387,8 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
 static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
                             bool has_teacher)
 {
-    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", vc_teacher_loss_measure(loss)};
+    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement",
+                                  d->tasks != NULL ? "loss" : vc_teacher_loss_measure(loss)};
     struct table table;
 
     table_init(&table, "lrrrr");
