@@ -496,6 +496,36 @@ static const struct vc_arch_name rules_of_bert[] = {
     {.from = NULL},
 };
 
+/* The same with other names, and without types of tokens. */
+static const struct vc_arch_name rules_of_distilbert[] = {
+    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "embeddings.position_embeddings", .to = "position_embd", .shape = "PH"},
+    {.from = "embeddings.LayerNorm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "layer.#.attention.q_lin", .to = "blk.#.attn_q", .shape = "HH"},
+    {.from = "layer.#.attention.k_lin", .to = "blk.#.attn_k", .shape = "HH"},
+    {.from = "layer.#.attention.v_lin", .to = "blk.#.attn_v", .shape = "HH"},
+    {.from = "layer.#.attention.out_lin", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "layer.#.sa_layer_norm", .to = "blk.#.attn_output_norm", .shape = "H"},
+    {.from = "layer.#.ffn.lin1", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layer.#.ffn.lin2", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layer.#.output_layer_norm", .to = "blk.#.layer_output_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* An encoder with rotary positions, windows, and norms before; gate and the other part are joined, and stay so. */
+static const struct vc_arch_name rules_of_modernbert[] = {
+    {.from = "embeddings.tok_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "embeddings.norm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "final_norm", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.attn_norm", .to = "blk.#.attn_norm", .shape = "H"}, /* the first layer has none */
+    {.from = "layers.#.attn.Wqkv", .to = "blk.#.attn_qkv", .shape = "3H"},
+    {.from = "layers.#.attn.Wo", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "layers.#.mlp_norm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.mlp.Wi", .to = "blk.#.ffn_up", .shape = "GH"},
+    {.from = "layers.#.mlp.Wo", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = NULL},
+};
+
 /* Experts are matrices of [in, out], in which rows of the gate and of the other part take turns; or blocks of MXFP4. */
 static const struct vc_arch_name rules_of_gpt_oss[] = {
     {.from = "layers.#.self_attn.sinks", .to = "blk.#.attn_sinks.weight", .shape = "A"},
@@ -762,13 +792,13 @@ static const struct vc_arch_family families[] = {
     /* keys and values that are decompressed */
     {"deepseek_v3|kimi_k2", "DeepseekV3", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
-     .rules = rules_of_deepseek, .keeps = "scoring_func|topk_method|rope_interleave|attention_bias"},
+     .rules = rules_of_deepseek, .keeps = "scoring_func|topk_method|rope_interleave"},
     {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
      .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek,
-     .keeps = "scoring_func|topk_method|attention_bias"},
+     .keeps = "scoring_func|topk_method"},
     {"glm4_moe_lite", "Glm4MoeLite", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
-     .rules = rules_of_deepseek, .keeps = "rope_interleave|attention_bias"},
+     .rules = rules_of_deepseek, .keeps = "rope_interleave"},
     /* experts with numbers that are added before they are chosen */
     {"glm4_moe", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .layer = "attn_norm " QKVO " post_attention_norm", .dense = MLP, .sparse = MOE " exp_probs_b.bias",
@@ -855,9 +885,14 @@ static const struct vc_arch_family families[] = {
     {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
      .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
      .rules = rules_of_bert},
+    {"distilbert", "DistilBert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
+     .whole = "token_embd_norm token_embd_norm.bias position_embd", .activation = "gelu", .rules = rules_of_distilbert},
+    {"modernbert", "ModernBert", NULL, "modern-bert",
+     ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY) | ON(ONE_WAY), .windows = VC_WINDOW_PATTERN,
+     .layer = "attn_qkv attn_output ffn_norm ffn_up ffn_down", .maybe = "attn_norm",
+     .whole = "token_embd_norm output_norm", .activation = "gelu|silu", .rules = rules_of_modernbert},
     /* what neither a graph nor a GGUF model is made of: which layers are of another kind follows from these */
     {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", 0, .windows = VC_WINDOW_PATTERN},
-    {"modernbert", "ModernBert", NULL, "modern-bert", 0, .windows = VC_WINDOW_PATTERN},
 };
 
 const struct vc_arch_family *vc_arch_family_at(size_t index)

@@ -103,7 +103,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
      .has_not = VC_ARCH_ENCODER, NOT(MEANS "|olmo|lfm2|lfm2moe|mamba|mamba2")},
     {".attention.layer_norm_rms_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("lfm2|lfm2moe")},
     {".attention.layer_norm_rms_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5, OF("mamba|mamba2")},
-    {".attention.layer_norm_epsilon", "layer_norm_eps", VC_FROM_EPSILON, .otherwise = 1e-6, .has = VC_ARCH_ENCODER},
+    {".attention.layer_norm_epsilon", "layer_norm_eps", VC_FROM_EPSILON, .otherwise = 1e-12, .has = VC_ARCH_ENCODER},
     {".attention.layer_norm_epsilon", "layer_norm_eps|layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,
      OF(MEANS), NOT("gpt2|bloom|falcon|nemotron_h|nemotron_h_moe|starcoder2|nemotron|modern-bert")},
     {".attention.layer_norm_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,

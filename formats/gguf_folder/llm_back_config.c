@@ -467,6 +467,7 @@ static void set_implied(struct llm_back *b)
     }
     if (strcmp(gguf, "deepseek2") == 0) {
         vc_back_set(b, b->config, "num_key_value_heads", json_integer(said(b, "num_attention_heads")));
+        vc_back_set(b, b->config, "head_dim", json_integer(said(b, "qk_rope_head_dim")));
         vc_back_set(b, b->config, "qk_nope_head_dim",
                     json_integer(json_integer_value(vc_back_find(b, ".attention.key_length_mla")) -
                                  said(b, "qk_rope_head_dim")));

@@ -362,6 +362,8 @@ static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *
     if (vc_is_one_of(gguf, "deepseek2")) {
         out->head_size = vc_llm_count(config, "qk_rope_head_dim", 64);
         out->plain = vc_llm_count(config, "qk_nope_head_dim", 128);
+        VC_REFUSE_IF(out->plain > INT32_MAX || out->head_size > INT32_MAX, ctx, VC_E_FORMAT,
+                     "%s: \"qk_nope_head_dim\" or \"qk_rope_head_dim\" is no size", VC_HF_CONFIG_NAME);
     }
     if (strcmp(gguf, "mamba") == 0) {
         out->value_units = out->feed_forward = vc_llm_count(config, "intermediate_size|d_inner", 2 * out->hidden);
@@ -420,8 +422,9 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
     VC_CALL(derive_sizes(ctx, config, family, out));
     if (vc_arch_has(family, VC_ARCH_ENCODER)) {
-        out->types = vc_llm_count(config, "type_vocab_size", 2);
-        out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
+        out->types = vc_llm_count(config, "type_vocab_size", strcmp(config->model_type, "distilbert") == 0 ? 1 : 2);
+        out->skipped =
+            vc_is_one_of(config->model_type, "bert|distilbert") ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
         VC_REFUSE_IF(out->skipped >= out->context, ctx, VC_E_FORMAT, "%s: \"pad_token_id\" leaves no positions",
                      VC_HF_CONFIG_NAME);
         out->context -= out->skipped;
@@ -465,7 +468,8 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     const json_t *full = json_object_get(block, "full_attention");
     const json_t *local = json_object_get(block, "sliding_attention");
     const char *local_type = json_string_value(json_object_get(local, "rope_type"));
-    double theta = vc_llm_real(config, "rope_theta|rotary_emb_base", vc_llm_usual(config, "rope_theta", 10000.0));
+    double theta = vc_llm_real(config, "rope_theta|rotary_emb_base|global_rope_theta",
+                               vc_llm_usual(config, "rope_theta", 10000.0));
 
     if (block != NULL && !json_is_object(block)) {
         note_wrong(config, "rope_parameters|rope_scaling", block, "an object");
@@ -480,8 +484,8 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
         out->type = "default";
     }
     take_alpha(config, family, out);
-    out->local_theta =
-        vc_llm_real_of(config, local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
+    out->local_theta = vc_llm_real_of(config, local, "rope_theta",
+                                      vc_llm_real(config, "rope_local_base_freq|local_rope_theta", 10000.0));
     if (!(out->theta > 0.0 && out->local_theta > 0.0)) { /* NaN and infinities are 0 here (hf_json.c) */
         return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, the base of rotary embeddings",
                        VC_HF_CONFIG_NAME, out->theta > 0.0 ? "rope_local_base_freq" : "rope_theta");

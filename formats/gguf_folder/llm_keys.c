@@ -47,8 +47,12 @@ double vc_llm_attention_factor(const struct llm_config *config, const struct vc_
 static uint64_t window_of(const struct llm_config *config)
 {
     const json_t *said = json_object_get(config->part, "sliding_window");
+    uint64_t both = strcmp(config->model_type, "modernbert") == 0 ? vc_llm_count(config, "local_attention", 128) : 0;
     uint64_t usual = (uint64_t)vc_llm_usual(config, "sliding_window", 0);
 
+    if (both != 0) { /* of both sides */
+        return both;
+    }
     if (json_is_null(said) || !vc_llm_flag(config, "use_sliding_window", usual != 0 || said != NULL)) {
         return 0;
     }
@@ -616,7 +620,11 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
 
         vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 1 : 2);
     }
-    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron")) {
+    if (is(family, "modern-bert")) {
+        vc_llm_put_bool(pairs, ".attention.causal", false);
+        vc_llm_put_text(pairs, ".hidden_activation", vc_llm_word(config, "hidden_activation", "gelu"));
+    }
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert")) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "none");
     }
     if (is(family, "mamba")) { /* Falcon's have norms inside */

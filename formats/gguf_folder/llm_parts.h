@@ -2,6 +2,8 @@
  * pairs of metadata. Families, names of tensors, keys and sizes: arch/arch_family.h. */
 #pragma once
 
+#include <string.h>
+
 #include "arch/arch_family.h"
 #include "core/base/arena.h"
 #include "core/model/source.h"
@@ -60,6 +62,11 @@ bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_fami
 enum llm_kind { LLM_FIRST = 1, LLM_SECOND = 2, LLM_DENSE = 4, LLM_SPARSE = 8 };
 unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
                       const struct vc_arch_sizes *sizes, uint64_t layer);
+/* A model that makes vectors of a text, and sees all of it. */
+static inline bool vc_llm_is_encoder(const struct vc_arch_family *family)
+{
+    return vc_arch_has(family, VC_ARCH_ENCODER) || strcmp(family->gguf, "modern-bert") == 0;
+}
 /* Whether layers of the second kind are recurrent, and llama.cpp tells them by a key; else by key heads, of which they
  * have none. */
 static inline bool vc_llm_says_recurrent(const struct vc_arch_family *family)

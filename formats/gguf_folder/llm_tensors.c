@@ -106,7 +106,9 @@ static bool strip(const char *name, char *to)
 /* Of an encoder: what makes answers of other kinds than the embeddings. */
 static bool is_head(const char *name)
 {
-    return strncmp(name, "pooler.", 7) == 0 || strncmp(name, "cls.", 4) == 0 || strncmp(name, "lm_head.", 8) == 0;
+    return strncmp(name, "pooler.", 7) == 0 || strncmp(name, "cls.", 4) == 0 || strncmp(name, "lm_head.", 8) == 0 ||
+           strncmp(name, "vocab_", 6) == 0 || strncmp(name, "head.", 5) == 0 || strncmp(name, "decoder.", 8) == 0 ||
+           strncmp(name, "classifier.", 11) == 0;
 }
 
 /* Whether the name begins as the rule's; *rest: what follows, ".weight" for example. Sets layer and expert of the
@@ -224,7 +226,7 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         return VC_OK;
     }
     if (strip(t->name, name)) {
-        if (vc_arch_has(p->family, VC_ARCH_ENCODER) && is_head(name)) {
+        if (vc_llm_is_encoder(p->family) && is_head(name)) {
             p->n_heads++;
             return VC_OK;
         }
@@ -711,6 +713,9 @@ static enum vc_status check_sizes(const struct planning *p, uint64_t layer)
 {
     unsigned kinds = vc_llm_kinds(p->config, p->family, p->sizes, layer);
 
+    if (layer != 0 && strcmp(p->family->gguf, "modern-bert") == 0) {
+        VC_CALL(check_there(p, "attn_norm", (int64_t)layer));
+    }
     if (p->sizes->rank != 0) {
         VC_CALL(
             check_there(p, p->sizes->query_rank != 0 ? "attn_q_a attn_q_a_norm attn_q_b" : "attn_q", (int64_t)layer));
@@ -748,7 +753,7 @@ static enum vc_status check_whole(const struct planning *p)
                             ? "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm"
                         : p->family->whole != NULL ? p->family->whole
                                                    : "output_norm";
-    bool headless = vc_arch_has(p->family, VC_ARCH_ENCODER) || p->tied || p->bare;
+    bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
     VC_CALL(check_there(p, whole, -1));

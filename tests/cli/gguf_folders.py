@@ -136,6 +136,13 @@ BERT = [(f"attention.self.{a}", f"attn_{b}", "HH") for a, b in (("query", "q"), 
     ("attention.output.dense", "attn_output", "HH"), ("attention.output.LayerNorm", "attn_output_norm", "H"),
     ("intermediate.dense", "ffn_up", "FH"), ("output.dense", "ffn_down", "HF"), ("output.LayerNorm", "layer_output_norm", "H")]
 BERT = [(a + end, b + end, c[:1] if end == ".bias" else c) for a, b, c in BERT for end in ("", ".bias")]
+# Keys and values that are decompressed from 10 elements, beside 4 that are rotated; 6 elements of a key are not, a value has 5
+LATENT = [r for r in DENSE if "layernorm" in r[0]] + [
+    ("self_attn." + a, b, c) for a, b, c in (("q_a_proj", "attn_q_a", "RH"), ("q_a_layernorm", "attn_q_a_norm", "R"), ("q_b_proj", "attn_q_b", "mR"),
+                                             ("kv_a_proj_with_mqa", "attn_kv_a_mqa", "CH"), ("kv_a_layernorm", "attn_kv_a_norm", "r"),
+                                             ("o_proj", "attn_output", "Hw"))]
+MOE_BIAS = [("mlp.gate.e_score_correction_bias!", "exp_probs_b.bias", "E")] + [r for r in MOE if "mlp" in r[0]] + [
+    (f"mlp.shared_experts.{a}_proj", f"ffn_{a}_shexp", c) for a, c in (("gate", "gH"), ("up", "gH"), ("down", "Hg"))]
 YARN = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 1.0,
         "llama_4_scaling_beta": 0.25}
 FILL = {"head_dim": H // A}  # heads that fill the hidden size
@@ -230,6 +237,14 @@ FAMILIES = {
               {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, False]}, ""),
     "glm4": ("glm4", GLM, {}, {"rope.dimension_count": D // 2}, ""),
     "seed_oss": ("seed_oss", SEED, {}, {}, ""),
+    "deepseek_v3": ("deepseek2", (LATENT + [r for r in DENSE if "mlp" in r[0]], LATENT + MOE_BIAS),
+                    {"head_dim": 4, "q_lora_rank": 14, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 5, "n_routed_experts": E,
+                     "num_experts_per_tok": 2, "moe_intermediate_size": M, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 1,
+                     "topk_group": 1, "routed_scaling_factor": 2.5, "norm_topk_prob": True, "num_key_value_heads": A},
+                    {"attention.head_count_kv": 1, "attention.key_length": 14, "attention.value_length": 10, "attention.key_length_mla": 10,
+                     "attention.value_length_mla": 5, "attention.q_lora_rank": 14, "attention.kv_lora_rank": 10, "rope.dimension_count": 4,
+                     "expert_count": E, "expert_shared_count": 2, "leading_dense_block_count": 1, "expert_weights_scale": 2.5,
+                     "expert_weights_norm": True, "expert_gating_func": 2, "expert_group_count": 1}, "latent"),
     "ministral3": ("mistral3", DENSE, {"rope_parameters": {**YARN, "rope_theta": 20000.0}},
                    {"rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.25, "rope.scaling.yarn_beta_fast": 32.0}, "perm"),
     "arcee": ("arcee", [r for r in DENSE if "gate" not in r[0]], {"hidden_act": "relu2"}, {}, "perm"),
@@ -241,7 +256,7 @@ FAMILIES = {
 
 def size(letter, d):
     return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2,
-            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "L": 3, "I": 6, "J": 6 * N, "g": 2 * M}[letter]
+            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "R": 14, "r": 10, "C": 14, "m": 10 * A, "w": 5 * A, "L": 3, "I": 6, "J": 6 * N, "g": 2 * M}[letter]
 
 
 def values(shape):
@@ -326,6 +341,11 @@ def make(kind):
         source[at + "output_linear.weight"] = ((E, H, F), down)
         for name, shape, x in (("gate", (E, F, H), gate), ("up", (E, F, H), up), ("down", (E, H, F), down)):
             wanted[f"blk.{layer}.ffn_{name}_exps.weight"] = (shape, x)
+    for layer in range(N if "latent" in special else 0):  # 6 rows of keys and 5 of values of each head
+        x = values((11 * A, 10))
+        source[f"model.layers.{layer}.self_attn.kv_b_proj.weight"] = ((11 * A, 10), x)
+        wanted[f"blk.{layer}.attn_k_b.weight"] = ((A, 10, 6), [x[(11 * h + j) * 10 + c] for h in range(A) for c in range(10) for j in range(6)])
+        wanted[f"blk.{layer}.attn_v_b.weight"] = ((A, 5, 10), [v for h in range(A) for v in x[(11 * h + 6) * 10:(11 * h + 11) * 10]])
     d = config.get("head_dim", d)
     rms = {} if encoder else {"attention.head_count_kv": K, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0}
     pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "context_length": 64,

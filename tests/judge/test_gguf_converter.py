@@ -128,6 +128,9 @@ MODELS = {
     "falcon": ("Falcon", dict(SMALL, num_attention_heads=4, multi_query=True, new_decoder_architecture=False), None),
     "falcon-grouped": ("Falcon", dict(SMALL, num_attention_heads=4, num_kv_heads=2, new_decoder_architecture=True), None),
     "bloom": ("Bloom", dict(vocab_size=97, hidden_size=32, n_layer=3, n_head=4, seq_length=64), None),
+    "modernbert": ("ModernBert", dict(TEXT, num_key_value_heads=4, global_attn_every_n_layers=3, local_attention=16, pad_token_id=0, bos_token_id=1,
+                                      eos_token_id=2, cls_token_id=1, sep_token_id=2), None),
+    "distilbert": ("DistilBert", dict(vocab_size=97, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64), None),
     "smollm3": ("SmolLM3", {**TEXT, "num_hidden_layers": 4, "pad_token_id": 0}, None),
     "seed_oss": ("SeedOss", dict(TEXT, head_dim=16), None),
     "phi3": ("Phi3", dict(TEXT, pad_token_id=0), None),
@@ -139,16 +142,18 @@ EDIT = {"nemotron_h": dict(hybrid_override_pattern="M-*-"), "gpt_neox": dict(rot
         "granitemoehybrid": dict(layer_types=["mamba", "attention", "mamba"]), "granitemoehybrid-attention": dict(layer_types=["attention"] * 3),
         "granitemoehybrid-dense": dict(layer_types=["mamba", "attention", "mamba"])}
 DROP = {"nemotron_h": ("expert", "moe")}
-ONE_WAY = {"qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "falcon", "falcon-grouped", "hunyuan-alpha"}
+ONE_WAY = {"modernbert", "distilbert", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "falcon", "falcon-grouped", "hunyuan-alpha"}
 # What differs and why: names of keys behind the architecture, of theirs alone and of ours alone.
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length",  # hunyuan: what its theta says already
+          "modern-bert.attention.head_count_kv", "modern-bert.attention.layer_norm_rms_epsilon", "modern-bert.classifier.pooling_type",
           "general.version", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
 OURS = {"general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
-        "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".attention.sliding_window_pattern"}
+        "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".attention.sliding_window_pattern"}
 OTHER = {"general.name", "general.quantization_version", "hunyuan-dense.context_length",  # alpha: the converter says 262144
+         "modern-bert.attention.sliding_window_pattern",  # the converter has the period, which says less
          "glm4moe.block_count",  # that of the layers that are there
          "ernie4_5-moe.expert_shared_feed_forward_length"}  # the converter divides another size by the key heads
 
@@ -173,7 +178,7 @@ class Converter(Judge):
         torch.manual_seed(sum(map(ord, name)))
         config = getattr(transformers, cls + "TextConfig" if cls == "Llama4" else cls + "Config")
         config = config(**text) if eyes is None else config(text_config=text, vision_config=eyes)
-        ends = "LMHeadModel" if cls == "GPT2" else "ForCausalLM"
+        ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model"}.get(cls, "ForCausalLM")
         model = getattr(transformers, cls + (ends if eyes is None else "ForConditionalGeneration"))(config)
         with torch.no_grad():
             for p in model.parameters():
