@@ -11,32 +11,34 @@
 static const struct vc_arch_picture rows[] = {
     /* HunyuanVideo, Flux */
     {"txt_in.individual_token_refiner.blocks.0.norm1.weight",
-     "img_in* txt_in* time_in* vector_in* guidance_in* final_layer*", "hyvid", NULL},
+     "img_in* txt_in* time_in* vector_in* guidance_in* final_layer*", "hyvid", NULL, false},
     {"double_blocks.0.img_attn.proj.weight",
-     "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* final_layer*", "flux", NULL},
+     "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* final_layer*", "flux", NULL, false},
     /* Stable Diffusion 3, AuraFlow */
     {"joint_blocks.0.context_block.attn.qkv.weight",
-     "x_embedder* context_embedder* t_embedder* y_embedder* pos_embed* final_layer*", "sd3", NULL},
+     "x_embedder* context_embedder* t_embedder* y_embedder* pos_embed* final_layer*", "sd3", NULL, false},
     {"double_layers.3.modX.1.weight",
      "t_embedder* init_x_linear* cond_seq_linear* modF* final_linear* positional_encoding* register_tokens*", "aura",
-     NULL},
+     NULL, false},
     /* Wan, Qwen-Image, LTX-Video */
     {"head.modulation", "patch_embedding* text_embedding* time_embedding* time_projection* img_emb* ref_conv* head*",
-     "wan", "*.modulation img_emb.emb_pos"},
-    {"txt_norm.weight", "img_in* txt_in* txt_norm* time_text_embed* norm_out* proj_out*", "qwen_image", NULL},
-    {"patchify_proj.weight", "patchify_proj* adaln_single* caption_projection* proj_out*", "ltxv",
-     "*scale_shift_table"},
+     "wan", "*.modulation img_emb.emb_pos", false},
+    {"txt_norm.weight", "img_in* txt_in* txt_norm* time_text_embed* norm_out* proj_out*", "qwen_image", NULL, false},
+    {"patchify_proj.weight", "patchify_proj* adaln_single* caption_projection* proj_out*", "ltxv", "*scale_shift_table",
+     false},
     /* HiDream, Cosmos Predict 2, Lumina 2 */
     {"double_stream_blocks.0.block.ff_i.shared_experts.w3.weight",
      "p_embedder* t_embedder* x_embedder* final_layer* caption_projection* *.ff_i.gate", "hidream",
-     "*.ff_i.gate.weight"},
+     "*.ff_i.gate.weight", false},
     {"blocks.0.adaln_modulation_cross_attn.1.weight",
-     "p_embedder* t_embedder* t_embedding_norm* x_embedder* pos_embedder* final_layer*", "cosmos", "pos_embedder*"},
+     "p_embedder* t_embedder* t_embedding_norm* x_embedder* pos_embedder* final_layer*", "cosmos", "pos_embedder*",
+     false},
     {"context_refiner.0.attention.qkv.weight",
-     "t_embedder* x_embedder* final_layer* cap_embedder* context_refiner* noise_refiner*", "lumina2", NULL},
+     "t_embedder* x_embedder* final_layer* cap_embedder* context_refiner* noise_refiner*", "lumina2", NULL, false},
     /* Stable Diffusion XL, 1 and 2 */
-    {"label_emb.0.0.weight", "time_embed* label_emb* input_blocks.0.* out.*", "sdxl", NULL},
-    {"input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight", "time_embed* input_blocks.0.* out.*", "sd1", NULL},
+    {"label_emb.0.0.weight", "time_embed* label_emb* input_blocks.0.* out.*", "sdxl", NULL, true},
+    {"input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight", "time_embed* input_blocks.0.* out.*", "sd1", NULL,
+     true},
 };
 
 static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};

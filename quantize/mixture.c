@@ -203,6 +203,14 @@ static enum vc_dtype picture_type(const struct vc_mixture_plan *plan, const char
     return mixture->base;
 }
 
+bool vc_mixture_folds(const struct vc_mixture_plan *plan, const struct vc_item *item)
+{
+    const struct vc_tensor *t = &plan->plan->model->tensors[item - plan->plan->items];
+
+    return plan->picture != NULL && plan->picture->folded && t->n_dims > 1 && t->n_elems >= 2 * VC_FOLDED_ROW &&
+           t->n_elems % VC_FOLDED_ROW == 0 && t->shape[t->n_dims - 1] % VC_FOLDED_ROW != 0;
+}
+
 const char *vc_mixture_keeps_picture(const struct vc_mixture_plan *plan, const struct vc_item *item, bool *f32)
 {
     const struct vc_tensor *t = &plan->plan->model->tensors[item - plan->plan->items];
@@ -215,7 +223,7 @@ const char *vc_mixture_keeps_picture(const struct vc_mixture_plan *plan, const s
     if (vc_arch_picture_keeps(plan->picture, plan->prefix, layer) != NULL) {
         return vc_arch_picture_keeps(plan->picture, plan->prefix, layer);
     }
-    if (item->desc->n_dims != 2 || *f32) {
+    if (*f32 || (item->desc->n_dims != 2 && !vc_mixture_folds(plan, item))) {
         return "no matrix of a linear layer";
     }
     return NULL;

@@ -39,6 +39,11 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
  * positions, convolutions, and what does not end in "weight". */
 bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *item);
 
+/* Whether the tensor's elements become rows of VC_FOLDED_ROW, so that blocks divide them (convert.py of ComfyUI-GGUF): the
+ * file says the shape beside it. */
+#define VC_FOLDED_ROW ((uint64_t)256)
+bool vc_mixture_folds(const struct vc_mixture_plan *plan, const struct vc_item *item);
+
 /* Why a tensor of a network for pictures stays as it is; NULL: it becomes blocks. *f32: readers want it as f32. */
 const char *vc_mixture_keeps_picture(const struct vc_mixture_plan *plan, const struct vc_item *item, bool *f32);
 

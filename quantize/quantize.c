@@ -220,6 +220,29 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
+/* The item as rows of VC_FOLDED_ROW elements: the same elements in the same order. */
+static enum vc_status fold(struct vc_ctx *ctx, struct vc_item *item)
+{
+    struct vc_desc *desc = vc_arena_alloc(ctx, item->set->arena, sizeof *desc);
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, 2 * sizeof *shape);
+
+    VC_CALL_ALLOC(desc);
+    VC_CALL_ALLOC(shape);
+    VC_REFUSE_IF(
+        item->chain->n_steps != 0, ctx, VC_E_UNSUPPORTED,
+        "becomes rows of %d in GGUF files, which has to be the first of what is done to it: write the result of "
+        "the passes before, and quantize that",
+        (int)VC_FOLDED_ROW);
+    shape[0] = item->desc->n_elems / VC_FOLDED_ROW;
+    shape[1] = VC_FOLDED_ROW;
+    *desc = *item->desc;
+    desc->n_dims = 2;
+    desc->shape = shape;
+    item->first = desc;
+    vc_item_replan(item);
+    return VC_OK;
+}
+
 /* Networks that make pictures: both ends stay, and small floats of bf16 become f32, as their readers want them. */
 static enum vc_status check_picture(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
 {
@@ -228,7 +251,7 @@ static enum vc_status check_picture(struct vc_ctx *ctx, struct quantize *q, stru
 
     *kept = why != NULL;
     if (why == NULL) {
-        return VC_OK;
+        return vc_mixture_folds(&q->types, item) ? fold(ctx, item) : VC_OK;
     }
     if (f32 && item->desc->dtype == VC_DTYPE_BF16) {
         VC_CALL(vc_decode_add(ctx, item, false));

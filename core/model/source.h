@@ -109,6 +109,8 @@ struct vc_tensor_io {
     uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
     unsigned shard;     /* which of several files it lies in */
     bool sequential;
+    unsigned n_unfolded; /* blocks that lie in rows of another length than the tensor has: its shape; 0: as it is */
+    const uint64_t *unfolded;
 };
 
 #define VC_MAX_FACTS 32

@@ -40,6 +40,7 @@ extern const struct vc_format vc_format_imatrix; /* imatrix_read.c */
 #define VC_GGUF_QUANTIZATION     2 /* general.quantization_version of every block type of today */
 #define VC_GGUF_KEY_ALIGNMENT    "general.alignment"
 #define VC_GGUF_KEY_ARCHITECTURE "general.architecture"
+#define VC_GGUF_KEY_SHAPE        "comfy.gguf.orig_shape." /* and the name of a tensor: what it was, i32 */
 
 /* Kinds of metadata values, by their numbers in the file. Strings are a u64 length and the bytes; arrays a u32 kind, a
  * u64 count and the values. */
@@ -101,6 +102,7 @@ struct gguf_metadata {
     uint32_t alignment;
     struct gguf_place known[GGUF_KNOWN_COUNT];
     uint64_t values[GGUF_KNOWN_COUNT]; /* of those that are whole numbers; 0 for others */
+    bool has_shapes;                   /* pairs of VC_GGUF_KEY_SHAPE */
 };
 
 /* One file of a model that has one or several. */
@@ -189,6 +191,11 @@ struct json_t;
 enum vc_status vc_gguf_json(struct vc_ctx *ctx, const struct gguf_shard *shard, struct json_t **out, uint64_t *counted);
 
 /* "general.file_type" and so on. */
+/* Of tensors that lie as rows of 256 in that file, by its pairs of VC_GGUF_KEY_SHAPE: floats get their shape again, and of
+ * blocks model->io has it, for outputs that are none. Pairs that fit no tensor say nothing. The names are indexed. */
+enum vc_status vc_gguf_restore_shapes(struct vc_ctx *ctx, const struct gguf_shard *shard, struct vc_arena *arena,
+                                      struct vc_model *model);
+
 extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 
 /* The writer (create_sink of the row in gguf_read.c). options->path NULL or dry_run: only sizes are planned. The model

@@ -419,6 +419,29 @@ static void add_imatrix(struct gguf_file *file)
     add_number(file, "imatrix.chunk_size", 1);
 }
 
+/* "comfy.gguf.orig_shape.NAME" for tensors that a pass made rows of 256 of, which ComfyUI-GGUF's loader looks for. */
+static void add_shapes(const struct gguf_plan *plan, struct gguf_file *file)
+{
+    for (size_t i = 0; i < plan->outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(plan->outs, i);
+        const struct vc_tensor *t = &plan->model->tensors[out.source];
+
+        if (out.kept || out.role != VC_PART_CODES || t->n_dims < 2 || out.n_dims != 2 ||
+            out.shape[0] * out.shape[1] != t->n_elems || out.shape[1] == t->shape[t->n_dims - 1]) {
+            continue;
+        }
+        vc_text_add_le(&file->fresh, strlen(VC_GGUF_KEY_SHAPE) + strlen(out.name), 8);
+        vc_text_add(&file->fresh, VC_GGUF_KEY_SHAPE "%s", out.name);
+        vc_text_add_le(&file->fresh, GGUF_ARRAY, 4);
+        vc_text_add_le(&file->fresh, GGUF_I32, 4);
+        vc_text_add_le(&file->fresh, t->n_dims, 8);
+        for (unsigned d = 0; d < t->n_dims; d++) {
+            vc_text_add_le(&file->fresh, t->shape[d], 4);
+        }
+        file->n_pairs++;
+    }
+}
+
 /* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown", but
  * for networks that make pictures, whose programs read them by their own names. */
 static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
@@ -432,6 +455,9 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
             add_imatrix(file);
         } else {
             add_text(file, VC_GGUF_KEY_ARCHITECTURE, plan->picture != NULL ? plan->picture : "unknown");
+            if (plan->picture != NULL) {
+                add_shapes(plan, file);
+            }
         }
         add_part(file, false, 0, file->fresh.n);
     }

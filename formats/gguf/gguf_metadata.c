@@ -279,6 +279,8 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
             metadata->values[i] = is_whole(pair) ? pair->value : 0;
         }
     }
+    metadata->has_shapes =
+        metadata->has_shapes || strncmp(pair->key, VC_GGUF_KEY_SHAPE, strlen(VC_GGUF_KEY_SHAPE)) == 0;
     if (model == NULL) {
         return VC_OK;
     }
@@ -353,6 +355,79 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
 out:
     vc_text_release(&keys.text);
     vc_free(cursor->ctx, keys.starts);
+    return status;
+}
+
+/* ---- shapes of tensors that were folded ---- */
+
+#define MAX_FOLDED_DIMS 8
+
+/* The array behind a key, i32 [n], as the shape of the tensor; nothing where it is no such array, or fits no tensor. */
+static enum vc_status restore(struct gguf_cursor *cursor, uint64_t value, const char *name, struct vc_arena *arena,
+                              struct vc_model *model)
+{
+    size_t index = vc_model_find(model, name);
+    unsigned char bytes[12 + 4 * MAX_FOLDED_DIMS];
+    uint64_t n_elems = 1;
+
+    if (index == VC_NO_TENSOR || cursor->file->size_bytes - value < 12) {
+        return VC_OK;
+    }
+    VC_CALL(vc_infile_read(cursor->ctx, cursor->file, value, bytes, 12));
+    uint64_t n = vc_le64(bytes + 4);
+    if (vc_le32(bytes) != GGUF_I32 || n == 0 || n > MAX_FOLDED_DIMS || cursor->file->size_bytes - value - 12 < 4 * n) {
+        return VC_OK;
+    }
+    VC_CALL(vc_infile_read(cursor->ctx, cursor->file, value + 12, bytes + 12, (size_t)(4 * n)));
+    uint64_t *shape = vc_arena_alloc(cursor->ctx, arena, (size_t)n * sizeof *shape);
+    VC_CALL_ALLOC(shape);
+    struct vc_tensor *t = &model->tensors[index];
+    for (uint64_t d = 0; d < n; d++) {
+        shape[d] = vc_le32(bytes + 12 + 4 * d);
+        if (shape[d] > INT32_MAX || !vc_mul_u64(n_elems, shape[d], &n_elems)) {
+            return VC_OK;
+        }
+    }
+    if (n_elems != t->n_elems) {
+        return VC_OK;
+    }
+    if (vc_dtype_is_float(t->dtype)) {
+        t->n_dims = (unsigned)n;
+        t->shape = shape;
+    } else {
+        model->io[index].n_unfolded = (unsigned)n;
+        model->io[index].unfolded = shape;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_gguf_restore_shapes(struct vc_ctx *ctx, const struct gguf_shard *shard, struct vc_arena *arena,
+                                      struct vc_model *model)
+{
+    const size_t n = strlen(VC_GGUF_KEY_SHAPE);
+    struct gguf_cursor cursor = {.ctx = ctx};
+    struct keys keys = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&keys.text, ctx);
+    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    cursor.at = shard->metadata.begin;
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_IO, keys.starts, (size_t)shard->metadata.n_pairs));
+    for (uint64_t i = 0; i < shard->metadata.n_pairs; i++) {
+        struct pair pair = {.place.begin = cursor.at};
+
+        VC_TRY(take_key(&cursor, &keys, &pair));
+        VC_TRY(vc_gguf_take_u32(&cursor, &pair.kind));
+        uint64_t value = cursor.at;
+        VC_TRY(take_value(&cursor, &pair));
+        if (pair.kind == GGUF_ARRAY && strncmp(pair.key, VC_GGUF_KEY_SHAPE, n) == 0) {
+            VC_TRY(restore(&cursor, value, pair.key + n, arena, model));
+        }
+    }
+out:
+    vc_gguf_cursor_release(&cursor);
+    vc_text_release(&keys.text);
+    vc_free(ctx, keys.starts);
     return status;
 }
 

@@ -461,6 +461,12 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
     VC_CALL(vc_gguf_open_files(ctx, file, self, model));
     VC_CALL(read_shards(ctx, self, model));
+    for (size_t i = 0; i < self->n_shards; i++) {
+        if (self->shards[i].metadata.has_shapes) {
+            VC_CALL(vc_model_index_names(ctx, model));
+            VC_CALL(vc_gguf_restore_shapes(ctx, &self->shards[i], &self->arena, model));
+        }
+    }
     VC_CALL(vc_gguf_attach_scales(ctx, model));
     set_loader(model);
     if (self->shards[0].metadata.known[GGUF_FILE_TYPE].end != 0 &&

@@ -71,13 +71,14 @@ class Pictures(Judge):
                     types = {n: t[0] for n, t in tensors.items()}
                     self.assertEqual((types[prefix + end], types[prefix + matrix]), ("BF16", "Q4_K"))
                     self.assertEqual({types[prefix + matrix[:-6] + "bias"], types[prefix + "small.weight"]}, {"F32"})
-                    self.assertEqual(types[prefix + "convolution.weight"], "BF16")
+                    self.assertEqual(types[prefix + "convolution.weight"], "Q4_K" if name in ("sdxl", "sd1") else "BF16")
                     self.assertEqual({types[n] for n in others}, {"BF16"} if others else set())
                     if parameter is not None:
                         self.assertEqual(types[prefix + parameter], "F32")
                     for n, (kind, shape, values) in tensors.items():
                         source = d.bf16_to_f32(made[n])
-                        self.assertEqual(shape, made[n].shape)
+                        self.assertEqual(shape, (72, 256) if n == prefix + "convolution.weight" and kind == "Q4_K" else made[n].shape)
+                        source = source.reshape(shape)
                         if kind in ("F32", "BF16"):
                             np.testing.assert_array_equal(values, source, n)
                         else:
@@ -124,6 +125,35 @@ class Pictures(Judge):
         for name, says in ((long, "its name has 127 bytes; GGUF allows 63"), ("patch_embedding.weight", "has 5 dimensions; GGUF allows 4")):
             path = self.make("o.safetensors", {name: made[name]})
             self.assertIn(says, self.refuse(3, "convert", path, "-o", self.path("o.gguf")))
+
+    def test_folded(self):
+        """Stable Diffusion: what 256 does not divide becomes rows of 256, with the shape beside it, and comes back with its shape."""
+        shapes = {"input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight": (320, 768), "input_blocks.1.0.in_layers.2.weight": (64, 32, 3, 3),
+                  "input_blocks.1.1.transformer_blocks.0.attn1.to_q.weight": (320, 320), "middle_block.1.proj_in.weight": (320, 320, 1, 1),
+                  "output_blocks.0.0.skip_connection.weight": (8, 9, 3, 3), "input_blocks.0.0.weight": (32, 4, 3, 3), "out.2.weight": (4, 64, 3, 3)}
+        path, out = self.make("sd.safetensors", arrays(shapes)), self.path("sd.gguf")
+        for mixture in ("Q8_0", "Q4_K_M"):
+            self.vc("quantize", "-q", "--force", "--gguf", mixture, path, "-o", out)
+            reader, values = gguf.GGUFReader(out), {}
+            for t in reader.tensors:
+                stored = tuple(int(n) for n in reversed(t.shape))
+                field = reader.fields.get("comfy.gguf.orig_shape." + t.name)
+                blocks = t.tensor_type.name not in ("F16", "BF16", "F32")
+                self.assertEqual(blocks, "blocks.0.0" not in t.name and "out." not in t.name, t.name)
+                self.assertEqual(field is not None, blocks and shapes[t.name][-1] % 256 != 0, t.name)
+                if field is not None:
+                    self.assertEqual(field.types, [gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.INT32])
+                    self.assertEqual((tuple(int(field.parts[i][0]) for i in field.data), stored[1]), (shapes[t.name], 256))
+                values[t.name] = gguf.quants.dequantize(t.data, t.tensor_type)
+            self.vc("dequantize", "-q", "--force", out, "-o", self.path("back.safetensors"))
+            for n, (kind, shape, data) in st_read(self.path("back.safetensors"))[0].items():
+                self.assertEqual(shape, shapes[n])
+                if kind == "F32":
+                    np.testing.assert_array_equal(np.frombuffer(data, "f4"), values[n].reshape(-1), n)
+            self.vc("convert", "-q", "--force", out, "-o", self.path("copy.gguf"))
+            with open(out, "rb") as a, open(self.path("copy.gguf"), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+        self.assertIn("rows of 256", self.refuse(3, "run", "--pass", "quantize --fp16", "--pass", "quantize --gguf Q8_0", path, "-o", self.path("no.gguf")))
 
 
 if __name__ == "__main__":
