@@ -169,7 +169,7 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
 
         to->n_elems = to->tensor == VC_NO_TENSOR ? 1 : to->n_elems;
         for (unsigned d = 0; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
-            int64_t size = vc_graph_dim_value(graph, input->shape[d]);
+            int64_t size = d == row_axis(graph, input) ? 1 : vc_graph_dim_value(graph, input->shape[d]);
 
             VC_REFUSE_IF(size < 1, view->rows->ctx, VC_E_ARGUMENT,
                          "%s: there is no array for the input %s, whose size no other one tells",
