@@ -279,6 +279,8 @@ class Test:
                     height = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]["height"]
                     self.browser.picture(self.out / f"{page.stem}.{width}.{scheme}.png", width, min(height, 8000))
         self.expect(self.browser.run(LABELS), "labels")
+        if page.stem != "many":
+            self.expect(self.browser.run(TICKS), "ticks")
 
     def use(self, page):
         """The page that is open."""
@@ -339,15 +341,10 @@ class Test:
         self.expect(self.browser.run(VIRTUAL.replace("ROWS", str(ROWS))), "rows near the window")
 
     def order(self, by_name):
-        """The worst tensor first, layers by their numbers, ticks that differ, no options of others, names of operations, and everything in its card."""
+        """The worst tensor first, layers by their numbers, no options of others, names of operations, and everything in its card."""
         self.name = "order"
         self.browser.open(by_name["quantize"])
         self.expect(self.browser.run(WORST_FIRST))
-        for page in by_name.values():
-            if page.stem != "many":
-                self.name = page.stem + " ticks"
-                self.browser.open(page)
-                self.expect(self.browser.run(TICKS))
         self.name = "estimate"
         self.browser.open(by_name["estimate"])
         text = self.browser.run("document.querySelector('#page').innerText")
