@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/clock.h"
+#include "core/base/hash_table.h"
 #include "shrink/shrink_inside.h"
 
 #define LEAST_STEPS 20 /* fewer bring nothing back */
@@ -188,6 +189,32 @@ const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
     return scheme != NULL && scheme->layout != NULL ? scheme->layout : s->write.layout;
 }
 
+/* A candidate before that one whose weights are the same, tensor by tensor, where a type falls back to another: the mixtures
+ * of blocks that do not divide a row. VC_NO_CANDIDATE: none is. */
+static size_t same_before(struct vc_shrinking *s, size_t k, const struct vc_report *report)
+{
+    struct vc_chain *own = &s->chains[k];
+    struct vc_report_row row;
+    const char *layout = vc_shrink_layout(s, k);
+
+    own->written = vc_hash_bytes(1, layout != NULL ? layout : "", layout != NULL ? strlen(layout) : 0);
+    for (size_t i = 0; vc_report_get_row(report, i, &row); i++) {
+        own->written = vc_hash_bytes(own->written, row.scheme, strlen(row.scheme));
+        own->written = vc_hash_bytes(own->written, &row.bytes_after, sizeof row.bytes_after);
+    }
+    for (size_t i = 0; i < k; i++) {
+        const struct vc_chain *c = &s->chains[i];
+
+        if (c->written == own->written && c->sparsity == own->sparsity && c->share == own->share &&
+            c->drop == own->drop && c->two_four == own->two_four && c->unit == own->unit &&
+            c->aim_bytes == own->aim_bytes && c->steps == own->steps && s->candidates[i].reason == NULL &&
+            s->candidates[i].deflate == s->candidates[k].deflate) {
+            return i;
+        }
+    }
+    return VC_NO_CANDIDATE;
+}
+
 /* A plan of the whole chain: nothing is read but headers. */
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 {
@@ -202,6 +229,10 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
     VC_TRY(vc_chain_add(s, &s->chains[k], job));
     VC_TRY(vc_job_plan(s->ctx, job, &write));
     VC_TRY(take_sizes(s, k, vc_job_report(job)));
+    size_t same = same_before(s, k, vc_job_report(job));
+    if (same != VC_NO_CANDIDATE) {
+        status = vc_fail(s->ctx, VC_E_UNSUPPORTED, "the same weights as '%s'", s->candidates[same].name);
+    }
 out:
     vc_job_free(job);
     return status == VC_OK ? VC_OK : take_refusal(s, k, status);

@@ -24,6 +24,7 @@ struct vc_chain {
     uint64_t aim_bytes;                    /* the types are chosen for a file of this size; scheme is NULL */
     uint64_t steps;                        /* of distillation; 0: none */
     double harm;                           /* vc_search_harm, without data */
+    uint64_t written;                      /* what it writes, by types and sizes, as a hash; 0: not counted */
 };
 
 /* A checkpoint with what it computes. */

@@ -302,6 +302,9 @@ class Questions:
             self.say(number, "plan: %s, shrink: %s" % (best["what"], answer["missed"]), ["plan", *asked], line)
         elif chosen is not None and not kept and (list(chosen["passes"]) != self.lines(first) if first is not None else best is None):
             self.say(number, "plan: %s, shrink: %s" % (first and first["passes"], chosen["passes"]), ["plan", *asked], line)
+        sizes = [c["file_bytes"] for c in answer["candidates"] if c.get("reason") is None and c["file_bytes"]]
+        if model.endswith(".gguf") and len(set(sizes)) != len(sizes):
+            self.say(number, "shrink tries the same file twice", line)
         for c in answer["candidates"]:
             for recipe in own:
                 coded = kept == ("--runtime" in recipe["commands"][-1]) and ("bitsandbytes" in c["name"]) == ("bitsandbytes" in recipe["what"])
