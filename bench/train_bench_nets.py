@@ -24,7 +24,7 @@ g (float[n, 100, 128] x, float[1, %d, 128] w, float[1, %d, 128] r, float[1, %d] 
   y = MatMul (h, o)
 }
 """
-GRAPH = """input x [batch, 1, 28, 28]
+GRAPH = """input x [batch, 1, %d, %d]
 conv conv1 16 kernel=3 pad=1
 relu
 maxpool kernel=2
@@ -36,7 +36,7 @@ linear fc1 128
 relu
 linear fc2 10
 """
-WORDS, WIDE, LENGTH, LAYERS, CLASSES, ROWS = 2000, 256, 64, 2, 5, 320
+WORDS, WIDE, LENGTH, LAYERS, CLASSES, ROWS, SIDE = 2000, 256, 64, 2, 5, 320, 28
 BERT = dict(model_type="bert", architectures=["BertForSequenceClassification"], vocab_size=WORDS, hidden_size=WIDE,
             num_hidden_layers=LAYERS, num_attention_heads=4, intermediate_size=1024, max_position_embeddings=LENGTH,
             type_vocab_size=2, hidden_act="gelu", layer_norm_eps=1e-12, num_labels=CLASSES, hidden_dropout_prob=0.0,
@@ -54,7 +54,7 @@ def linear(shapes, name, rows, columns, bias=True):
 
 def cnn_shapes():
     shapes = {"conv1.weight": (16, 1, 3, 3), "conv1.bias": (16,), "conv2.weight": (32, 16, 3, 3), "conv2.bias": (32,)}
-    linear(shapes, "fc1", 128, 1568)
+    linear(shapes, "fc1", 128, 32 * (SIDE // 4) ** 2)
     linear(shapes, "fc2", 10, 128)
     return shapes
 
@@ -143,9 +143,9 @@ def make(net, folder):
         if net in ("encoder", "decoder"):
             write_folder(os.path.join(folder, name), BERT if net == "encoder" else LLAMA, tensors)
     if net == "cnn":
-        np.savez(os.path.join(folder, "data.npz"), x=random.standard_normal((6400, 1, 28, 28)).astype("f4"))
+        np.savez(os.path.join(folder, "data.npz"), x=random.standard_normal((20 * ROWS, 1, SIDE, SIDE)).astype("f4"))
         with open(os.path.join(folder, "net.txt"), "w") as f:
-            f.write(GRAPH)
+            f.write(GRAPH % (SIDE, SIDE))
         return
     if net in GATES:
         np.savez(os.path.join(folder, "data.npz"), x=random.standard_normal((640, STEPS, UNITS)).astype("f4"))

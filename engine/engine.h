@@ -144,6 +144,9 @@ enum vc_status vc_engine_backward(struct vc_engine *engine);
 /* On a device: outputs stay there behind a forward pass, and their gradients, which the caller computes there, are not
  * sent before a backward pass. Without a device nothing changes. */
 void vc_engine_keep_outputs(struct vc_engine *engine, bool stay);
+/* On a device: whether forward passes end without asking for an index out of range, which makes the host wait. The caller asks
+ * the device, and runs the pass again, without this, for the sentence. */
+void vc_engine_ask_faults_later(struct vc_engine *engine, bool later);
 /* Brings one that stayed to .data. */
 enum vc_status vc_engine_fetch(struct vc_engine *engine, size_t output);
 

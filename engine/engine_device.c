@@ -265,7 +265,18 @@ uint64_t vc_engine_own_bytes(const struct vc_engine *engine)
 
 /* ---- passes ---- */
 
-/* A node without loops: its definition, on copies. */
+/* Where the host has the elements of an input, which nothing writes over; NULL: it has not. */
+static const void *fed_here(const struct vc_engine *e, struct vc_ref ref)
+{
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        if (vc_same_ref(e->input_refs[2 * k], ref)) {
+            return e->inputs[k].data;
+        }
+    }
+    return NULL;
+}
+
+/* A node without loops: its definition, on copies. What depends on inputs alone, as masks do, does not wait for the device. */
 static enum vc_status run_on_host(struct vc_engine *e, const struct vc_instruction *in)
 {
     unsigned n_read = in->n_refs - in->n_written;
@@ -276,7 +287,9 @@ static enum vc_status run_on_host(struct vc_engine *e, const struct vc_instructi
         if (r == n_read) {
             in->run(&in->call, &e->pass, 0, 0);
         }
-        if (bytes != 0 && r < n_read) {
+        if (bytes != 0 && r < n_read && fed_here(e, in->refs[r]) != NULL) {
+            memcpy(in->call.p[r], fed_here(e, in->refs[r]), (size_t)bytes);
+        } else if (bytes != 0 && r < n_read) {
             VC_CALL(vc_train_to_host(e->options.device, in->call.p[r], on_device(e, in->refs[r]), bytes));
         } else if (bytes != 0) {
             VC_CALL(vc_train_to_device(e->options.device, on_device(e, in->refs[r]), in->call.p[r], bytes));
@@ -352,7 +365,9 @@ enum vc_status vc_engine_forward_device(struct vc_engine *e)
     if (e->pass.training) { /* running statistics */
         e->weights->newer_on_device = true;
     }
-    VC_CALL(find_fault(e));
+    if (!e->faults_later) {
+        VC_CALL(find_fault(e));
+    }
     for (size_t k = 0; !e->outputs_stay && k < e->n_outputs; k++) {
         VC_CALL(vc_engine_fetch(e, k));
     }
@@ -397,4 +412,9 @@ enum vc_status vc_engine_backward_device(struct vc_engine *e)
 void vc_engine_keep_outputs(struct vc_engine *engine, bool stay)
 {
     engine->outputs_stay = stay && engine->options.device != NULL;
+}
+
+void vc_engine_ask_faults_later(struct vc_engine *engine, bool later)
+{
+    engine->faults_later = later && engine->options.device != NULL;
 }

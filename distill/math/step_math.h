@@ -39,6 +39,7 @@ struct vc_teacher_rows {
     const int32_t *classes; /* top-k: which class each of the k logits belongs to, [n_rows, k]; NULL: all are there */
     const double *rest;     /* top-k: log of the sum of exp(t / T) over all classes, [n_rows] */
     size_t k;
+    bool on_device; /* what logits points to is not filled: they lie on the device (device_step.h) */
 };
 
 /* What y says about one batch of rows: classes, or floats, or nothing. */

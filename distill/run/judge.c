@@ -16,6 +16,7 @@
 #include "distill/loss/step_loss.h"
 #include "distill/math/real.h"
 #include "distill/run/trainer.h"
+#include "distill/update/device_step.h"
 
 /* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher.
  * Where the teacher has more classes the last ones are left out. */
@@ -43,7 +44,7 @@ static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits
 /* The teacher's answers to n rows: from files, or by running the network. Values that are matched are kept
  * with them. */
 enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows, bool of_logits,
-                              const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
+                              const uint64_t *numbers, size_t n, bool stays, struct vc_teacher_rows *out)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_engine_value *logits;
@@ -54,9 +55,16 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
                                      out);
     }
     VC_CALL(vc_net_engine(&t->teacher, n, false, &engine));
+    stays = stays && t->teacher.n_classes == t->student.net.n_classes;
+    vc_engine_keep_outputs(engine, stays);
+    vc_engine_ask_faults_later(engine, stays);
     VC_CALL(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
-    take_classes(t, n * t->student.net.positions, logits->data);
-    *out = (struct vc_teacher_rows){.logits = t->batch.teacher_logits};
+    *out = (struct vc_teacher_rows){.logits = t->batch.teacher_logits, .on_device = stays};
+    if (stays) {
+        VC_CALL(vc_device_keep_teacher(&t->student, engine, n));
+    } else {
+        take_classes(t, n * t->student.net.positions, logits->data);
+    }
     if (t->match != NULL && rows == &t->data) {
         vc_match_take(t->match, engine, n);
     }
@@ -355,7 +363,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
     if (t->eval.taught) {
         VC_CALL(
-            vc_trainer_ask(t, &t->eval, vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES, numbers, n, &teacher));
+            vc_trainer_ask(t, &t->eval, vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES, numbers, n, false, &teacher));
     }
     VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
     return vc_tally_add(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits, &teacher, tally,

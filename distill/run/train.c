@@ -46,6 +46,7 @@ struct work {
     bool skipped; /* no weight was moved */
     uint64_t counted[2];
     const uint64_t *ends; /* SPANS: the rows with a start, and with an end; else NULL */
+    bool late;            /* the losses of a step of one batch may come with its norm */
 };
 
 /* ---- rows ---- */
@@ -241,28 +242,33 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
     struct vc_loss_sums sums;
-    bool stays;
+    bool heads = t->student.net.n_heads != 0;
+    bool compares = w->step == 0 && first == 0 && !t->progress.control && !heads;
+    bool stays =
+        !heads && vc_device_has_loss(&t->student, &w->spec, &teacher, &loss.labels) && t->match == NULL && !compares;
+    bool late;
 
     memset(w->own, 0, sizeof w->own);
     VC_CALL(vc_weights_clear(t->student.net.weights));
     vc_batch_gather(&t->batch, &t->data.rows, t->student.f64, w->numbers + first, n);
     if (t->data.taught && !t->progress.control) {
         VC_CALL(vc_trainer_ask(t, &t->data, vc_loss_compares(w->spec.kind) != VC_OF_CLASSES, w->numbers + first, n,
-                               &teacher));
+                               stays && w->late, &teacher));
     }
+    stays = stays && teacher.classes == NULL;
+    late = stays && w->late;
     VC_CALL(vc_net_engine(&t->student.net, n, true, &engine));
     VC_CALL(vc_trainer_before_batch(t, &pass));
-    stays = t->student.net.n_heads == 0 && vc_device_has_loss(&t->student, &w->spec, &teacher, &loss.labels) &&
-            t->match == NULL && !(w->step == 0 && first == 0 && !t->progress.control);
     vc_engine_keep_outputs(engine, stays);
+    vc_engine_ask_faults_later(engine, late);
     VC_CALL(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
-    if (w->step == 0 && first == 0 && !t->progress.control && t->student.net.n_heads == 0) {
+    if (compares) {
         compare_terms(t, engine, w, n, logits, &teacher);
     }
-    if (t->student.net.n_heads != 0) {
+    if (heads) {
         sums = vc_heads_loss(t, engine, w->numbers + first, n, logits, &teacher);
     } else if (stays) {
-        VC_CALL(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, &sums));
+        VC_CALL(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, late, &sums));
     } else {
         sums = vc_step_loss(&loss, engine, n * t->student.net.positions, logits->data, logits->grad);
     }
@@ -305,6 +311,28 @@ static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_en
         }
         VC_CALL(vc_trainer_sum(t, engine, first, n_batches));
     }
+    return VC_OK;
+}
+
+/* Losses that came with the norm. Where they, or indices, are none, the batch is computed once more, step by step, which finds
+ * the reason. */
+static enum vc_status take_late(struct vc_trainer *t, struct work *w)
+{
+    struct vc_loss_sums sums;
+    bool late, fault;
+
+    VC_CALL(vc_device_late(&t->student, &late, &sums, &fault));
+    if (!late) {
+        return VC_OK;
+    }
+    w->own[KD] = sums.kd;
+    w->own[CE] = sums.ce;
+    if (fault || !is_finite(w->own)) {
+        w->late = false;
+        VC_CALL(batch(t, w, 0, w->n));
+    }
+    w->sums[KD] += w->own[KD];
+    w->sums[CE] += w->own[CE];
     return VC_OK;
 }
 
@@ -449,10 +477,12 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     w.spec.scale = t->progress.scale.value;
     vc_heads_step(t, &w.spec, number, w.numbers, w.n);
     VC_CALL(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
+    w.late = t->options.parallel.ranks == NULL && w.n <= t->options.training.batch;
     VC_CALL(batches(t, &w, engine));
-    loss = total_of(t, &w);
     vc_fake_quant_gradients(&t->student, engine);
     VC_CALL(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
+    VC_CALL(take_late(t, &w));
+    loss = total_of(t, &w);
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     if (!w.skipped) {
         VC_CALL(use_gradients(t, &w, engine, lr));

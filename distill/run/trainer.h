@@ -102,9 +102,10 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t);
 void vc_trainer_release(struct vc_trainer *t);
 void vc_trainer_close(struct vc_trainer *t);
 
-/* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. */
+/* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. stays: answers
+ * of a network of the student's classes may stay on the device, for its loss. */
 enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows, bool of_logits,
-                              const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
+                              const uint64_t *numbers, size_t n, bool stays, struct vc_teacher_rows *out);
 
 /* Writes the gradients of the student to options.gradients; only_plan: refuses what can be refused about that file, and
  * writes nothing. */

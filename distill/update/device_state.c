@@ -17,6 +17,21 @@ void vc_device_changed(struct vc_learner *l)
     }
 }
 
+enum vc_status vc_device_late(struct vc_learner *l, bool *late, struct vc_loss_sums *sums, bool *fault)
+{
+    struct vc_device_step *d = l->on_device;
+    struct vc_train_fault noted;
+
+    *late = d != NULL && d->late;
+    *fault = false;
+    if (*late) {
+        *sums = d->losses;
+        *fault = d->fault;
+        d->late = false;
+    }
+    return *fault ? vc_train_result(l->device, l->device->table->fault(l->device->session, &noted)) : VC_OK;
+}
+
 /* Weights, and what else the device has moved since the last time. */
 enum vc_status vc_device_to_host(struct vc_learner *l)
 {

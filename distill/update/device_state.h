@@ -10,6 +10,10 @@ struct vc_device_step {
     uint64_t bytes;
     bool changed;         /* states and masks of the host are newer */
     bool newer_on_device; /* states of the device are */
+    bool late;            /* the losses of the batch come with the norm */
+    uint64_t late_rows;
+    struct vc_loss_sums losses; /* they, behind vc_device_measure */
+    bool fault;                 /* a pass before it met an index out of range */
     bool nccl;            /* adds up the gradients of ranks, whose devices have their own sums */
     /* Within the block: */
     char *states;

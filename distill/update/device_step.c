@@ -3,9 +3,10 @@
  * Memory on the device is two blocks: the arena of the programs, and the parts of the step, laid out once.
  * Weights and gradients are the engine's own. What goes over the bus in a step:
  *
- *     to the device      labels, mask, the teacher's answers; after a change on the host: states, masks, block list
- *     to the host        two losses for each row; a square for each block of weights
- *     neither            logits, gradients, weights, states
+ *     to the device      labels, mask, the teacher's answers from files; after a change on the host: states, masks, block list
+ *     to the host        two losses for each row; a square for each block of weights; both in one copy, for which alone the
+ *                        host waits, where a step is one batch of one process
+ *     neither            logits of the student and of a teacher that runs, gradients, weights, states
  */
 #include "distill/update/device_step.h"
 
@@ -105,7 +106,7 @@ static uint64_t lay_out(const struct vc_learner *l, struct vc_device_step *d, ch
     PART(states, l->report->state_bytes);
     PART(keep, masks);
     PART(blocks, n_blocks * sizeof *d->blocks);
-    PART(squares, n_blocks * sizeof *d->squares);
+    PART(squares, (n_blocks + 1) * sizeof *d->squares); /* and whether there was a fault */
     PART(sums, 2 * n_rows(l) * sizeof *d->sums);
     PART(labels, n_rows(l) * sizeof *d->labels);
     PART(mask, n_rows(l));
@@ -140,9 +141,9 @@ uint64_t vc_device_bytes(const struct vc_learner *l, const struct vc_net *teache
 uint64_t vc_device_room_bytes(const struct vc_learner *l)
 {
     uint64_t n_blocks = vc_optimizer_cut_bytes(l) / sizeof *l->optimizer.blocks;
-    uint64_t blocks = n_blocks * (sizeof(struct vc_train_block) + sizeof(double));
+    uint64_t figures = vc_train_block_bytes((n_blocks + 1) * sizeof(double)) + 2 * n_rows(l) * sizeof(double);
 
-    return l->device != NULL && l->trains ? vc_max_u64(blocks, 2 * n_rows(l) * sizeof(double)) : 0;
+    return l->device != NULL && l->trains ? vc_max_u64(n_blocks * sizeof(struct vc_train_block), figures) : 0;
 }
 
 /* Allocates both blocks once; everything on the device counts as changed. */
@@ -256,6 +257,17 @@ static enum vc_status send(struct vc_learner *l)
 
 /* ---- losses ---- */
 
+/* to = from, or to += from, of n floats of the device. */
+static enum vc_status copy_floats(struct vc_learner *l, float *from, float *to, uint64_t n, bool add)
+{
+    const struct vc_args_chunks args = {.n = n, .n_chunks = 1};
+    const struct vc_train_call call = {.p = {from, to}, .args = &args, .add = add};
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_train_work work = {l->device->table->find("add_chunks"), &call, NULL, &pass};
+
+    return vc_train_result(l->device, l->device->table->run(l->device->session, &work));
+}
+
 /* Losses that have kernels there; the others are computed on the host. */
 bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
                         const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels)
@@ -266,15 +278,32 @@ bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *s
             spec->kind == VC_TEACHER_LOSS_COSINE);
 }
 
-/* Loss and its gradient at the logits, which stay on the device. The sums of rows are added here, in their
- * order. */
+/* A copy, since the student's program uses the same memory. */
+enum vc_status vc_device_keep_teacher(struct vc_learner *l, struct vc_engine *engine, size_t n)
+{
+    return copy_floats(l, vc_engine_output(engine, 0)->device_data, l->on_device->teacher,
+                       n * l->net.positions * l->net.n_classes, false);
+}
+
+/* What rows add to the losses, in their order. */
+static struct vc_loss_sums add_rows(const double *rows, uint64_t n_rows)
+{
+    struct vc_loss_sums sums = {0, 0};
+
+    for (uint64_t r = 0; r < n_rows; r++) {
+        sums.kd += rows[2 * r];
+        sums.ce += rows[2 * r + 1];
+    }
+    return sums;
+}
+
+/* Loss and its gradient at the logits, which stay on the device. */
 enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, const struct vc_batch *batch,
                               const struct vc_loss_spec *spec, size_t n, const struct vc_teacher_rows *teacher,
-                              struct vc_loss_sums *sums)
+                              bool late, struct vc_loss_sums *sums)
 {
     struct vc_device_step *d = l->on_device;
     const struct vc_engine_value *logits = vc_engine_output(engine, 0);
-    double *rows = l->device_room;
     uint64_t n_rows = n * l->net.positions;
     struct vc_train_loss loss = {.n_rows = n_rows,
                                  .n_classes = l->net.n_classes,
@@ -292,32 +321,28 @@ enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, co
                                  .gradient = logits->device_grad,
                                  .sums = d->sums};
 
-    if (teacher->logits != NULL) {
+    if (teacher->logits != NULL && !teacher->on_device) {
         VC_CALL(vc_train_to_device(l->device, d->teacher, teacher->logits, n_rows * l->net.n_classes * sizeof(float)));
     }
     VC_CALL(vc_train_to_device(l->device, d->labels, batch->labels, n_rows * sizeof *batch->labels));
     VC_CALL(vc_train_to_device(l->device, d->mask, batch->mask, n_rows));
     VC_CALL(vc_train_result(l->device, l->device->table->loss(l->device->session, &loss)));
-    VC_CALL(vc_train_to_host(l->device, rows, d->sums, 2 * n_rows * sizeof *rows));
+    d->late = late;
+    d->late_rows = n_rows;
     *sums = (struct vc_loss_sums){0, 0};
-    for (uint64_t r = 0; r < n_rows; r++) {
-        sums->kd += rows[2 * r];
-        sums->ce += rows[2 * r + 1];
+    if (!late) {
+        VC_CALL(vc_train_to_host(l->device, l->device_room, d->sums, 2 * n_rows * sizeof *d->sums));
+        *sums = add_rows(l->device_room, n_rows);
     }
     return VC_OK;
 }
 
 /* ---- gradients and weights ---- */
 
-/* to = from, or to += from, of all gradients. */
+/* The same of all gradients. */
 static enum vc_status add_all(struct vc_learner *l, float *from, float *to, bool add)
 {
-    const struct vc_args_chunks args = {.n = l->net.weights->grad_bytes / sizeof(float), .n_chunks = 1};
-    const struct vc_train_call call = {.p = {from, to}, .args = &args, .add = add};
-    const struct vc_engine_pass pass = {.norm_share = -1};
-    const struct vc_train_work work = {l->device->table->find("add_chunks"), &call, NULL, &pass};
-
-    return vc_train_result(l->device, l->device->table->run(l->device->session, &work));
+    return copy_floats(l, from, to, l->net.weights->grad_bytes / sizeof(float), add);
 }
 
 /* All gradients times a. */
@@ -358,23 +383,30 @@ enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_ba
 }
 
 /* The norm of all gradients, from the squares of blocks, added in their order. Takes the scale of the loss
- * out first. */
+ * out first. Losses that are late lie behind the squares. */
 enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *norm)
 {
     struct vc_device_step *d = l->on_device;
+    size_t n = l->optimizer.n_blocks;
     double *squares = l->device_room;
+    uint64_t rows_at = (uint64_t)(d->sums - d->squares);
+    uint64_t bytes = (d->late ? rows_at + 2 * d->late_rows : n + 1) * sizeof *squares;
     double sum = 0;
 
     VC_CALL(send(l));
     if (scale != 1) {
         VC_CALL(scale_all(l, 1 / scale));
     }
-    VC_CALL(vc_train_result(l->device, l->device->table->measure(l->device->session, d->blocks, l->optimizer.n_blocks,
-                                                                 d->squares, squares)));
-    for (size_t k = 0; k < l->optimizer.n_blocks; k++) {
+    VC_CALL(vc_train_result(l->device, l->device->table->measure(l->device->session, d->blocks, n, d->squares)));
+    VC_CALL(vc_train_to_host(l->device, squares, d->squares, bytes));
+    for (size_t k = 0; k < n; k++) {
         sum += squares[k];
     }
     *norm = sqrt(sum);
+    d->fault = squares[n] != 0;
+    if (d->late) {
+        d->losses = add_rows(squares + rows_at, d->late_rows);
+    }
     return VC_OK;
 }
 

@@ -25,10 +25,17 @@ void vc_device_changed(struct vc_learner *l);
 /* Weights, masters and states, to the host: before they are written or compared. */
 enum vc_status vc_device_to_host(struct vc_learner *l);
 
-/* The losses of n rows of the batch whose outputs stayed on the device (vc_engine_keep_outputs), and their gradient. */
+/* The logits of n rows that a teacher's program has left on the device, for the loss. */
+enum vc_status vc_device_keep_teacher(struct vc_learner *l, struct vc_engine *engine, size_t n);
+
+/* The losses of n rows of the batch whose outputs stayed on the device (vc_engine_keep_outputs), and their gradient. late: the
+ * losses are 0 here, and known behind vc_device_measure, so that the host need not wait (vc_device_late). */
 enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, const struct vc_batch *batch,
                               const struct vc_loss_spec *spec, size_t n, const struct vc_teacher_rows *teacher,
-                              struct vc_loss_sums *sums);
+                              bool late, struct vc_loss_sums *sums);
+/* Behind vc_device_measure: whether the losses of the batch were late, and they. *fault: forward passes that did not ask for
+ * faults (vc_engine_ask_faults_later) had one; it is forgotten. */
+enum vc_status vc_device_late(struct vc_learner *l, bool *late, struct vc_loss_sums *sums, bool *fault);
 /* Whether that can be done there: all logits of the teacher are known. */
 bool vc_device_has_loss(const struct vc_learner *l, const struct vc_loss_spec *spec,
                         const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels);

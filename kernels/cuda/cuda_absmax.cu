@@ -1,143 +1,141 @@
 /* cuda_absmax.cu - absmax_* and range_*: largest magnitudes per group or channel, as integers on the bits of the
  * weights.
  *
- * Two kernels: short groups get a team of lanes each; long groups and channels are walked flat, a warp taking 256
- * neighbours, which nearly always belong together and then cost one atomic operation. */
+ * Elements form runs with one scale each (struct vc_cuda_index). A team of lanes takes a piece of a run; where a run is one
+ * piece its maximum is stored, else joined. Runs that are too short for that are along an axis: a thread takes an element. */
 #include "kernels/cuda/cuda_absmax.h"
 
+#include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/cuda/cuda_reduce.h"
 
-#define SHORT_GROUP 1024 /* up to here one team per group */
-#define SEGMENT     256  /* elements a warp takes at once when walking flat */
+#define PIECE      4096u /* elements of a run that a team takes at most */
+#define BATCH      4u    /* quads that a lane has in flight */
+#define SHORT_AXIS 16u   /* below it a channel's run is no work for a team */
 
-/* Joins |x| to *neg where signs are split and x has its sign bit set, else to *pos. */
+/* Joins x. As signed integers numbers of the other sign are below 0. Not split: magnitudes of both signs in *pos. */
 static __device__ __forceinline__ void widen(float x, bool split, uint32_t *pos, uint32_t *neg)
 {
-    uint32_t m = vc_f32_magnitude(x);
+    int32_t p = (int32_t)(split ? vc_f32_bits(x) : vc_f32_magnitude(x));
+    int32_t n = (int32_t)(vc_f32_bits(x) ^ 0x80000000u);
 
-    if (split && vc_f32_bits(x) >> 31) {
-        *neg = m > *neg ? m : *neg;
-    } else {
-        *pos = m > *pos ? m : *pos;
+    *pos = p > (int32_t)*pos ? (uint32_t)p : *pos;
+    if (split) {
+        *neg = n > (int32_t)*neg ? (uint32_t)n : *neg;
     }
 }
 
-/* Short groups: `team` lanes (a power of two up to 32) per group. neg NULL: magnitudes of both signs in pos. */
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    range_groups_kernel(const float *__restrict__ x, uint32_t n_groups, uint32_t row_len, struct vc_cuda_index index,
-                        unsigned team, uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
-{
-    size_t teams = blockDim.x / team;
-    bool split = neg != NULL;
+/* What the kernels get: device pointers, and how the unit is cut. */
+struct range_args {
+    const float *x;
+    uint32_t *pos, *neg; /* 0 before; neg NULL: magnitudes of both signs in pos */
+    struct vc_cuda_index index;
+    uint32_t row_len;                       /* along an axis the unit is one row */
+    uint32_t n_pieces;                      /* of the unit */
+    struct vc_cuda_divisor pieces, per_row; /* of a run; runs of a row */
+    unsigned team;                          /* lanes of a piece: a power of two */
+};
 
-    for (size_t base = blockIdx.x * teams; base < n_groups; base += gridDim.x * teams) {
-        size_t g = base + threadIdx.x / team;
+/* Teams take pieces by turns, all of a warp as often. WHOLE: quads are aligned, and whole or not there. */
+template <bool WHOLE> static __global__ void __launch_bounds__(VC_CUDA_THREADS) range_kernel(struct range_args a)
+{
+    uint32_t teams = blockDim.x / a.team;
+    bool split = a.neg != NULL;
+
+    for (uint32_t base = blockIdx.x * teams; base < a.n_pieces; base += gridDim.x * teams) {
+        uint32_t piece = base + threadIdx.x / a.team;
+        uint32_t run = vc_cuda_divide(piece, &a.pieces);
+        uint32_t row = vc_cuda_divide(run, &a.per_row);
+        uint32_t k = run - row * a.per_row.by;
+        uint32_t first = k == 0 ? 0 : a.index.head + (k - 1) * a.index.step.by;
+        uint32_t end = a.index.head < a.row_len ? a.index.head + k * a.index.step.by : a.row_len;
+        const float *x = a.x + row * a.row_len;
         uint32_t p = 0;
         uint32_t n = 0;
 
-        if (g < n_groups) {
-            uint32_t row = (uint32_t)g / index.per_row;
-            uint32_t k = (uint32_t)g % index.per_row;
-            size_t first = k == 0 ? 0 : index.head + (size_t)(k - 1) * index.step;
-            size_t end = index.head + (size_t)k * index.step;
+        first += (piece - run * a.pieces.by) * PIECE;
+        end = end < a.row_len ? end : a.row_len;
+        end = end < first + PIECE ? end : first + PIECE;
+        end = piece < a.n_pieces ? end : 0;
+        for (uint32_t i = first + threadIdx.x % a.team * 4; i < end; i += BATCH * 4 * a.team) {
+            vc_cuda_quad<float> quads[BATCH];
 
-            end = end < row_len ? end : row_len;
-            for (size_t i = first + threadIdx.x % team; i < end; i += team) {
-                widen(x[(size_t)row * row_len + i], split, &p, &n);
+            VC_CUDA_UNROLL
+            for (uint32_t b = 0; b < BATCH; b++) {
+                uint32_t at = i + b * 4 * a.team;
+
+                quads[b] = vc_cuda_load<WHOLE>(x + at, at < end ? end - at : 0);
+            }
+            VC_CUDA_UNROLL
+            for (uint32_t b = 0; b < BATCH * 4; b++) {
+                widen(quads[b / 4].v[b % 4], split, &p, &n);
             }
         }
-        p = vc_cuda_warp_max(p, team);
-        n = split ? vc_cuda_warp_max(n, team) : 0;
-        if (g < n_groups && threadIdx.x % team == 0) {
-            pos[g] = p;
-            if (split) {
-                neg[g] = n;
+        p = vc_cuda_warp_max(p, a.team);
+        n = split ? vc_cuda_warp_max(n, a.team) : 0;
+        if (piece < a.n_pieces && threadIdx.x % a.team == 0) {
+            if (a.index.per_row == 0) {
+                run -= vc_cuda_divide(run, &a.index.n_channels) * a.index.n_channels.by;
             }
-        }
-    }
-}
-
-/* Number of the scale of an element, by its index in the unit. */
-static __device__ __forceinline__ uint32_t scale_of_flat(const struct vc_cuda_index *index, uint32_t row_len,
-                                                         uint32_t flat)
-{
-    return vc_cuda_scale_of(index, flat / row_len, flat % row_len, flat);
-}
-
-/* Long groups and channels: a warp takes SEGMENT neighbours. Where all have the same scale it takes their maximum and
- * joins that once, otherwise every element is joined for itself. pos and neg must be 0 before; neg NULL as above. */
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    range_flat_kernel(const float *__restrict__ x, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
-                      uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
-{
-    size_t warps = blockDim.x / 32;
-    bool split = neg != NULL;
-
-    for (size_t base = (blockIdx.x * warps + threadIdx.x / 32) * SEGMENT; base < n_elems;
-         base += gridDim.x * warps * SEGMENT) {
-        size_t end = n_elems - base < SEGMENT ? n_elems : base + SEGMENT;
-        uint32_t first_scale = scale_of_flat(&index, row_len, (uint32_t)base);
-        /* Scales come in ascending order except where channels start again, and a segment inside of one run cannot
-         * contain that unless every element belongs to the same channel. */
-        bool together = index.n_channels == 1 ||
-                        (end - base <= index.step && scale_of_flat(&index, row_len, (uint32_t)end - 1) == first_scale);
-        uint32_t p = 0;
-        uint32_t n = 0;
-
-        for (size_t i = base + threadIdx.x % 32; i < end; i += 32) {
-            uint32_t one_p = 0;
-            uint32_t one_n = 0;
-
-            widen(x[i], split, &one_p, &one_n);
-            if (together) {
-                p = one_p > p ? one_p : p;
-                n = one_n > n ? one_n : n;
+            if (a.index.per_row != 0 && a.pieces.by == 1) {
+                a.pos[run] = p;
             } else {
-                uint32_t scale = scale_of_flat(&index, row_len, (uint32_t)i);
-
-                if (one_p != 0) {
-                    atomicMax(&pos[scale], one_p);
-                }
-                if (one_n != 0) {
-                    atomicMax(&neg[scale], one_n);
-                }
+                atomicMax(&a.pos[run], p);
             }
-        }
-        if (together) { /* the same for the whole warp */
-            p = vc_cuda_warp_max(p, 32);
-            n = split ? vc_cuda_warp_max(n, 32) : 0;
-            if (threadIdx.x % 32 == 0) {
-                if (p != 0) {
-                    atomicMax(&pos[first_scale], p);
-                }
-                if (n != 0) {
-                    atomicMax(&neg[first_scale], n);
-                }
+            if (split && a.index.per_row != 0 && a.pieces.by == 1) {
+                a.neg[run] = n;
+            } else if (split) {
+                atomicMax(&a.neg[run], n);
             }
         }
     }
 }
 
-/* A team has about one lane per eight elements, so that a lane has some work and neighbouring lanes read neighbouring
- * elements. */
+/* Runs of a few elements along an axis. */
+static __global__ void __launch_bounds__(VC_CUDA_THREADS) range_elements_kernel(struct range_args a)
+{
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < a.row_len; i += gridDim.x * blockDim.x) {
+        uint32_t scale = vc_cuda_scale_of_flat(&a.index, i);
+        uint32_t p = 0;
+        uint32_t n = 0;
+
+        widen(a.x[i], a.neg != NULL, &p, &n);
+        if (p != 0) {
+            atomicMax(&a.pos[scale], p);
+        }
+        if (n != 0) {
+            atomicMax(&a.neg[scale], n);
+        }
+    }
+}
+
+/* A lane has a batch of quads, where a run has that many. */
 void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit, const float *x,
                           uint32_t *pos, uint32_t *neg)
 {
-    if (call->map == NULL && call->group <= SHORT_GROUP) {
-        unsigned team = 1;
+    bool axis = call->map != NULL;
+    const struct vc_cuda_index *index = &unit->index;
+    uint32_t row_len = axis ? unit->n_elems : unit->row_len;
+    uint32_t runs = !axis ? index->per_row
+                          : 1 + (index->head < row_len ? (row_len - index->head - 1) / index->step.by + 1 : 0);
+    uint32_t longest = index->step.by < row_len ? index->step.by : row_len;
+    uint32_t pieces = (longest + PIECE - 1) / PIECE;
+    struct range_args a = {x, pos, neg, *index, row_len, (axis ? 1 : unit->n_rows) * runs * pieces,
+                           vc_cuda_divisor_of(pieces), vc_cuda_divisor_of(runs), 1};
+    bool whole = row_len % 4 == 0 && (runs == 1 || (index->step.by % 4 == 0 && index->head % 4 == 0));
+    void (*kernel)(struct range_args) = whole ? range_kernel<true> : range_kernel<false>;
+    unsigned block;
 
-        while (team < 32 && team * 8 < call->group) {
-            team *= 2;
-        }
-        VC_CUDA_LAUNCH(range_groups_kernel, vc_cuda_grid(unit->n_groups * team / VC_CUDA_THREADS + 1),
-                       vc_cuda_block(unit->n_groups * team), unit->stream, x, (uint32_t)unit->n_groups, unit->row_len,
-                       unit->index, team, pos, neg);
-    } else {
-        VC_CUDA_LAUNCH(range_flat_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS / 32 * SEGMENT) + 1),
-                       vc_cuda_block(unit->n_elems / (SEGMENT / 32) + 1), unit->stream, x, unit->n_elems, unit->row_len,
-                       unit->index, pos, neg);
+    if (axis && index->step.by < SHORT_AXIS) {
+        VC_CUDA_LAUNCH(range_elements_kernel, vc_cuda_grid(row_len / (VC_CUDA_THREADS * 8) + 1), vc_cuda_block(row_len),
+                       unit->stream, a);
+        return;
     }
+    while (a.team < 32 && a.team * BATCH * 4 < longest) {
+        a.team *= 2;
+    }
+    block = vc_cuda_team_block(a.n_pieces, a.team);
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, ((size_t)a.n_pieces * a.team + block - 1) / block),
+                   block, unit->stream, a);
 }
 
 /* Arrays: x, pos and, for ranges, neg. */

@@ -13,7 +13,7 @@
 /* Code and statistics of one element (cuda_chunks.h). Each thread forms the step of its block again: cheaper than
  * handing it on. The thread of a block's first element stores it. */
 struct q8_0_op {
-    enum { N_SUMS = 2 };
+    enum { N_SUMS = 2, FAST = 0, BINS = 0 };
     typedef float value;
 
     const float *x;
@@ -73,20 +73,24 @@ int vc_cuda_q8_0_rows(const float *x, size_t n_rows, size_t row_len, uint32_t *b
 /* ---- values from blocks ---- */
 
 /* Block: one type's ELEMS, BYTES and value (DECODE below). blocks holds whole blocks. */
-template <class Block>
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    blocks_kernel(const uint8_t *__restrict__ blocks, uint32_t n, float *__restrict__ y)
-{
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
-        y[i] = Block::value(blocks + i / Block::ELEMS * Block::BYTES, (uint32_t)(i % Block::ELEMS));
+template <class Block> struct value_op {
+    typedef uint8_t from;
+    typedef float to;
+
+    const uint8_t *blocks;
+    const uint8_t *x; /* NULL: no byte belongs to one element alone */
+
+    __device__ __forceinline__ float of(uint32_t i, uint8_t) const
+    {
+        return Block::value(blocks + i / Block::ELEMS * Block::BYTES, i % Block::ELEMS);
     }
-}
+};
 
 template <class Block> static void launch_decode(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
 {
-    VC_CUDA_LAUNCH(blocks_kernel<Block>, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1),
-                   vc_cuda_block(unit->n_elems), unit->stream, (const uint8_t *)unit->device[0], unit->n_elems,
-                   (float *)unit->device[1]);
+    value_op<Block> op = {(const uint8_t *)unit->device[0], NULL};
+
+    vc_cuda_launch_each(op, unit, (float *)unit->device[1]);
 }
 
 template <class Block> static int decode(const uint8_t *blocks, size_t n, float *y)

@@ -1,99 +1,302 @@
 /* cuda_chunks.h - one kernel for everything that walks elements and sums over chunks: casts, int8 with given scales,
- * Q8_0, diff, values. A team of 64 threads takes one chunk (up to VC_CHUNK_ELEMS elements of a row), each thread the
- * elements of one lane of the tree, in order.
+ * Q8_0, diff, values. A team of 16 threads takes one chunk (up to VC_CHUNK_ELEMS elements of a row). Each thread owns four
+ * neighbouring lanes of the tree, so that half a warp reads 64 neighbours at once, and every lane adds in order.
+ *
+ *     chunk    | 0 1 2 3 | 4 5 6 7 | ... | 60 61 62 63 | 64 65 66 67 | ...
+ *     thread       0         1                15             0            a quad each; VC_CUDA_BATCH of them in flight
  *
  * What is done with an element is the operation Op, a plain struct that is handed to the kernel by value:
  *
- *     enum { N_SUMS = 2 };                                  sums per chunk
- *     typedef ... value;                                    what one element is made of
- *     value load(uint32_t flat) const;                      reads it
+ *     enum { N_SUMS = 2, FAST = 0, BINS = 0 };                   sums per chunk; bins of a histogram
+ *     typedef ... value;                                         what one element is made of
+ *     value load(uint32_t flat) const;                           reads it
  *     void visit(value, uint32_t row, uint32_t col, uint32_t flat, double *sums, struct vc_cuda_tally *) const;
- *                                                           writes its output, adds to the sums, counts
+ *                                                                writes its output, adds to the sums, counts
  *
- * (flat = row * row_len + col, all within the unit). Loading is apart from visiting so that a thread has several
- * loads in flight. */
+ * (flat = row * row_len + col, all within the unit.) With FAST there is a second way for quads that are whole:
+ *
+ *     typedef ... quad;
+ *     quad load_quad<WHOLE>(uint32_t flat, uint32_t n) const;    n elements, as vc_cuda_load
+ *     uint32_t most(const quad &) const;                         the largest magnitude, and ...
+ *     enum { TOO_LARGE = ... };                                  ... for which and above which a batch is visited instead
+ *     void take<WHOLE>(const quad &, uint32_t flat, double *sums, struct vc_cuda_tally *) const;    sums: N_SUMS a lane */
 #pragma once
 
 #include "core/values/tile.h"
 #include "kernels/cuda/cuda_reduce.h"
 
-#define VC_CUDA_CHUNK_THREADS 256 /* at most; four chunks */
-#define VC_CUDA_BATCH         8   /* loads that a thread has in flight */
+#define VC_CUDA_BATCH 4  /* quads that a thread has in flight */
+#define VC_CUDA_TEAM  16 /* threads of a chunk */
 
-/* One thread's part of the chunk at (row, col0): elements threadIdx.x % 64, + 64, + 128, ..., in batches. */
-template <class Op>
-static __device__ __forceinline__ void vc_cuda_walk_chunk(const Op &op, uint32_t row, uint32_t col0, uint32_t row_len,
-                                                          double *sums, struct vc_cuda_tally *tally)
+/* Four neighbours, one access of memory where they are aligned. */
+template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) vc_cuda_quad {
+    T v[4];
+};
+
+/* The first n of four neighbours, 0 for the others. WHOLE: n is 0 or at least 4, and x is aligned. */
+template <bool WHOLE, class T> static __device__ __forceinline__ vc_cuda_quad<T> vc_cuda_load(const T *x, uint32_t n)
 {
-    uint32_t end = row_len - col0 < VC_CHUNK_ELEMS ? row_len : col0 + (uint32_t)VC_CHUNK_ELEMS;
-    uint32_t start = row * row_len;
+    vc_cuda_quad<T> q = {};
 
-    for (uint32_t first = col0 + threadIdx.x % 64; first < end; first += 64 * VC_CUDA_BATCH) {
-        typename Op::value values[VC_CUDA_BATCH];
+    if (WHOLE && n != 0) {
+        q = *(const vc_cuda_quad<T> *)x;
+    }
+    for (unsigned k = 0; !WHOLE && k < 4; k++) {
+        q.v[k] = k < n ? x[k] : 0;
+    }
+    return q;
+}
+
+/* Four of them. WHOLE: x is aligned. */
+template <bool WHOLE, class T> static __device__ __forceinline__ void vc_cuda_store(T *x, const vc_cuda_quad<T> &q)
+{
+    if (WHOLE) {
+        *(vc_cuda_quad<T> *)x = q;
+    }
+    for (unsigned k = 0; !WHOLE && k < 4; k++) {
+        x[k] = q.v[k];
+    }
+}
+
+/* The largest magnitude of a quad, as bits. */
+static __device__ __forceinline__ uint32_t vc_cuda_most(const vc_cuda_quad<float> &q)
+{
+    uint32_t most = vc_f32_magnitude(q.v[0]);
+
+    VC_CUDA_UNROLL
+    for (unsigned k = 1; k < 4; k++) {
+        uint32_t m = vc_f32_magnitude(q.v[k]);
+
+        most = m > most ? m : most;
+    }
+    return most;
+}
+
+/* Adds what a rare way has counted. */
+static __device__ __forceinline__ void vc_cuda_join(struct vc_cuda_tally *tally, const struct vc_cuda_tally *part)
+{
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < VC_CUDA_N_COUNTS; k++) {
+        tally->count[k] += part->count[k];
+    }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < VC_CUDA_N_PEAKS; k++) {
+        vc_cuda_raise(&tally->peak[k], part->peak[k]);
+    }
+}
+
+/* What visiting elements of a thread comes to, sums on top of those that were there. */
+template <class Op> struct vc_cuda_visited {
+    double sums[4 * Op::N_SUMS];
+    struct vc_cuda_tally tally;
+};
+
+/* A thread's part of a batch, one element after the other: `left` from the first one to the end of the chunk. */
+template <class Op>
+static __device__ VC_CUDA_RARE void vc_cuda_visit(Op op, uint32_t row, uint32_t col, uint32_t flat, uint32_t left,
+                                                  struct vc_cuda_visited<Op> *part)
+{
+    for (uint32_t i = 0; i < 64 * VC_CUDA_BATCH; i += i % 64 == 3 ? 61 : 1) {
+        if (i < left) {
+            op.visit(op.load(flat + i), row, col + i, flat + i, part->sums + i % 64 * Op::N_SUMS, &part->tally);
+        }
+    }
+}
+
+/* One batch of a thread. */
+template <class Op, bool WHOLE>
+static __device__ __forceinline__ void vc_cuda_batch(const Op &op, uint32_t row, uint32_t col, uint32_t flat,
+                                                     uint32_t left, double *sums, struct vc_cuda_tally *tally)
+{
+    if constexpr (Op::FAST) {
+        typename Op::quad quads[VC_CUDA_BATCH];
+        uint32_t most = WHOLE || left >= 64 * (VC_CUDA_BATCH - 1) + 4 ? 0 : (uint32_t)Op::TOO_LARGE;
 
         VC_CUDA_UNROLL
         for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-            uint32_t col = first + 64 * b;
-
-            values[b] = col < end ? op.load(start + col) : typename Op::value();
+            quads[b] = op.template load_quad<WHOLE>(flat + 64 * b, left > 64 * b ? left - 64 * b : 0);
         }
         VC_CUDA_UNROLL
         for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-            uint32_t col = first + 64 * b;
+            uint32_t m = op.most(quads[b]);
 
-            if (col < end) {
-                op.visit(values[b], row, col, start + col, sums, tally);
+            most = m > most ? m : most;
+        }
+        if (most < (uint32_t)Op::TOO_LARGE) {
+            VC_CUDA_UNROLL
+            for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
+                if (!WHOLE || 64 * b < left) {
+                    op.template take<WHOLE>(quads[b], flat + 64 * b, sums, tally);
+                }
+            }
+        } else {
+            struct vc_cuda_visited<Op> part = {};
+
+            part.tally.bins = tally->bins;
+            for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
+                part.sums[k] = sums[k];
+            }
+            vc_cuda_visit(op, row, col, flat, left, &part);
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
+                sums[k] = part.sums[k];
+            }
+            vc_cuda_join(tally, &part.tally);
+        }
+    } else {
+        typename Op::value values[VC_CUDA_BATCH * 4];
+
+        VC_CUDA_UNROLL
+        for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
+            uint32_t at = i / 4 * 64 + i % 4;
+
+            values[i] = at < left ? op.load(flat + at) : typename Op::value();
+        }
+        VC_CUDA_UNROLL
+        for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
+            uint32_t at = i / 4 * 64 + i % 4;
+
+            if (at < left) {
+                op.visit(values[i], row, col + at, flat + at, sums + i % 4 * Op::N_SUMS, tally);
             }
         }
     }
 }
 
-/* The kernel: teams take chunks by turns. chunk_sums gets N_SUMS values per chunk; NULL: neither sums nor totals are
- * wanted. The loop runs as often for every team of a block, since the tree has barriers; a team beyond the last chunk
- * adds nothing. */
-template <class Op>
-static __global__ void __launch_bounds__(VC_CUDA_CHUNK_THREADS)
-    vc_cuda_chunks_kernel(Op op, uint32_t n_rows, uint32_t row_len, double *chunk_sums, struct vc_cuda_totals *totals)
+#define VC_CUDA_BIN_COLUMNS 32 /* a histogram in shared memory has a column for each lane of a warp: no two meet */
+
+/* Adds the histogram of the block to the one on the device. The whole block must call it. */
+static __device__ __forceinline__ void vc_cuda_publish_bins(const unsigned *bins, unsigned n,
+                                                            unsigned long long *histogram)
 {
-    VC_CUDA_SHARED(double, half, (Op::N_SUMS)*VC_CUDA_CHUNK_THREADS / 2);
+    __syncthreads();
+    for (unsigned k = threadIdx.x; k < n; k += blockDim.x) {
+        unsigned long long sum = 0;
+
+        for (unsigned c = 0; c < VC_CUDA_BIN_COLUMNS; c++) {
+            sum += bins[k * VC_CUDA_BIN_COLUMNS + (c + k) % VC_CUDA_BIN_COLUMNS];
+        }
+        if (sum != 0) {
+            atomicAdd(&histogram[k], sum);
+        }
+    }
+}
+
+/* The kernel: teams take chunks by turns. chunk_sums gets N_SUMS values per chunk; NULL: neither sums nor totals are
+ * wanted. The loop runs as often for every team of a block, since the tree takes whole warps; a team beyond the last chunk
+ * adds nothing. */
+template <class Op, bool WHOLE>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS, Op::FAST && Op::N_SUMS <= 2 ? 4 : 2)
+    vc_cuda_chunks_kernel(Op op, uint32_t n_rows, uint32_t row_len, double *chunk_sums, struct vc_cuda_totals *totals,
+                          unsigned long long *histogram)
+{
+    VC_CUDA_SHARED(unsigned, bins, Op::BINS != 0 ? Op::BINS * VC_CUDA_BIN_COLUMNS : 1);
     uint32_t per_row = (row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
-    size_t n_chunks = (size_t)n_rows * per_row;
-    size_t teams = blockDim.x / 64;
+    uint32_t n_chunks = n_rows * per_row;
+    uint32_t teams = blockDim.x / VC_CUDA_TEAM;
     struct vc_cuda_tally tally = {};
 
-    for (size_t base = blockIdx.x * teams; base < n_chunks; base += gridDim.x * teams) {
-        size_t chunk = base + threadIdx.x / 64;
-        double sums[Op::N_SUMS] = {};
-
-        if (chunk < n_chunks) {
-            uint32_t row = (uint32_t)chunk / per_row;
-            uint32_t col = (uint32_t)chunk % per_row * (uint32_t)VC_CHUNK_ELEMS;
-
-            vc_cuda_walk_chunk(op, row, col, row_len, sums, &tally);
+    if constexpr (Op::BINS != 0) {
+        for (unsigned k = threadIdx.x; k < Op::BINS * VC_CUDA_BIN_COLUMNS; k += blockDim.x) {
+            bins[k] = 0;
         }
-        if (chunk_sums != NULL) {
-            vc_cuda_team_tree<Op::N_SUMS>(sums, half);
-            if (threadIdx.x % 64 == 0 && chunk < n_chunks) {
-                for (int k = 0; k < Op::N_SUMS; k++) {
-                    chunk_sums[chunk * Op::N_SUMS + (size_t)k] = sums[k];
-                }
+        tally.bins = bins;
+        __syncthreads();
+    }
+    for (uint32_t base = blockIdx.x * teams; base < n_chunks; base += gridDim.x * teams) {
+        uint32_t chunk = base + threadIdx.x / VC_CUDA_TEAM;
+        uint32_t row = per_row == 1 ? chunk : chunk / per_row;
+        uint32_t col = (chunk - row * per_row) * (uint32_t)VC_CHUNK_ELEMS;
+        uint32_t end = row_len - col < VC_CHUNK_ELEMS ? row_len : col + (uint32_t)VC_CHUNK_ELEMS;
+        double sums[4 * Op::N_SUMS] = {};
+
+        for (uint32_t i = col + threadIdx.x % VC_CUDA_TEAM * 4; chunk < n_chunks && i < end; i += 64 * VC_CUDA_BATCH) {
+            vc_cuda_batch<Op, WHOLE>(op, row, i, row * row_len + i, end - i, sums, &tally);
+        }
+        for (unsigned k = 0; chunk_sums != NULL && k < Op::N_SUMS; k += 2) {
+            double sum = vc_cuda_quad_tree(sums + k, sums + (k + 1) % Op::N_SUMS, Op::N_SUMS);
+            unsigned number = k + threadIdx.x / 8 % 2;
+
+            if (threadIdx.x % 8 == 0 && chunk < n_chunks && number < Op::N_SUMS) {
+                chunk_sums[(size_t)chunk * Op::N_SUMS + number] = sum;
             }
         }
     }
     if (chunk_sums != NULL) {
         vc_cuda_publish(&tally, totals);
     }
+    if constexpr (Op::BINS != 0) {
+        vc_cuda_publish_bins(bins, Op::BINS, histogram);
+    }
 }
 
-/* Starts it for a unit; chunk_sums and totals are device memory. */
+/* Starts it for a unit; chunk_sums, totals and histogram (NULL without) are device memory. */
 template <class Op>
 static void vc_cuda_launch_chunks(const Op &op, const struct vc_cuda_unit *unit, double *chunk_sums,
-                                  struct vc_cuda_totals *totals)
+                                  struct vc_cuda_totals *totals, unsigned long long *histogram = NULL)
 {
-    size_t teams = unit->n_chunks < VC_CUDA_CHUNK_THREADS / 64 ? unit->n_chunks : VC_CUDA_CHUNK_THREADS / 64;
+    void (*kernel)(Op, uint32_t, uint32_t, double *, struct vc_cuda_totals *, unsigned long long *) =
+        vc_cuda_chunks_kernel<Op, false>;
+    unsigned block = vc_cuda_team_block(unit->n_chunks, VC_CUDA_TEAM);
+    size_t teams = block / VC_CUDA_TEAM;
 
-    VC_CUDA_LAUNCH(vc_cuda_chunks_kernel<Op>, vc_cuda_grid((unit->n_chunks + teams - 1) / teams),
-                   (unsigned)(teams * 64), unit->stream, op, unit->n_rows, unit->row_len, chunk_sums, totals);
+    if constexpr (Op::FAST) {
+        kernel = unit->row_len % 4 == 0 ? vc_cuda_chunks_kernel<Op, true> : kernel;
+    }
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, (unit->n_chunks + teams - 1) / teams), block,
+                   unit->stream, op, unit->n_rows, unit->row_len, chunk_sums, totals, histogram);
+}
+
+/* ---- without sums ---- */
+
+#define VC_CUDA_EACH_QUADS 4 /* quads that a thread makes in turn */
+
+/* y[i] = op.of(i, x[i]), a quad at a time. Op: `from` and `to`, and the array x; NULL, and then of gets 0. */
+template <class Op>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    vc_cuda_each_kernel(Op op, uint32_t n, typename Op::to *__restrict__ y)
+{
+    uint32_t stride = gridDim.x * blockDim.x * 4;
+
+    for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n; first += VC_CUDA_EACH_QUADS * stride) {
+        vc_cuda_quad<typename Op::from> in[VC_CUDA_EACH_QUADS];
+
+        VC_CUDA_UNROLL
+        for (uint32_t k = 0; k < VC_CUDA_EACH_QUADS; k++) {
+            uint32_t i = first + k * stride;
+
+            in[k] = vc_cuda_load<true>(op.x + i, op.x != NULL && i < n && n - i >= 4);
+        }
+        VC_CUDA_UNROLL
+        for (uint32_t k = 0; k < VC_CUDA_EACH_QUADS; k++) {
+            uint32_t i = first + k * stride;
+            vc_cuda_quad<typename Op::to> out;
+
+            if (i < n && n - i >= 4) {
+                VC_CUDA_UNROLL
+                for (uint32_t e = 0; e < 4; e++) {
+                    out.v[e] = op.of(i + e, in[k].v[e]);
+                }
+                vc_cuda_store<true>(y + i, out);
+            }
+        }
+    }
+    /* The elements behind the last quad. */
+    for (uint32_t i = n / 4 * 4 + threadIdx.x; blockIdx.x == 0 && i < n; i += blockDim.x) {
+        y[i] = op.of(i, op.x != NULL ? op.x[i] : 0);
+    }
+}
+
+/* Starts it for a unit, whose arrays begin at multiples of 256 bytes. */
+template <class Op>
+static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, typename Op::to *y)
+{
+    unsigned block = vc_cuda_team_block(unit->n_elems / (4 * VC_CUDA_EACH_QUADS) + 1, 1);
+
+    VC_CUDA_LAUNCH(vc_cuda_each_kernel<Op>,
+                   vc_cuda_grid_of((const void *)vc_cuda_each_kernel<Op>, block,
+                                   unit->n_elems / (block * 4 * VC_CUDA_EACH_QUADS) + 1),
+                   block, unit->stream, op, unit->n_elems, y);
 }
 
 /* ---- statistics of conversions (struct vc_tile_stats) ---- */
@@ -115,6 +318,17 @@ static __device__ __forceinline__ void vc_cuda_compare(double x, double y, bool 
         sums[1] = sums[1] + e * e;
         vc_cuda_raise(&tally->peak[0], vc_cuda_f64_magnitude(e));
     }
+}
+
+/* The same for an f32 and what it became where both are finite and their difference is exact (cuda_exact.h). */
+static __device__ __forceinline__ void vc_cuda_compare_exact(float x, float y, double *sums, struct vc_cuda_tally *tally)
+{
+    float e = x - y;
+
+    tally->count[VC_CUDA_ZEROS_BEFORE] += x == 0.0f;
+    tally->error = fmaxf(tally->error, fabsf(e));
+    vc_cuda_add_product(&sums[0], x, x);
+    vc_cuda_add_product(&sums[1], e, e);
 }
 
 /* Counters start at 0; units add to them. stats may be NULL. */

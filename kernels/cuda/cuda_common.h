@@ -2,8 +2,8 @@
  * kernels/cuda/.
  *
  * The sources are C++17 used as C, at the level of CUDA 11.8, in a small subset: grid-stride loops, __syncthreads,
- * full-mask shuffles, static shared memory, integer atomics, streams and events. No float atomics, cooperative
- * groups, inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that
+ * full-mask shuffles, static shared memory, integer atomics, 16-byte structs, streams and events. No float atomics,
+ * cooperative groups, inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that
  * stands in for the real one (tests/cuda_emu) and defines the macros below in its own way. Every size can be set from
  * outside: tests make them small. */
 #pragma once
@@ -26,6 +26,12 @@
 /* Before a loop of fixed length whose arrays must stay in registers. */
 #ifndef VC_CUDA_UNROLL
 #define VC_CUDA_UNROLL _Pragma("unroll")
+#endif
+
+/* Of a function that threads call in rare cases: it takes values and pointers to arrays of its own, never addresses of what
+ * the fast way computes with, which would then live in memory instead of registers. */
+#ifndef VC_CUDA_RARE
+#define VC_CUDA_RARE __noinline__
 #endif
 
 /* The beginning of backend.runtime; "CUDA runtime 13.0" with the version. */
@@ -54,10 +60,32 @@
 #define VC_CUDA_UNIT_ELEMS ((size_t)1 << 17)
 #endif
 
+/* Division of numbers below 2^31 by one that is the same for a whole launch: a product and a shift, made by the host. */
+struct vc_cuda_divisor {
+    uint32_t by, factor, shift; /* by: at most 2^31 */
+};
+
+static inline struct vc_cuda_divisor vc_cuda_divisor_of(uint64_t by)
+{
+    struct vc_cuda_divisor d = {by < 1u << 31 ? (uint32_t)by : 1u << 31, 0, 0};
+
+    while ((uint32_t)1 << d.shift < d.by) {
+        d.shift++;
+    }
+    d.factor = d.by == 0 ? 0 : (uint32_t)(((((uint64_t)1 << d.shift) - d.by) << 32) / d.by + 1);
+    return d;
+}
+
+static __device__ __forceinline__ uint32_t vc_cuda_divide(uint32_t n, const struct vc_cuda_divisor *d)
+{
+    return ((uint32_t)((uint64_t)n * d->factor >> 32) + n) >> d->shift;
+}
+
 #define VC_CUDA_WARP_MASK 0xffffffffu
 #define VC_CUDA_THREADS   256u /* of a block, in most kernels */
 
-/* Blocks of a launch, at most; more work makes them loop. */
+/* Blocks of a launch, at most; more work makes them loop. Kernels that stream take as many as the card holds at once
+ * (vc_cuda_grid_of). */
 #ifndef VC_CUDA_MAX_GRID
 #define VC_CUDA_MAX_GRID 1024u
 #endif

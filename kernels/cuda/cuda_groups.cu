@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/group_loop.h"
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/cuda/cuda_reduce.h"
+#include "kernels/cuda/cuda_chunks.h"
 
 /* ---- codes from weights ---- */
 
@@ -146,26 +146,29 @@ int vc_cuda_group_codes_rows(const float *x, size_t n_rows, size_t row_len, size
 
 /* ---- values from codes ---- */
 
-/* What codes stand for, a thread an element. */
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    grid_decode_kernel(const uint8_t *__restrict__ q, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
-                       enum vc_grid grid, const float *__restrict__ scale, float *__restrict__ y)
-{
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n_elems; i += gridDim.x * (size_t)blockDim.x) {
-        uint32_t flat = (uint32_t)i;
-        uint32_t k = vc_cuda_scale_of(&index, flat / row_len, flat % row_len, flat);
+/* What codes stand for. */
+struct grid_decode_op {
+    typedef uint8_t from;
+    typedef float to;
 
-        y[i] = vc_grid_decode(vc_float_code_value(grid, q[i]), scale[k]);
+    const uint8_t *x;
+    struct vc_cuda_index index;
+    enum vc_grid grid;
+    const float *scale;
+
+    __device__ __forceinline__ float of(uint32_t i, uint8_t q) const
+    {
+        return vc_grid_decode(vc_float_code_value(grid, q), scale[vc_cuda_scale_of_flat(&index, i)]);
     }
-}
+};
 
 /* Which grid: call->user. */
 static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
-    VC_CUDA_LAUNCH(grid_decode_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1),
-                   vc_cuda_block(unit->n_elems), unit->stream, (const uint8_t *)unit->device[0], unit->n_elems,
-                   unit->row_len, unit->index, *(const enum vc_grid *)call->user, (const float *)unit->device[1],
-                   (float *)unit->device[2]);
+    struct grid_decode_op op = {(const uint8_t *)unit->device[0], unit->index, *(const enum vc_grid *)call->user,
+                           (const float *)unit->device[1]};
+
+    vc_cuda_launch_each(op, unit, (float *)unit->device[2]);
 }
 
 /* group 0: along the axis of `map`. */

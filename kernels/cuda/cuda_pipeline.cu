@@ -50,6 +50,33 @@ unsigned vc_cuda_block(size_t needed)
     return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
 }
 
+#define FEW_BLOCKS 128u /* that every card holds at once; asking for more costs a call of the runtime */
+
+unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)
+{
+    unsigned most = vc_cuda_grid(needed);
+    int device = 0;
+    int processors = 0;
+    int each = 0;
+
+    if (most > FEW_BLOCKS && cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, 0) == cudaSuccess && each > 0) {
+        most = (unsigned)smaller(needed, (size_t)processors * (size_t)each);
+    }
+    return most;
+}
+
+unsigned vc_cuda_team_block(size_t n, unsigned team)
+{
+    unsigned block = VC_CUDA_THREADS;
+
+    while (block > 64 && n * team < (size_t)block * FEW_BLOCKS) {
+        block /= 2;
+    }
+    return block;
+}
+
 /* An array that the kernel reads: entry_bytes for each element, row, group or chunk (`per`). */
 void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per)
 {
@@ -153,12 +180,6 @@ bool vc_cuda_rows_fit(const struct vc_cuda_call *call)
     return plan_units(call).rows > 0;
 }
 
-/* Distances beyond all elements of a unit: the largest number says so as well. */
-static uint32_t clamp_u32(uint64_t n)
-{
-    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 /* Groups that the unit has elements of, and where its first one is cut. */
 static void locate_groups(const struct vc_cuda_call *call, struct vc_cuda_unit *unit)
 {
@@ -168,8 +189,8 @@ static void locate_groups(const struct vc_cuda_call *call, struct vc_cuda_unit *
 
     unit->first_group = unit->row0 * per_row + unit->col0 / call->group;
     unit->n_groups = unit->n_rows * here;
-    unit->index.head = clamp_u32(call->group - shift);
-    unit->index.step = clamp_u32(call->group);
+    unit->index.head = (uint32_t)smaller(call->group - shift, UINT32_MAX); /* beyond the unit is as good */
+    unit->index.step = vc_cuda_divisor_of(call->group);
     unit->index.per_row = (uint32_t)here;
 }
 
@@ -185,10 +206,10 @@ static void locate_channels(const struct vc_axis_map *map, struct vc_cuda_unit *
     }
     unit->first_channel = (size_t)(flat / map->inner % map->n_channels);
     unit->n_channels = runs < map->n_channels ? (size_t)runs : (size_t)map->n_channels;
-    unit->index.head = clamp_u32(head);
-    unit->index.step = clamp_u32(map->inner);
+    unit->index.head = (uint32_t)smaller(head, UINT32_MAX);
+    unit->index.step = vc_cuda_divisor_of(map->inner);
     unit->index.per_row = 0;
-    unit->index.n_channels = (uint32_t)unit->n_channels;
+    unit->index.n_channels = vc_cuda_divisor_of(unit->n_channels);
 }
 
 /* The unit that starts at (row, col). */
@@ -209,6 +230,7 @@ static void locate(const struct vc_cuda_call *call, const struct plan *plan, siz
         unit->row_len = (uint32_t)smaller(plan->piece, call->row_len - col);
     }
     unit->n_elems = unit->n_rows * unit->row_len;
+    unit->index.row_len = vc_cuda_divisor_of(unit->row_len);
     unit->n_bins = call->n_bins;
     unit->bit = (uint32_t)((call->first_bit + unit->first) % 8);
     unit->n_chunks = unit->n_rows * ceil_div(unit->row_len, VC_CHUNK_ELEMS);

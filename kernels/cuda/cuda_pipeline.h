@@ -49,9 +49,11 @@ struct vc_cuda_array {
  * a row, or flat for an axis, form runs with one scale each: the first of `head` elements, all others of `step`.
  * Example: groups of 32 in a piece of a row that starts at element 20 have head 12 and step 32. */
 struct vc_cuda_index {
-    uint32_t head, step;
-    uint32_t per_row;    /* groups of a row in the unit; 0: along an axis, elements counted flat */
-    uint32_t n_channels; /* along an axis: after so many runs the channels start again */
+    uint32_t head;
+    uint32_t per_row; /* groups of a row in the unit; 0: along an axis, elements counted flat */
+    struct vc_cuda_divisor step;
+    struct vc_cuda_divisor n_channels; /* along an axis: after so many runs the channels start again */
+    struct vc_cuda_divisor row_len;
 };
 
 /* A unit of work. Sizes and indices are within the call where they are size_t, within the unit (32 bits, cheap on a
@@ -107,3 +109,10 @@ unsigned vc_cuda_block(size_t needed);
 
 /* Blocks for `needed` of them with grid-stride loops; at least 1. */
 unsigned vc_cuda_grid(size_t needed);
+
+/* The same of a kernel that streams: no more than the card holds at once, so that all of them loop as often. */
+unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed);
+
+/* Threads of a block where `team` of them take each of n pieces: fewer where there are few pieces, so that they spread over
+ * the card. */
+unsigned vc_cuda_team_block(size_t n, unsigned team);

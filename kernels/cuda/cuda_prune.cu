@@ -337,20 +337,25 @@ static __device__ __forceinline__ bool bit_at(const uint8_t *mask, uint32_t bit,
     return mask[(bit + i) / 8] >> (bit + i) % 8 & 1;
 }
 
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    apply_kernel(const uint16_t *__restrict__ h, const uint8_t *__restrict__ mask, uint32_t bit, uint32_t n,
-                 uint16_t *__restrict__ y)
-{
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
-        y[i] = bit_at(mask, bit, (uint32_t)i) ? h[i] : (uint16_t)0;
+struct apply_u16_op {
+    typedef uint16_t from;
+    typedef uint16_t to;
+
+    const uint16_t *x;
+    const uint8_t *mask;
+    uint32_t bit;
+
+    __device__ __forceinline__ uint16_t of(uint32_t i, uint16_t v) const
+    {
+        return bit_at(mask, bit, i) ? v : (uint16_t)0;
     }
-}
+};
 
 static void launch_apply_u16(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
 {
-    VC_CUDA_LAUNCH(apply_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1), vc_cuda_block(unit->n_elems),
-                   unit->stream, (const uint16_t *)unit->device[0], (const uint8_t *)unit->device[1], unit->bit,
-                   unit->n_elems, (uint16_t *)unit->device[2]);
+    apply_u16_op op = {(const uint16_t *)unit->device[0], (const uint8_t *)unit->device[1], unit->bit};
+
+    vc_cuda_launch_each(op, unit, (uint16_t *)unit->device[2]);
 }
 
 int vc_cuda_mask_apply_u16(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
@@ -369,7 +374,7 @@ int vc_cuda_mask_apply_u16(const uint16_t *h, const uint8_t *mask, uint64_t firs
 
 /* One element (cuda_chunks.h): stored if y is not NULL, compared. */
 template <class K> struct apply_op {
-    enum { N_SUMS = 2 };
+    enum { N_SUMS = 2, FAST = 0, BINS = 0 };
     typedef typename K::type value;
 
     const typename K::type *x;
@@ -572,7 +577,7 @@ template <class T> static __device__ __forceinline__ double term_of(T x, bool sq
 
 /* The operation of a chunk, for the sums that all figures of tiles have (cuda_chunks.h). */
 template <class T, bool SQUARED> struct row_sums_op {
-    enum { N_SUMS = 1 };
+    enum { N_SUMS = 1, FAST = 0, BINS = 0 };
     typedef T value;
 
     const T *x;

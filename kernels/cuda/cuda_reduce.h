@@ -5,7 +5,7 @@
  * their order does not matter. */
 #pragma once
 
-#include "kernels/arith.h"
+#include "kernels/cuda/cuda_exact.h"
 #include "kernels/cuda/cuda_pipeline.h"
 
 #define VC_CUDA_F64_INF_BITS 0x7ff0000000000000ull
@@ -20,6 +20,8 @@
 struct vc_cuda_tally {
     uint32_t count[VC_CUDA_N_COUNTS];
     unsigned long long peak[VC_CUDA_N_PEAKS];
+    float error; /* of ways on which the largest error is an f32: joined with peak[0] as an f64 */
+    unsigned *bins; /* of a kernel with a histogram: its shared memory */
 };
 
 struct vc_cuda_totals {
@@ -47,7 +49,7 @@ static __device__ __forceinline__ void vc_cuda_raise(unsigned long long *peak, u
 /* Number of the run (struct vc_cuda_index) that element i lies in. */
 static __device__ __forceinline__ uint32_t vc_cuda_run_of(const struct vc_cuda_index *index, uint32_t i)
 {
-    return i < index->head ? 0 : 1 + (i - index->head) / index->step;
+    return i < index->head ? 0 : 1 + vc_cuda_divide(i - index->head, &index->step);
 }
 
 /* Which of the unit's scales element `col` of row `row` takes; flat = row * row_len + col. */
@@ -55,9 +57,19 @@ static __device__ __forceinline__ uint32_t vc_cuda_scale_of(const struct vc_cuda
                                                             uint32_t col, uint32_t flat)
 {
     if (index->per_row == 0) {
-        return vc_cuda_run_of(index, flat) % index->n_channels;
+        uint32_t run = vc_cuda_run_of(index, flat);
+
+        return run - vc_cuda_divide(run, &index->n_channels) * index->n_channels.by;
     }
     return index->per_row == 1 ? row : row * index->per_row + vc_cuda_run_of(index, col);
+}
+
+/* The same for an element by its index in the unit. */
+static __device__ __forceinline__ uint32_t vc_cuda_scale_of_flat(const struct vc_cuda_index *index, uint32_t flat)
+{
+    uint32_t row = index->per_row == 0 ? 0 : vc_cuda_divide(flat, &index->row_len);
+
+    return vc_cuda_scale_of(index, row, flat - row * index->row_len.by, flat);
 }
 
 /* Maximum over `width` neighbouring lanes (a power of two), in all of them. Whole warps must call it. */
@@ -81,30 +93,41 @@ static __device__ __forceinline__ double vc_cuda_warp_tree(double v)
     return v;
 }
 
-/* The tree over each team of 64 threads of the block, N sums at once; valid in the first thread of each team. The
- * first level crosses warps, so it goes through shared memory: `half`, N * blockDim.x / 2 values. The whole block
- * must call it. */
-template <int N> static __device__ __forceinline__ void vc_cuda_team_tree(double *sums, double *half)
+/* The tree of two sums over the 64 lanes that 16 threads have, four each: thread t has the lanes 4 t .. 4 t + 3, at a[0],
+ * a[step], ... and b[0], b[step], .... The sum of a is valid in thread 0 of them, that of b in thread 8. Threads give away
+ * half of what they have and go on with the other half, so that two sums cost 10 shuffles:
+ *
+ *     level 32   thread t with t ^ 8: the lower eight go on with a, the others with b       4 values each
+ *     level 16   with t ^ 4: two lanes of four           level 8   with t ^ 2: one of two
+ *     levels 4, 2, 1                                               with t ^ 1, t ^ 4, t ^ 2
+ *
+ * Whole warps must call it. */
+static __device__ __forceinline__ double vc_cuda_quad_tree(const double *a, const double *b, unsigned step)
 {
-    unsigned lane = threadIdx.x % 64;
-    unsigned at = threadIdx.x / 64 * 32 + lane % 32;
-    unsigned stride = blockDim.x / 2;
+    unsigned t = threadIdx.x % 16;
+    bool give_a = t >= 8;
+    bool give_low = t & 4;
+    double four[4];
+    double two[2];
+    double v;
 
-    if (lane >= 32) {
-        for (int k = 0; k < N; k++) {
-            half[(unsigned)k * stride + at] = sums[k];
-        }
+    VC_CUDA_UNROLL
+    for (unsigned i = 0; i < 4; i++) {
+        double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, give_a ? a[i * step] : b[i * step], 8);
+
+        four[i] = (give_a ? b[i * step] : a[i * step]) + theirs;
     }
-    __syncthreads();
-    if (lane < 32) {
-        for (int k = 0; k < N; k++) {
-            sums[k] = sums[k] + half[(unsigned)k * stride + at];
-        }
+    VC_CUDA_UNROLL
+    for (unsigned i = 0; i < 2; i++) {
+        double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, give_low ? four[i] : four[i + 2], 4);
+
+        two[i] = (give_low ? four[i + 2] : four[i]) + theirs;
     }
-    for (int k = 0; k < N; k++) {
-        sums[k] = vc_cuda_warp_tree(sums[k]);
-    }
-    __syncthreads(); /* `half` may be used again */
+    v = __shfl_xor_sync(VC_CUDA_WARP_MASK, t & 2 ? two[0] : two[1], 2);
+    v = (t & 2 ? two[1] : two[0]) + v;
+    v = v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 1);
+    v = v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 4);
+    return v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 2);
 }
 
 /* Adds the tallies of all threads of the block to *totals in device memory: in shared memory first, so that a block
@@ -113,6 +136,7 @@ static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tall
 {
     VC_CUDA_SHARED(unsigned, counts, VC_CUDA_N_COUNTS);
     VC_CUDA_SHARED(unsigned long long, peaks, VC_CUDA_N_PEAKS);
+    unsigned long long error = vc_f64_bits((double)tally->error);
 
     if (threadIdx.x < VC_CUDA_N_COUNTS) {
         counts[threadIdx.x] = 0;
@@ -121,14 +145,23 @@ static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tall
         peaks[threadIdx.x] = 0;
     }
     __syncthreads();
+    VC_CUDA_UNROLL
     for (unsigned k = 0; k < VC_CUDA_N_COUNTS; k++) {
-        if (tally->count[k] != 0) {
-            atomicAdd(&counts[k], tally->count[k]);
+        unsigned count = tally->count[k];
+
+        for (int lanes = 16; lanes > 0; lanes /= 2) {
+            count += __shfl_xor_sync(VC_CUDA_WARP_MASK, count, lanes);
+        }
+        if (threadIdx.x % 32 == 0) {
+            atomicAdd(&counts[k], count);
         }
     }
+    VC_CUDA_UNROLL
     for (unsigned k = 0; k < VC_CUDA_N_PEAKS; k++) {
-        if (tally->peak[k] != 0) {
-            atomicMax(&peaks[k], tally->peak[k]);
+        unsigned long long peak = k == 0 && error > tally->peak[0] ? error : tally->peak[k];
+
+        if (peak != 0) {
+            atomicMax(&peaks[k], peak);
         }
     }
     __syncthreads();

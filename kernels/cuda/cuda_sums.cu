@@ -1,12 +1,12 @@
-/* cuda_sums.cu - diff_*: the difference of two arrays; values_*: counts and sums over the values of one. Both by the
- * walk over chunks (cuda_chunks.h); the histogram has a kernel of its own. */
+/* cuda_sums.cu - diff_*: the difference of two arrays; values_*: counts and sums over the values of one, with a histogram.
+ * Both by the walk over chunks (cuda_chunks.h). */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-#define BINS 256
+#define EXPONENTS 256
 
 /* ---- diff ---- */
 
@@ -19,7 +19,7 @@ template <class T> struct pair {
 
 /* One pair of elements, as diff_add of kernel_ref.c. */
 template <class T> struct diff_op {
-    enum { N_SUMS = 4 };
+    enum { N_SUMS = 4, FAST = sizeof(T) == sizeof(float), TOO_LARGE = VC_F32_INF_BITS, BINS = 0 };
     typedef pair<T> value;
 
     const T *x;
@@ -50,6 +50,45 @@ template <class T> struct diff_op {
         sums[2] = sums[2] + b * b;
         sums[3] = sums[3] + a * b;
         vc_cuda_raise(&tally->peak[0], vc_cuda_f64_magnitude(e));
+    }
+
+    /* ---- f32, finite ---- */
+
+    struct quad {
+        vc_cuda_quad<float> x, y;
+    };
+
+    template <bool WHOLE> __device__ __forceinline__ quad load_quad(uint32_t flat, uint32_t n) const
+    {
+        quad q = {vc_cuda_load<WHOLE>(x + flat, n), vc_cuda_load<WHOLE>(y + flat, n)};
+
+        return q;
+    }
+
+    __device__ __forceinline__ uint32_t most(const quad &q) const
+    {
+        uint32_t of_x = vc_cuda_most(q.x);
+        uint32_t of_y = vc_cuda_most(q.y);
+
+        return of_x > of_y ? of_x : of_y;
+    }
+
+    template <bool WHOLE>
+    __device__ __forceinline__ void take(const quad &q, uint32_t, double *sums, struct vc_cuda_tally *tally) const
+    {
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < 4; k++) {
+            double a = q.x.v[k];
+            double b = q.y.v[k];
+            double e = a - b;
+
+            tally->count[DIFFERENT] += q.x.v[k] != q.y.v[k];
+            vc_cuda_add_product(&sums[4 * k], a, a);
+            sums[4 * k + 1] = sums[4 * k + 1] + e * e;
+            vc_cuda_add_product(&sums[4 * k + 2], b, b);
+            vc_cuda_add_product(&sums[4 * k + 3], a, b);
+            vc_cuda_raise(&tally->peak[0], vc_cuda_f64_magnitude(e));
+        }
     }
 };
 
@@ -110,7 +149,7 @@ enum { LARGEST, SMALLEST }; /* peaks: the key of the maximum, and the complement
 /* What a unit of values_* reports. */
 struct value_totals {
     struct vc_cuda_totals totals;
-    unsigned long long histogram[BINS];
+    unsigned long long histogram[EXPONENTS];
 };
 
 /* An integer in the order of the doubles, negative ones included, so that minimum and maximum can be taken with
@@ -129,26 +168,36 @@ static double from_order_key(unsigned long long key)
 }
 
 /* Neither 0 nor as large as the smallest normal number. */
-static __device__ __forceinline__ bool subnormal(float x)
-{
-    return vc_f32_magnitude(x) - 1u < VC_F32_MIN_NORMAL_BITS - 1u;
-}
-
 static __device__ __forceinline__ bool subnormal(double x)
 {
     return vc_cuda_f64_magnitude(x) - 1u < 0x0010000000000000ull - 1u;
 }
 
-/* One element, as values_add of kernel_ref.c, but for the histogram. */
+/* Counts the exponent of an f32 in the lane's column. */
+static __device__ __forceinline__ void count_exponent(unsigned *bins, uint32_t magnitude)
+{
+    atomicAdd(&bins[(magnitude >> 23) * VC_CUDA_BIN_COLUMNS + threadIdx.x % 32], 1u);
+}
+
+/* One element, as values_add of kernel_ref.c. Subnormal f32 are those of exponent 0 that are not zero, which the host
+ * makes of the histogram. */
 template <class T> struct values_op {
-    enum { N_SUMS = 2 };
+    enum { N_SUMS = 2, FAST = sizeof(T) == sizeof(float), TOO_LARGE = VC_F32_INF_BITS, BINS = EXPONENTS };
     typedef T value;
+    typedef vc_cuda_quad<float> quad;
 
     const T *x;
 
     __device__ __forceinline__ T load(uint32_t flat) const
     {
         return x[flat];
+    }
+
+    /* The range of finite values; a zero is +0. */
+    __device__ __forceinline__ void widen(double least, double most, struct vc_cuda_tally *tally) const
+    {
+        vc_cuda_raise(&tally->peak[LARGEST], order_key(most == 0 ? 0 : most));
+        vc_cuda_raise(&tally->peak[SMALLEST], ~order_key(least == 0 ? 0 : least));
     }
 
     __device__ __forceinline__ void visit(T v, uint32_t, uint32_t, uint32_t, double *sums,
@@ -162,52 +211,54 @@ template <class T> struct values_op {
             return;
         }
         tally->count[ZEROS] += d == 0;
-        tally->count[SUBNORMALS] += subnormal(v);
+        tally->count[SUBNORMALS] += !FAST && subnormal(d);
         sums[0] = sums[0] + d;
         sums[1] = sums[1] + d * d;
-        d = d == 0 ? 0 : d; /* a zero is +0 */
-        vc_cuda_raise(&tally->peak[LARGEST], order_key(d));
-        vc_cuda_raise(&tally->peak[SMALLEST], ~order_key(d));
+        widen(d, d, tally);
+        count_exponent(tally->bins, vc_f32_magnitude((float)v));
+    }
+
+    template <bool WHOLE> __device__ __forceinline__ quad load_quad(uint32_t flat, uint32_t n) const
+    {
+        return vc_cuda_load<WHOLE>(x + flat, n);
+    }
+
+    __device__ __forceinline__ uint32_t most(const quad &q) const
+    {
+        return vc_cuda_most(q);
+    }
+
+    template <bool WHOLE>
+    __device__ __forceinline__ void take(const quad &q, uint32_t, double *sums, struct vc_cuda_tally *tally) const
+    {
+        float least = q.v[0];
+        float greatest = q.v[0];
+
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < 4; k++) {
+            double d = q.v[k];
+
+            tally->count[ZEROS] += q.v[k] == 0.0f;
+            sums[2 * k] = sums[2 * k] + d;
+            vc_cuda_add_product(&sums[2 * k + 1], d, d);
+            least = fminf(least, q.v[k]);
+            greatest = fmaxf(greatest, q.v[k]);
+            count_exponent(tally->bins, vc_f32_magnitude(q.v[k]));
+        }
+        widen(least, greatest, tally);
     }
 };
-
-/* Counts exponents of (float)x, finite values only. Each block counts in shared memory, and adds its bins once. */
-template <class T>
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    histogram_kernel(const T *__restrict__ x, uint32_t n, unsigned long long *__restrict__ histogram)
-{
-    VC_CUDA_SHARED(unsigned, bins, BINS);
-
-    for (unsigned k = threadIdx.x; k < BINS; k += blockDim.x) {
-        bins[k] = 0;
-    }
-    __syncthreads();
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
-        if (vc_cuda_finite(x[i])) {
-            atomicAdd(&bins[vc_f32_magnitude((float)x[i]) >> 23], 1u);
-        }
-    }
-    __syncthreads();
-    for (unsigned k = threadIdx.x; k < BINS; k += blockDim.x) {
-        if (bins[k] != 0) {
-            atomicAdd(&histogram[k], (unsigned long long)bins[k]);
-        }
-    }
-}
 
 template <class T> static void launch_values(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
 {
     values_op<T> op = {(const T *)unit->device[0]};
     struct value_totals *totals = (struct value_totals *)unit->device[2];
 
-    vc_cuda_launch_chunks(op, unit, (double *)unit->device[1], &totals->totals);
-    VC_CUDA_LAUNCH(histogram_kernel<T>, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 8) + 1),
-                   vc_cuda_block(unit->n_elems), unit->stream, (const T *)unit->device[0], unit->n_elems,
-                   totals->histogram);
+    vc_cuda_launch_chunks(op, unit, (double *)unit->device[1], &totals->totals, totals->histogram);
 }
 
 /* vc_cuda_call.totals: adds what one unit found. */
-static void values_totals(void *user, const void *unit_totals)
+template <class T> static void values_totals(void *user, const void *unit_totals)
 {
     struct vc_value_counts *counts = (struct vc_value_counts *)user;
     const struct value_totals *unit = (const struct value_totals *)unit_totals;
@@ -215,7 +266,8 @@ static void values_totals(void *user, const void *unit_totals)
     counts->nans += unit->totals.count[NANS];
     counts->infs += unit->totals.count[INFS];
     counts->zeros += unit->totals.count[ZEROS];
-    counts->subnormals += unit->totals.count[SUBNORMALS];
+    counts->subnormals += values_op<T>::FAST ? unit->histogram[0] - unit->totals.count[ZEROS]
+                                              : unit->totals.count[SUBNORMALS];
     if (unit->totals.peak[LARGEST] != 0) {
         double most = from_order_key(unit->totals.peak[LARGEST]);
         double least = from_order_key(~unit->totals.peak[SMALLEST]);
@@ -223,7 +275,7 @@ static void values_totals(void *user, const void *unit_totals)
         counts->max = most > counts->max ? most : counts->max;
         counts->min = least < counts->min ? least : counts->min;
     }
-    for (unsigned k = 0; k < BINS; k++) {
+    for (unsigned k = 0; k < EXPONENTS; k++) {
         counts->histogram[k] += unit->histogram[k];
     }
 }
@@ -240,7 +292,7 @@ template <class T> static int values(const T *x, size_t n_rows, size_t row_len, 
     call.n_rows = n_rows;
     call.row_len = row_len;
     call.launch = launch_values<T>;
-    call.totals = values_totals;
+    call.totals = values_totals<T>;
     call.user = counts;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, counts->chunk_sums, 2 * sizeof(double), VC_CUDA_PER_CHUNK, VC_CUDA_OUT);

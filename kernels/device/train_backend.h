@@ -8,8 +8,7 @@
  *     to_host                               weights, for a file or a checkpoint
  *     release, end
  *
- * Everything of a session happens in the order of its calls; to_host, fault and measure wait for what was asked for
- * before. One thread at a time calls. Results: 0, or a code for vc_backend.error. */
+ * Everything of a session happens in the order of its calls; to_host and fault wait for what was asked for before. One thread at a time calls. Results: 0, or a code for vc_backend.error. */
 #pragma once
 
 #include "core/values/grids.h"
@@ -21,7 +20,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 9
+#define VC_TRAIN_BACKEND_ABI 10
 
 /* One instruction. */
 struct vc_train_work {
@@ -136,9 +135,9 @@ struct vc_train_backend {
     int (*fault)(void *session, struct vc_train_fault *fault); /* since the last call */
 
     int (*loss)(void *session, const struct vc_train_loss *loss);
-    /* squares, host memory: the sum of squares of the gradients of each block, with masked ones set to 0 first;
-     * scratch: n doubles of device memory. */
-    int (*measure)(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch, double *squares);
+    /* squares, n + 1 doubles of device memory: the sum of squares of the gradients of each block, with masked ones set to 0
+     * first; and 1 if `fault` would find one, else 0. */
+    int (*measure)(void *session, const struct vc_train_block *blocks, uint64_t n, double *squares);
     int (*update)(void *session, const struct vc_train_block *blocks, uint64_t n, const struct vc_train_update *update);
 
     const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */

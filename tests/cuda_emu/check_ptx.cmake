@@ -1,25 +1,45 @@
-# check_ptx.cmake - what nvcc makes of the kernels: no fused multiply-add, no approximate or flushing arithmetic, and
-# correctly rounded division where there is one. Only text is looked at; no device is needed.
+# check_ptx.cmake - what nvcc makes of the kernels: no fused multiply-add but those that are written (kernels/cuda/cuda_exact.h),
+# no approximate or flushing arithmetic, and correctly rounded division where there is one. Only text is looked at; no device is
+# needed.
 #   cmake -DSOURCES=... -DPTX=FOLDER -P check_ptx.cmake
 # The build of the plug-in kept the PTX of each source in FOLDER: one file, or one for each architecture.
+
+# Kernels that compute by cuda_exact.h.
+set(exact "own_kernel|block_kernel8row_args|vc_cuda_chunks_kernelI(13quick_cast_op|7diff_opIf|9values_opIf)")
+
 foreach(source ${SOURCES})
   get_filename_component(name ${source} NAME_WE)
+  file(STRINGS ${source} written REGEX "[^_a-z](fmaf?|__fmaf?_r.) *\\(")
+  if(written)
+    message(FATAL_ERROR "${name}: fused operations belong into cuda_exact.h: ${written}")
+  endif()
   file(GLOB found ${PTX}/${name}.ptx ${PTX}/${name}.compute_*.ptx)
   if(NOT found)
     message(FATAL_ERROR "${name}: ${PTX} has no PTX of it")
   endif()
   foreach(ptx ${found})
-    file(STRINGS ${ptx} bad REGEX "fma|\\.approx|\\.full\\.|\\.ftz|mad\\.(rn|f32|f64)|(add|mul|sub|div)\\.f(32|64)")
+    file(STRINGS ${ptx} bad REGEX "\\.approx|\\.full\\.|\\.ftz|mad\\.(rn|f32|f64)|fma\\.r[zmp]|(add|mul|sub|div)\\.f(32|64)")
     if(bad)
       message(FATAL_ERROR "${name}: not exact: ${bad}")
     endif()
+    file(STRINGS ${ptx} lines REGEX "\\.(entry|func) |fma")
+    set(n_fused 0)
+    foreach(line ${lines})
+      if(line MATCHES "\\.(entry|func) ")
+        set(kernel "${line}")
+      elseif(kernel MATCHES "${exact}")
+        math(EXPR n_fused "${n_fused} + 1")
+      else()
+        message(FATAL_ERROR "${name}: ${line} in ${kernel}")
+      endif()
+    endforeach()
     file(STRINGS ${ptx} division REGEX "div\\.rn\\.f32")
     file(STRINGS ${ptx} sums REGEX "add\\.rn\\.f64")
     list(LENGTH division n_division)
     list(LENGTH sums n_sums)
-    message(STATUS "${name}: ${n_division} div.rn.f32, ${n_sums} add.rn.f64, no fused operation")
-    if(name STREQUAL "cuda_int8" AND (n_division EQUAL 0 OR n_sums EQUAL 0))
-      message(FATAL_ERROR "${name}: expected div.rn.f32 and add.rn.f64")
+    message(STATUS "${name}: ${n_division} div.rn.f32, ${n_sums} add.rn.f64, ${n_fused} fma.rn where they are written")
+    if(name STREQUAL "cuda_int8" AND (n_division EQUAL 0 OR n_sums EQUAL 0 OR n_fused EQUAL 0))
+      message(FATAL_ERROR "${name}: expected div.rn.f32, add.rn.f64 and fma.rn")
     endif()
   endforeach()
 endforeach()

@@ -337,6 +337,16 @@ enum vc_emu_schedule vc_emu_current_schedule(unsigned *seed)
     return the_card().settings.schedule;
 }
 
+void vc_emu_log(const char *what, const char *name, uint64_t a, uint64_t b)
+{
+    static FILE *log = environment("VC_EMU_LOG") != NULL ? fopen(environment("VC_EMU_LOG"), "w") : NULL;
+
+    if (log != NULL) {
+        (void)fprintf(log, "%s %s %llu %llu\n", what, name, (unsigned long long)a, (unsigned long long)b);
+        (void)fflush(log);
+    }
+}
+
 /* ---- devices ---- */
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -390,6 +400,25 @@ cudaError_t cudaSetDevice(int device)
     return device < 0 || device >= the_card().settings.n_devices ? note(cudaErrorInvalidDevice) : cudaSuccess;
 }
 
+/* A card of two processors that hold two blocks each. These cannot fail where a device is open. */
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr, int)
+{
+    *value = 2;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int, size_t)
+{
+    *blocks = 2;
+    return cudaSuccess;
+}
+
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
     cudaError_t error = begin_call(cudaErrorNoKernelImageForDevice);
@@ -437,6 +466,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (error != cudaSuccess) {
         return error;
     }
+    vc_emu_log("copy", to_device ? "up" : "down", bytes, 0);
     if (!inside(to, bytes, to_device ? DEVICE_MEMORY : PINNED_MEMORY) ||
         !inside(from, bytes, to_device ? PINNED_MEMORY : DEVICE_MEMORY)) {
         return note(cudaErrorInvalidValue);
@@ -482,6 +512,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaError_t error = begin_call(cudaErrorUnknown);
 
+    vc_emu_log("wait", "stream", 0, 0);
     run_stream(stream, stream->queued); /* even if the answer is an error: nothing may stay in flight */
     return error != cudaSuccess ? error : sticky();
 }
@@ -534,6 +565,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (error != cudaSuccess) {
         return error;
     }
+    vc_emu_log("wait", "event", 0, 0);
     if (event->stream != NULL) {
         run_stream(event->stream, event->after);
     }
@@ -578,6 +610,7 @@ void vc_emu_launch(const char *name, unsigned grid, unsigned block, cudaStream_t
         (void)note(cudaErrorInvalidConfiguration);
         return;
     }
+    vc_emu_log("launch", name, grid, block);
     (void)enqueue(stream, [=]() {
         if (sticky() == cudaSuccess) {
             (void)vc_emu_run_kernel(name, grid, block, body);

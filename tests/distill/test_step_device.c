@@ -94,6 +94,14 @@ static void send(struct both *b)
     }
 }
 
+/* What the device has made of an array. */
+static void fetch(struct both *b, void *here)
+{
+    size_t k = number_of(b, here);
+
+    use(b, vc_train_to_host(b->device, here, b->arrays[k].there, b->arrays[k].bytes));
+}
+
 /* The device has what the processor has, to the bit. */
 static void same(struct both *b, const void *here, const char *what)
 {
@@ -214,8 +222,7 @@ static void norms(void **state)
     enum { N = sizeof sizes / sizeof *sizes };
     struct both b = begin();
     struct vc_train_block *blocks = array(&b, N * sizeof *blocks);
-    double *scratch = array(&b, N * sizeof *scratch);
-    double squares[N];
+    double *squares = array(&b, (N + 1) * sizeof *squares);
     float *g[N];
     uint8_t *keep = array(&b, 32768);
 
@@ -229,7 +236,9 @@ static void norms(void **state)
             (struct vc_train_block){.g = there(&b, g[k]), .n = sizes[k], .keep = k % 2 != 0 ? there(&b, keep) : NULL};
     }
     send(&b);
-    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, scratch), squares));
+    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, squares)));
+    fetch(&b, squares);
+    assert_true(squares[N] == 0); /* no fault */
     for (size_t k = 0; k < N; k++) {
         for (size_t i = 0; k % 2 != 0 && i < sizes[k]; i++) {
             g[k][i] = keep[i] != 0 ? g[k][i] : 0;
@@ -246,8 +255,7 @@ static void norms_of_many(void **state)
     enum { N = 150, EACH = 33 };
     struct both b = begin();
     struct vc_train_block *blocks = array(&b, N * sizeof *blocks);
-    double *scratch = array(&b, N * sizeof *scratch);
-    double squares[N];
+    double *squares = array(&b, (N + 1) * sizeof *squares);
     float *g = numbers(&b, (size_t)N * EACH, 1);
 
     (void)state;
@@ -255,7 +263,9 @@ static void norms_of_many(void **state)
         blocks[k] = (struct vc_train_block){.g = (float *)there(&b, g) + k * EACH, .n = EACH - k % 3};
     }
     send(&b);
-    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, scratch), squares));
+    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, squares)));
+    fetch(&b, squares);
+    assert_true(squares[N] == 0); /* no fault */
     for (size_t k = 0; k < N; k++) {
         assert_true(squares[k] == vc_square_sum_f32(g + k * EACH, EACH - k % 3));
     }

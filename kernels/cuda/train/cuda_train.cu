@@ -6,7 +6,7 @@
 #include "kernels/cuda/train/cuda_train_table.h"
 
 #define FAULT_BYTES  256
-#define PINNED_BYTES ((uint64_t)1 << 20)
+#define PINNED_BYTES ((uint64_t)1 << 20) /* for each direction */
 
 /* One session is open at a time per process, as one device is; so it needs no heap. */
 static struct vc_cuda_session the_session;
@@ -53,7 +53,7 @@ static int train_begin(void **session)
     is_open = true;
     VC_CUDA_TRY(vc_cuda_memory_take(FAULT_BYTES, &fault)); /* makes the device current */
     s->fault = (unsigned long long *)fault;
-    VC_CUDA_TRY(cudaMallocHost((void **)&s->pinned, PINNED_BYTES));
+    VC_CUDA_TRY(cudaMallocHost((void **)&s->pinned, 2 * PINNED_BYTES));
     VC_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
     VC_CUDA_TRY(cudaMemsetAsync(s->fault, 0, FAULT_BYTES, s->stream));
     vc_cuda_products_begin(s);
@@ -84,18 +84,29 @@ static void train_release(void *session, void *p, uint64_t bytes)
     vc_cuda_memory_give(p, bytes);
 }
 
-/* Through pinned memory, piece by piece. */
+/* Waits for all that was asked for, pinned memory included. */
+static int train_wait(struct vc_cuda_session *s)
+{
+    s->pinned_taken = 0;
+    return (int)cudaStreamSynchronize(s->stream);
+}
+
+/* Through pinned memory, piece by piece, of which the next one lies behind the last: only where all of it is in flight does
+ * the host wait. */
 static int train_to_device(void *session, void *to, const void *from, uint64_t bytes)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
     int result = cudaSuccess;
 
-    for (uint64_t at = 0; at < bytes; at += PINNED_BYTES) {
-        uint64_t n = VC_AT_MOST(bytes - at, PINNED_BYTES);
-
-        memcpy(s->pinned, (const char *)from + at, n);
-        VC_CUDA_TRY(cudaMemcpyAsync((char *)to + at, s->pinned, n, cudaMemcpyHostToDevice, s->stream));
-        VC_CUDA_TRY(cudaStreamSynchronize(s->stream));
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        if (s->pinned_taken == PINNED_BYTES || (bytes <= PINNED_BYTES && bytes > PINNED_BYTES - s->pinned_taken)) {
+            VC_CUDA_TRY(train_wait(s));
+        }
+        n = VC_AT_MOST(bytes - at, PINNED_BYTES - s->pinned_taken);
+        memcpy(s->pinned + s->pinned_taken, (const char *)from + at, n);
+        VC_CUDA_TRY(
+            cudaMemcpyAsync((char *)to + at, s->pinned + s->pinned_taken, n, cudaMemcpyHostToDevice, s->stream));
+        s->pinned_taken += n;
     }
 out:
     return result;
@@ -104,14 +115,15 @@ out:
 int vc_cuda_train_to_host(void *session, void *to, const void *from, uint64_t bytes)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    unsigned char *pinned = s->pinned + PINNED_BYTES;
     int result = cudaSuccess;
 
     for (uint64_t at = 0; at < bytes; at += PINNED_BYTES) {
         uint64_t n = VC_AT_MOST(bytes - at, PINNED_BYTES);
 
-        VC_CUDA_TRY(cudaMemcpyAsync(s->pinned, (const char *)from + at, n, cudaMemcpyDeviceToHost, s->stream));
-        VC_CUDA_TRY(cudaStreamSynchronize(s->stream));
-        memcpy((char *)to + at, s->pinned, n);
+        VC_CUDA_TRY(cudaMemcpyAsync(pinned, (const char *)from + at, n, cudaMemcpyDeviceToHost, s->stream));
+        VC_CUDA_TRY(train_wait(s));
+        memcpy((char *)to + at, pinned, n);
     }
 out:
     return result;

@@ -20,7 +20,8 @@ struct vc_cuda_session {
     unsigned long long *fault;     /* device memory: 0, or the complement of node (24 bits) and place (40 bits) */
     struct vc_cuda_cublas *cublas; /* NULL: products are made by a kernel of our own */
     char products[64];
-    unsigned char *pinned; /* host memory that copies go through, a part at a time */
+    unsigned char *pinned; /* host memory that copies go through: half of it up, half of it down */
+    uint64_t pinned_taken; /* of the upper half, by copies that may be in flight */
 };
 
 /* As to_host of train_backend.h. */
@@ -34,8 +35,7 @@ typedef int vc_cuda_loop(struct vc_cuda_session *session, const struct vc_train_
 
 /* cuda_train_step.cu; contracts in train_backend.h. */
 int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss);
-int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch,
-                          double *squares);
+int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *squares);
 int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
                          const struct vc_train_update *update);
 /* cuda_train_fake_quant.cu */
@@ -60,6 +60,13 @@ int vc_cuda_multiply(struct vc_cuda_session *session, const struct vc_cuda_produ
 void vc_cuda_products_begin(struct vc_cuda_session *session); /* cuBLAS, where it can be loaded */
 void vc_cuda_products_end(struct vc_cuda_session *session);
 uint64_t vc_cuda_products_bytes(void); /* device memory that cuBLAS works in */
+
+/* How many loads a thread of the next launch makes one after the other, each waiting for the one before or for a barrier
+ * behind it: loads that are asked for together count as one. The time of small kernels is that number times 0.5 us or so. The
+ * emulated card writes it down, and a test bounds it. */
+#ifndef VC_CUDA_CHAIN
+#define VC_CUDA_CHAIN(kernel, n) ((void)0)
+#endif
 
 /* Blocks for n pieces of work that are taken in turns. */
 static inline unsigned vc_cuda_train_grid(uint64_t n)

@@ -179,50 +179,59 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
     return vc_cuda_launched();
 }
 
-/* ---- norms: a team takes a block of weights ---- */
+/* ---- norms: a block takes a block of weights ---- */
 
-/* The sum of squares of the gradients of each block. Gradients of weights that a mask keeps at 0 become 0 here. */
-static __global__ void measure_kernel(const struct vc_train_block *blocks, uint64_t n, double *squares)
+#define SQUARES (8 * VC_CUDA_THREADS) /* that a block brings at a time */
+
+/* The sum of squares of the gradients of each block: all threads bring them, eight add each eighth in order. Gradients of
+ * weights that a mask keeps at 0 become 0 here. Behind the sums: whether there was a fault. While eight threads add one tile, all can bring the next one. */
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    measure_kernel(const struct vc_train_block *blocks, uint64_t n, const unsigned long long *fault, double *squares)
 {
+    VC_CUDA_SHARED(double, tiles, 2 * SQUARES);
     VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
-    unsigned k = threadIdx.x % LANES;
 
-    for (uint64_t base = blockIdx.x * (uint64_t)TEAMS; base < n; base += (uint64_t)gridDim.x * TEAMS) {
-        uint64_t block = base + threadIdx.x / LANES;
+    for (uint64_t block = blockIdx.x; block < n; block += gridDim.x) {
+        struct vc_train_block b = blocks[block];
         double sum = 0;
+        unsigned side = 0;
 
-        if (block < n) {
-            const struct vc_train_block *b = &blocks[block];
+        for (uint64_t first = 0; first < b.n; first += SQUARES, side ^= 1) {
+            double *tile = tiles + side * SQUARES;
 
-            for (uint64_t i = k; i < b->n; i += LANES) {
-                float x = b->keep == NULL || b->keep[i] != 0 ? b->g[i] : 0;
+            VC_CUDA_UNROLL
+            for (unsigned u = threadIdx.x; u < SQUARES; u += VC_CUDA_THREADS) {
+                bool is = first + u < b.n;
+                bool kept = is && (b.keep == NULL || b.keep[first + u] != 0);
+                float x = kept ? b.g[first + u] : 0;
 
-                if (b->keep != NULL && b->keep[i] == 0) {
-                    b->g[i] = 0;
+                if (is && !kept) {
+                    b.g[first + u] = 0;
                 }
-                sum += (double)x * (double)x;
+                tile[u] = (double)x * (double)x;
+            }
+            __syncthreads();
+            for (unsigned u = threadIdx.x; threadIdx.x < LANES && u < SQUARES && first + u < b.n; u += LANES) {
+                sum += tile[u];
             }
         }
         sum = team_sum(sum, lanes);
-        if (block < n && k == 0) {
+        if (threadIdx.x == 0) {
             squares[block] = sum;
         }
     }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        squares[n] = *fault != 0;
+    }
 }
 
-/* Sums of the blocks go to the host, which adds them up in their order. */
-int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch,
-                          double *squares)
+int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *squares)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
-    int result = cudaSuccess;
 
-    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid((n + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream, blocks, n,
-                   scratch);
-    VC_CUDA_TRY(vc_cuda_launched());
-    result = vc_cuda_train_to_host(session, squares, scratch, n * sizeof *squares);
-out:
-    return result;
+    VC_CUDA_CHAIN("measure", 1 + 32768 / SQUARES); /* blocks of the optimizer have that many weights */
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
+    return vc_cuda_launched();
 }
 
 /* ---- updates ---- */

@@ -38,101 +38,178 @@ static __device__ __forceinline__ float term_at(const struct vc_args_strided *ar
     return sum_term(args->kind, a, of->b != NULL ? of->b[place[2]] : a, of->c != NULL ? of->c[place[3]] : a);
 }
 
+/* Divisors for the sizes of dimensions; numbers that they do not divide are divided as they are. */
+struct sizes {
+    unsigned n;
+    int64_t size[VC_TRAIN_DIMS];
+    struct vc_cuda_divisor by[VC_TRAIN_DIMS];
+};
+
+static struct sizes sizes_of(unsigned n, const int64_t *size)
+{
+    struct sizes s = {};
+
+    s.n = n;
+    for (unsigned k = 0; k < n; k++) {
+        s.size[k] = size[k];
+        s.by[k] = vc_cuda_divisor_of((uint64_t)size[k]);
+    }
+    return s;
+}
+
 /* Adds the steps of number `index` of the first n dimensions to the places of the four arrays. */
-static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n, const int64_t *size,
+static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n, const struct sizes *sizes,
                                                      const int64_t step[4][VC_TRAIN_DIMS], int64_t *place)
 {
     for (unsigned k = n; k-- > 0;) {
-        int64_t at = (int64_t)(index % (uint64_t)size[k]);
+        uint64_t rest = index < 1u << 31 ? vc_cuda_divide((uint32_t)index, &sizes->by[k])
+                                         : index / (uint64_t)sizes->size[k];
+        int64_t at = (int64_t)(index - rest * (uint64_t)sizes->size[k]);
 
-        index /= (uint64_t)size[k];
+        index = rest;
         for (unsigned v = 0; v < 4; v++) {
             place[v] += at * step[v][k];
         }
     }
 }
 
-/* A thread for each result: one term, or all of them one after the other. */
-static __global__ void strided_results_kernel(struct vc_args_strided args, bool add, uint64_t terms, struct operands of)
+static __device__ __forceinline__ void strided_write(const struct vc_args_strided *args, bool add, float sum, float *out)
+{
+    float v = (float)args->scale * sum;
+
+    *out = add ? *out + v : v;
+}
+
+/* A thread for each result of one term. */
+static __global__ void strided_results_kernel(struct vc_args_strided args, struct sizes kept, bool add,
+                                              struct operands of)
 {
     VC_CUDA_EACH(i, args.n)
     {
         int64_t place[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
-        float sum = 0;
-        float v;
 
-        strided_place(i, args.n_kept, args.kept, args.kept_step, place);
-        if (args.n_reduced == 0) {
-            v = (float)args.scale * term_at(&args, &of, place);
-        } else {
-            for (uint64_t j = 0; j < terms; j++) {
-                int64_t at[4] = {place[0], place[1], place[2], place[3]};
-
-                strided_place(j, args.n_reduced, args.reduced, args.reduced_step, at);
-                sum += term_at(&args, &of, at);
-            }
-            v = (float)args.scale * sum;
-        }
-        of.out[place[0]] = add ? of.out[place[0]] + v : v;
+        strided_place(i, kept.n, &kept, args.kept_step, place);
+        strided_write(&args, add, term_at(&args, &of, place), &of.out[place[0]]);
     }
 }
 
-/* A team for each result: its terms lie along the last of the dimensions that are summed up. */
-static __global__ void strided_rows_kernel(struct vc_args_strided args, bool add, uint64_t rows, struct operands of)
+/* How sums of several terms are made: `lanes` of a block add in order what all of its threads have brought into shared
+ * memory, SUM_TILE terms at a time. A lane is a result, or one of the 16 of a result:
+ *
+ *     result by result    lane l: result l of the block; step q: term q
+ *     in 16 lanes         lane l: lane l % 16 of result l / 16; step q: element q % steps * 16 + l % 16 of row q / steps
+ *
+ * Neighbouring lanes read neighbouring elements in both. */
+struct sum_plan {
+    unsigned lanes; /* 16, 32 or VC_CUDA_THREADS */
+    bool in_lanes;
+    uint64_t n_steps;
+    struct vc_cuda_divisor steps; /* of a row */
+};
+
+#define SUM_TILE (8 * VC_CUDA_THREADS)
+
+/* The term of a lane's step; 0, which changes no sum, behind the end. */
+static __device__ __forceinline__ float step_term(const struct vc_args_strided *args, const struct sum_plan *plan,
+                                                  const struct sizes *kept, const struct sizes *reduced,
+                                                  const struct operands *of, uint64_t first_lane, unsigned lane,
+                                                  uint64_t q)
 {
+    int64_t place[4] = {args->base[0], args->base[1], args->base[2], args->base[3]};
+    uint64_t result = first_lane + lane;
+    uint64_t term = q;
+
+    if (plan->in_lanes) {
+        uint64_t row = q < 1u << 31 ? vc_cuda_divide((uint32_t)q, &plan->steps) : q / plan->steps.by;
+        uint64_t n = (uint64_t)reduced->size[reduced->n - 1];
+        uint64_t i = (q - row * plan->steps.by) * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
+
+        result = (first_lane + lane) / VC_CUDA_LANES_OF_SUM;
+        term = row * n + i;
+        q = i < n ? q : plan->n_steps;
+    }
+    if (result >= args->n || q >= plan->n_steps) {
+        return 0;
+    }
+    strided_place(result, kept->n, kept, args->kept_step, place);
+    strided_place(term, reduced->n, reduced, args->reduced_step, place);
+    return term_at(args, of, place);
+}
+
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct sizes kept, struct sizes reduced,
+                        bool add, struct operands of)
+{
+    VC_CUDA_SHARED(float, tiles, 2 * SUM_TILE);
     VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
-    unsigned last = args.n_reduced - 1;
-    int64_t n = args.reduced[last];
+    unsigned t = threadIdx.x;
+    unsigned steps = SUM_TILE / plan.lanes;
+    unsigned per_result = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1;
+    uint64_t n_lanes = args.n * per_result;
 
-    VC_CUDA_EACH_ROW(result, args.n)
-    {
-        int64_t place[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
-        float lane = 0;
-        float v;
+    for (uint64_t base = blockIdx.x * (uint64_t)plan.lanes; base < n_lanes; base += (uint64_t)gridDim.x * plan.lanes) {
+        uint64_t result = (base + t) / per_result;
+        float sum = 0;
+        unsigned side = 0;
 
-        if (result < args.n) {
-            strided_place(result, args.n_kept, args.kept, args.kept_step, place);
-            for (uint64_t j = 0; j < rows; j++) {
-                int64_t row[4] = {place[0], place[1], place[2], place[3]};
+        /* While some threads add one tile, all can bring the next one: there are two. */
+        for (uint64_t first = 0; first < plan.n_steps; first += steps, side ^= 1) {
+            float *tile = tiles + side * SUM_TILE;
 
-                strided_place(j, last, args.reduced, args.reduced_step, row);
-                for (int64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
-                    int64_t at[4] = {0, 0, 0, 0};
-
-                    for (unsigned k = 1; k < 4; k++) {
-                        at[k] = row[k] + i * args.reduced_step[k][last];
-                    }
-                    lane += term_at(&args, &of, at);
-                }
+            VC_CUDA_UNROLL
+            for (unsigned u = t; u < SUM_TILE; u += VC_CUDA_THREADS) {
+                tile[u] = step_term(&args, &plan, &kept, &reduced, &of, base, u % plan.lanes, first + u / plan.lanes);
+            }
+            __syncthreads();
+            for (unsigned q = 0; t < plan.lanes && q < steps; q++) {
+                sum += tile[q * plan.lanes + t];
             }
         }
-        v = (float)args.scale * vc_cuda_add_lanes(lane, lanes);
-        if (result < args.n && VC_CUDA_LANE == 0) {
-            of.out[place[0]] = add ? of.out[place[0]] + v : v;
+        __syncthreads();
+        sum = plan.in_lanes ? vc_cuda_add_lanes(sum, lanes) : sum;
+        if (t < plan.lanes && t % per_result == 0 && result < args.n) {
+            int64_t place[4] = {args.base[0], 0, 0, 0};
+
+            strided_place(result, kept.n, &kept, args.kept_step, place);
+            strided_write(&args, add, sum, &of.out[place[0]]);
         }
     }
 }
 
-/* Threads beside each other should read elements beside each other: where results lie so, a thread makes each; else a
- * team goes along the terms. */
+#define FEW_STEPS 64 /* up to here each thread of a block is a lane */
+
+/* Threads beside each other should read elements beside each other: where results lie so, a lane makes each; else 16 lanes go
+ * along the terms. */
 int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_strided *args = (const struct vc_args_strided *)w->call->args;
     struct operands of = {(float *)w->call->p[0], (const float *)w->call->p[1], (const float *)w->call->p[2],
                           (const float *)w->call->p[3]};
-    uint64_t terms = 1;
+    struct sizes kept = sizes_of(args->n_kept, args->kept);
+    struct sizes reduced = sizes_of(args->n_reduced, args->reduced);
+    struct sum_plan plan = {VC_CUDA_THREADS, false, 1, {}};
 
+    if (args->n_reduced == 0) {
+        VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, kept, w->call->add, of);
+        return vc_cuda_launched();
+    }
+    plan.in_lanes = args->kept_step[1][args->n_kept - 1] != 1;
     for (unsigned k = 0; k < args->n_reduced; k++) {
-        terms *= (uint64_t)args->reduced[k];
-    }
-    /* Neighbouring results read neighbouring elements. */
-    if (args->n_reduced == 0 || args->kept_step[1][args->n_kept - 1] == 1) {
-        VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, w->call->add, terms, of);
-    } else {
-        uint64_t rows = terms / (uint64_t)args->reduced[args->n_reduced - 1];
+        uint64_t n = (uint64_t)args->reduced[k];
 
-        VC_CUDA_ROWS(s, strided_rows_kernel, args->n, *args, w->call->add, rows, of);
+        if (plan.in_lanes && k + 1 == args->n_reduced) {
+            n = (n + VC_CUDA_LANES_OF_SUM - 1) / VC_CUDA_LANES_OF_SUM;
+            plan.steps = vc_cuda_divisor_of(n);
+        }
+        plan.n_steps *= n;
     }
+    if (plan.n_steps > FEW_STEPS) {
+        plan.lanes = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 32;
+    }
+    VC_CUDA_CHAIN("strided_sums", plan.n_steps * plan.lanes / SUM_TILE + 1);
+    VC_CUDA_LAUNCH(strided_sums_kernel,
+                   vc_cuda_train_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
+                   VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
     return vc_cuda_launched();
 }
 

@@ -20,8 +20,10 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define VC_CUDA_UNROLL
+#define VC_CUDA_RARE
+#define VC_CUDA_CHAIN(kernel, n) vc_emu_log("chain", kernel, n, 0)
 
 enum {
     cudaSuccess = 0,
@@ -43,6 +45,8 @@ typedef int cudaError_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
 #define cudaStreamNonBlocking  1u
 #define cudaEventDisableTiming 2u
 
@@ -60,6 +64,8 @@ struct cudaDeviceProp {
     int major, minor;
 };
 
+void vc_emu_log(const char *what, const char *name, uint64_t a, uint64_t b); /* a line of VC_EMU_LOG (emu.h) */
+
 struct cudaFuncAttributes {
     int numRegs;
 };
@@ -69,6 +75,9 @@ cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int block, size_t shared);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMalloc(void **p, size_t bytes);
@@ -170,6 +179,34 @@ static inline unsigned atomicMax(unsigned *p, unsigned v)
 static inline unsigned long long atomicMax(unsigned long long *p, unsigned long long v)
 {
     return vc_emu_atomic_max(p, v);
+}
+
+struct float2 {
+    float x, y;
+};
+
+static inline float2 make_float2(float x, float y)
+{
+    float2 v = {x, y};
+
+    return v;
+}
+
+static inline int __popc(unsigned v)
+{
+    return __builtin_popcount(v);
+}
+
+/* Bytes of b : a that the four low digits of s name. */
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s)
+{
+    uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+    unsigned out = 0;
+
+    for (unsigned i = 0; i < 4; i++) {
+        out |= static_cast<unsigned>(both >> 8 * (s >> 4 * i & 7) & 0xff) << 8 * i;
+    }
+    return out;
 }
 
 /* ---- launching ---- */

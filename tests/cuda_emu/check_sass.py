@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""check_sass.py PLUGIN: what ptxas made of the hot loops of the streaming kernels, read from the plug-in by cuobjdump.
+
+A kernel that moves B bytes for each element has time for about 6.9 B (H200) to 9.5 B (H100) instructions an element before it is
+slower than a plain copy at 0.9 of its rate. So for each loop are bounded: instructions for each element, listed ones, those of rare
+ways within the loop included; registers; stores to the stack within the loop, which rare ways alone may have. Exit 77 where the
+machine lacks nvcc's plug-in or cuobjdump (of the toolkit, or PyPI's nvidia-cuda-cuobjdump)."""
+import collections
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ARCHITECTURE = "sm_90"
+
+# part of the mangled name, elements of one turn of the loop, what marks the loop and how often, instructions an element,
+# registers, stores to the stack
+LOOPS = [
+    ("own_kernelILi16E", 64, "DFMA", 128, 26, 128, 16),
+    ("own_kernelILi8E", 32, "DFMA", 64, 28, 80, 16),
+    ("own_kernelILi4E", 16, "DFMA", 32, 33, 80, 16),
+    ("own_kernelILi2E", 8, "DFMA", 16, 43, 80, 16),
+    ("own_kernelILi1E", 4, "DFMA", 8, 70, 80, 16),
+    ("block_kernel8row_args", 64, "DFMA", 128, 32, 128, 16),
+    ("quick_cast_opI7f32_f16ELb1E", 16, "DFMA", 32, 24, 64, 16),
+    ("quick_cast_opI8f32_bf16ELb1E", 16, "DFMA", 32, 27, 64, 16),
+    ("values_opIfELb1E", 16, "DFMA", 16, 29, 64, 16),
+    ("diff_opIfELb1E", 16, "DFMA", 48, 32, 128, 40),
+    ("12range_kernelILb1E", 16, "LDG", 4, 6, 40, 0),
+    ("convert_opI7f16_f32E", 16, "STG", 4, 20, 40, 0),
+    ("convert_opI8bf16_f32E", 16, "STG", 4, 14, 40, 0),
+]
+
+
+def cuobjdump():
+    found = [os.environ.get("VCOMPRESS_CUOBJDUMP"), shutil.which("cuobjdump"), "/usr/local/cuda/bin/cuobjdump"]
+    for folder in sys.path:
+        found += glob.glob(os.path.join(folder, "nvidia", "*", "bin", "cuobjdump"))
+    return next((f for f in found if f and os.access(f, os.X_OK)), None)
+
+
+def loops(listing):
+    """the opcodes of every loop of a function, from the target of a backward branch to the branch"""
+    code = [(int(m.group(1), 16), m.group(2)) for m in re.finditer(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", listing, re.M)]
+    place = {at: k for k, (at, _) in enumerate(code)}
+    names = [re.sub(r"^@!?U?P\w+\s+", "", text).split()[0].split(".")[0] for _, text in code]
+    for k, (at, text) in enumerate(code):
+        target = re.search(r"\bBRA\S*\s.*?(0x[0-9a-f]+)", text)
+        first = place.get(int(target.group(1), 16)) if target else None
+        if first is not None and first < k:
+            yield collections.Counter(names[first:k + 1])
+
+
+def main():
+    plugin, tool, failed = sys.argv[1], cuobjdump(), 0
+    if not os.path.isfile(plugin) or tool is None:
+        print("skipped: no " + ("cuobjdump" if os.path.isfile(plugin) else "plug-in built by nvcc"))
+        return 77
+
+    def ask(*options):
+        return subprocess.run([tool, *options, "-arch", ARCHITECTURE, plugin], capture_output=True, text=True, check=True).stdout
+
+    registers = dict(re.findall(r"Function (\w+):\s+REG:(\d+)", ask("-res-usage")))
+    kernels = [name for name in registers if any(row[0] in name for row in LOOPS)]
+    listings = {text.split()[0]: text for text in ask("-sass", "-fun", ",".join(kernels)).split("Function : ")[1:]}
+    print("%-34s %6s %6s %5s %5s" % ("kernel", "listed", "bound", "regs", "STL"))
+    for part, elements, mark, at_least, bound, most_registers, most_stores in LOOPS:
+        name = next((n for n in listings if part in n), None)
+        found = [loop for loop in loops(listings[name]) if loop[mark] >= at_least] if name else []
+        if not found:
+            print("%-34s FAILED: no loop with %d %s" % (part, at_least, mark))
+            failed = 1
+            continue
+        hot = min(found, key=lambda loop: sum(loop.values()))
+        listed = sum(hot.values()) / elements
+        bad = listed > bound or int(registers[name]) > most_registers or hot["STL"] > most_stores
+        failed = failed or bad
+        print("%-34s %6.1f %6d %5s %5d%s" % (part, listed, bound, registers[name], hot["STL"], "  FAILED" if bad else ""))
+    return int(failed)
+
+
+sys.exit(main())
