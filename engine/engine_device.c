@@ -265,10 +265,10 @@ uint64_t vc_engine_own_bytes(const struct vc_engine *engine)
 
 /* ---- passes ---- */
 
-/* Where the host has the elements of an input, which nothing writes over; NULL: it has not. */
+/* Where the host has the elements of an input of the forward pass, which nothing writes over; NULL: it has not. */
 static const void *fed_here(const struct vc_engine *e, struct vc_ref ref)
 {
-    for (size_t k = 0; k < e->n_inputs; k++) {
+    for (size_t k = 0; e->fed && k < e->n_inputs; k++) {
         if (vc_same_ref(e->input_refs[2 * k], ref)) {
             return e->inputs[k].data;
         }
@@ -361,7 +361,9 @@ enum vc_status vc_engine_forward_device(struct vc_engine *e)
             VC_CALL(vc_train_to_device(device, v->device_data, v->data, v->n * (v->integers ? 8 : sizeof(float))));
         }
     }
+    e->fed = true;
     VC_CALL(vc_engine_run_device(e, 0, e->n_forward));
+    e->fed = false;
     if (e->pass.training) { /* running statistics */
         e->weights->newer_on_device = true;
     }

@@ -143,6 +143,7 @@ struct vc_engine {
     uint64_t staging_bytes, own_bytes;
     bool has_indices;  /* instructions may find an index out of range */
     bool outputs_stay; /* on the device, with their gradients */
+    bool fed;          /* the device has the inputs that lie in the staging memory */
     bool faults_later; /* whoever runs passes asks the device for faults, after several of them */
 };
 

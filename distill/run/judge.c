@@ -362,8 +362,8 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
 
     vc_batch_gather(&t->batch, &t->eval.rows, t->student.f64, numbers, n);
     if (t->eval.taught) {
-        VC_CALL(
-            vc_trainer_ask(t, &t->eval, vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES, numbers, n, false, &teacher));
+        VC_CALL(vc_trainer_ask(t, &t->eval, vc_loss_compares(t->options.loss.kind) != VC_OF_CLASSES, numbers, n, false,
+                               &teacher));
     }
     VC_CALL(answer(t, the_teacher, &teacher, numbers, n, &logits));
     return vc_tally_add(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits, &teacher, tally,

@@ -14,7 +14,7 @@ struct vc_device_step {
     uint64_t late_rows;
     struct vc_loss_sums losses; /* they, behind vc_device_measure */
     bool fault;                 /* a pass before it met an index out of range */
-    bool nccl;            /* adds up the gradients of ranks, whose devices have their own sums */
+    bool nccl;                  /* adds up the gradients of ranks, whose devices have their own sums */
     /* Within the block: */
     char *states;
     uint8_t *keep; /* of the trained tensors that have masks, one after the other */

@@ -115,12 +115,19 @@ void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_
     bool axis = call->map != NULL;
     const struct vc_cuda_index *index = &unit->index;
     uint32_t row_len = axis ? unit->n_elems : unit->row_len;
-    uint32_t runs = !axis ? index->per_row
-                          : 1 + (index->head < row_len ? (row_len - index->head - 1) / index->step.by + 1 : 0);
+    uint32_t runs =
+        !axis ? index->per_row : 1 + (index->head < row_len ? (row_len - index->head - 1) / index->step.by + 1 : 0);
     uint32_t longest = index->step.by < row_len ? index->step.by : row_len;
     uint32_t pieces = (longest + PIECE - 1) / PIECE;
-    struct range_args a = {x, pos, neg, *index, row_len, (axis ? 1 : unit->n_rows) * runs * pieces,
-                           vc_cuda_divisor_of(pieces), vc_cuda_divisor_of(runs), 1};
+    struct range_args a = {x,
+                           pos,
+                           neg,
+                           *index,
+                           row_len,
+                           (axis ? 1 : unit->n_rows) * runs * pieces,
+                           vc_cuda_divisor_of(pieces),
+                           vc_cuda_divisor_of(runs),
+                           1};
     bool whole = row_len % 4 == 0 && (runs == 1 || (index->step.by % 4 == 0 && index->head % 4 == 0));
     void (*kernel)(struct range_args) = whole ? range_kernel<true> : range_kernel<false>;
     unsigned block;
@@ -134,7 +141,8 @@ void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_
         a.team *= 2;
     }
     block = vc_cuda_team_block(a.n_pieces, a.team);
-    VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, ((size_t)a.n_pieces * a.team + block - 1) / block),
+    VC_CUDA_LAUNCH(kernel,
+                   vc_cuda_grid_of((const void *)kernel, block, ((size_t)a.n_pieces * a.team + block - 1) / block),
                    block, unit->stream, a);
 }
 

@@ -130,7 +130,8 @@ static __device__ __forceinline__ void vc_cuda_batch(const Op &op, uint32_t row,
                 }
             }
         } else {
-            struct vc_cuda_visited<Op> part = {};
+            struct vc_cuda_visited<Op> part = {
+            };
 
             part.tally.bins = tally->bins;
             for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
@@ -186,7 +187,7 @@ static __device__ __forceinline__ void vc_cuda_publish_bins(const unsigned *bins
  * wanted. The loop runs as often for every team of a block, since the tree takes whole warps; a team beyond the last chunk
  * adds nothing. */
 template <class Op, bool WHOLE>
-static __global__ void __launch_bounds__(VC_CUDA_THREADS, Op::FAST && Op::N_SUMS <= 2 ? 4 : 2)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS, Op::FAST &&Op::N_SUMS <= 2 ? 4 : 2)
     vc_cuda_chunks_kernel(Op op, uint32_t n_rows, uint32_t row_len, double *chunk_sums, struct vc_cuda_totals *totals,
                           unsigned long long *histogram)
 {
@@ -258,7 +259,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
 {
     uint32_t stride = gridDim.x * blockDim.x * 4;
 
-    for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n; first += VC_CUDA_EACH_QUADS * stride) {
+    for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n;
+         first += VC_CUDA_EACH_QUADS * stride) {
         vc_cuda_quad<typename Op::from> in[VC_CUDA_EACH_QUADS];
 
         VC_CUDA_UNROLL
@@ -288,8 +290,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
 }
 
 /* Starts it for a unit, whose arrays begin at multiples of 256 bytes. */
-template <class Op>
-static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, typename Op::to *y)
+template <class Op> static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, typename Op::to *y)
 {
     unsigned block = vc_cuda_team_block(unit->n_elems / (4 * VC_CUDA_EACH_QUADS) + 1, 1);
 
@@ -321,7 +322,8 @@ static __device__ __forceinline__ void vc_cuda_compare(double x, double y, bool 
 }
 
 /* The same for an f32 and what it became where both are finite and their difference is exact (cuda_exact.h). */
-static __device__ __forceinline__ void vc_cuda_compare_exact(float x, float y, double *sums, struct vc_cuda_tally *tally)
+static __device__ __forceinline__ void vc_cuda_compare_exact(float x, float y, double *sums,
+                                                             struct vc_cuda_tally *tally)
 {
     float e = x - y;
 

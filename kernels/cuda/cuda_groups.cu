@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "kernels/cpu/group_loop.h"
-#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/cuda_chunks.h"
+#include "kernels/cuda/cuda_kernels.h"
 
 /* ---- codes from weights ---- */
 
@@ -166,7 +166,7 @@ struct grid_decode_op {
 static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     struct grid_decode_op op = {(const uint8_t *)unit->device[0], unit->index, *(const enum vc_grid *)call->user,
-                           (const float *)unit->device[1]};
+                                (const float *)unit->device[1]};
 
     vc_cuda_launch_each(op, unit, (float *)unit->device[2]);
 }

@@ -289,7 +289,8 @@ static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 1) block_kernel(struc
         } else if (left != 0) {
             struct part part = {};
 
-            encode_plainly(x, left < VC_CHUNK_ELEMS ? left : (uint32_t)VC_CHUNK_ELEMS - threadIdx.x % 64, 1, s, q, &part);
+            encode_plainly(x, left < VC_CHUNK_ELEMS ? left : (uint32_t)VC_CHUNK_ELEMS - threadIdx.x % 64, 1, s, q,
+                           &part);
             sums[0] = part.sums[0];
             sums[1] = part.sums[1];
             vc_cuda_join(&tally, &part.tally);
@@ -354,7 +355,11 @@ static own_kernel_fn *own_kernel_for(size_t group, bool rows)
     static const struct {
         size_t most;
         own_kernel_fn *kernel;
-    } kernels[] = {{64, own_kernel<1>}, {128, own_kernel<2>}, {256, own_kernel<4>}, {512, own_kernel<8>}, {OWN_ROW, own_kernel<16>}};
+    } kernels[] = {{64, own_kernel<1>},
+                   {128, own_kernel<2>},
+                   {256, own_kernel<4>},
+                   {512, own_kernel<8>},
+                   {OWN_ROW, own_kernel<16>}};
 
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
         bool exact = group == kernels[k].most || (k == 0 && (group == 16 || group == 32));

@@ -20,7 +20,7 @@
 struct vc_cuda_tally {
     uint32_t count[VC_CUDA_N_COUNTS];
     unsigned long long peak[VC_CUDA_N_PEAKS];
-    float error; /* of ways on which the largest error is an f32: joined with peak[0] as an f64 */
+    float error;    /* of ways on which the largest error is an f32: joined with peak[0] as an f64 */
     unsigned *bins; /* of a kernel with a histogram: its shared memory */
 };
 

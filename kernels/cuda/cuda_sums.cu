@@ -266,8 +266,8 @@ template <class T> static void values_totals(void *user, const void *unit_totals
     counts->nans += unit->totals.count[NANS];
     counts->infs += unit->totals.count[INFS];
     counts->zeros += unit->totals.count[ZEROS];
-    counts->subnormals += values_op<T>::FAST ? unit->histogram[0] - unit->totals.count[ZEROS]
-                                              : unit->totals.count[SUBNORMALS];
+    counts->subnormals +=
+        values_op<T>::FAST ? unit->histogram[0] - unit->totals.count[ZEROS] : unit->totals.count[SUBNORMALS];
     if (unit->totals.peak[LARGEST] != 0) {
         double most = from_order_key(unit->totals.peak[LARGEST]);
         double least = from_order_key(~unit->totals.peak[SMALLEST]);

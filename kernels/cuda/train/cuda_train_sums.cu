@@ -62,8 +62,8 @@ static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n,
                                                      const int64_t step[4][VC_TRAIN_DIMS], int64_t *place)
 {
     for (unsigned k = n; k-- > 0;) {
-        uint64_t rest = index < 1u << 31 ? vc_cuda_divide((uint32_t)index, &sizes->by[k])
-                                         : index / (uint64_t)sizes->size[k];
+        uint64_t rest =
+            index < 1u << 31 ? vc_cuda_divide((uint32_t)index, &sizes->by[k]) : index / (uint64_t)sizes->size[k];
         int64_t at = (int64_t)(index - rest * (uint64_t)sizes->size[k]);
 
         index = rest;
@@ -73,7 +73,8 @@ static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n,
     }
 }
 
-static __device__ __forceinline__ void strided_write(const struct vc_args_strided *args, bool add, float sum, float *out)
+static __device__ __forceinline__ void strided_write(const struct vc_args_strided *args, bool add, float sum,
+                                                     float *out)
 {
     float v = (float)args->scale * sum;
 
@@ -207,9 +208,10 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
         plan.lanes = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 32;
     }
     VC_CUDA_CHAIN("strided_sums", plan.n_steps * plan.lanes / SUM_TILE + 1);
-    VC_CUDA_LAUNCH(strided_sums_kernel,
-                   vc_cuda_train_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
-                   VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
+    VC_CUDA_LAUNCH(
+        strided_sums_kernel,
+        vc_cuda_train_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
+        VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
     return vc_cuda_launched();
 }
 
