@@ -158,13 +158,9 @@ static int run(const float *x, size_t n_rows, size_t row_len, size_t group, cons
                uint32_t *pos, uint32_t *neg)
 {
     enum vc_cuda_per per = map != NULL ? VC_CUDA_PER_CHANNEL : VC_CUDA_PER_GROUP;
-    struct vc_cuda_call call = {};
 
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.group = group < row_len ? group : row_len;
+    struct vc_cuda_call call = vc_cuda_call_of(launch, NULL, n_rows, row_len, group);
     call.map = map;
-    call.launch = launch;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, pos, sizeof *pos, per, VC_CUDA_OUT_MAX);
     if (neg != NULL) {

@@ -56,13 +56,8 @@ static void launch_q8_0(const struct vc_cuda_call *call, const struct vc_cuda_un
 int vc_cuda_q8_0_rows(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
                       struct vc_tile_stats *stats)
 {
-    struct vc_cuda_call call = {};
-
     vc_cuda_stats_clear(stats);
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.group = 32;
-    call.launch = launch_q8_0;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_q8_0, NULL, n_rows, row_len, 32);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, bits, sizeof *bits, VC_CUDA_PER_GROUP, VC_CUDA_OUT_MAX);
     vc_cuda_add_out(&call, blocks, VC_Q8_0_BYTES, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
@@ -95,12 +90,7 @@ template <class Block> static void launch_decode(const struct vc_cuda_call *, co
 
 template <class Block> static int decode(const uint8_t *blocks, size_t n, float *y)
 {
-    struct vc_cuda_call call = {};
-
-    call.n_rows = 1;
-    call.row_len = n;
-    call.group = Block::ELEMS;
-    call.launch = launch_decode<Block>;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_decode<Block>, NULL, 1, n, Block::ELEMS);
     vc_cuda_add_in(&call, blocks, Block::BYTES, VC_CUDA_PER_GROUP);
     vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
     return vc_cuda_run(&call);
@@ -149,16 +139,10 @@ static int make_on_host(const float *x, size_t n_rows, size_t row_len, const str
 template <class Block>
 static int make(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
 {
-    struct vc_cuda_call call = {};
-
     if (how->importance != NULL) {
         return make_on_host<Block>(x, n_rows, row_len, how, blocks);
     }
-    call.n_rows = 1;
-    call.row_len = n_rows * row_len;
-    call.group = Block::ELEMS;
-    call.launch = launch_make<Block>;
-    call.user = (void *)how;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_make<Block>, (void *)how, 1, n_rows * row_len, Block::ELEMS);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, blocks, Block::BYTES, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
     return vc_cuda_run(&call);

@@ -145,12 +145,8 @@ template <class Op> static void launch_cast(const struct vc_cuda_call *call, con
 template <class Op, class From, class To>
 static int cast(const From *x, size_t n_rows, size_t row_len, To *h, struct vc_tile_stats *stats)
 {
-    struct vc_cuda_call call = {};
-
     vc_cuda_stats_clear(stats);
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.launch = launch_cast<Op>;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_cast<Op>, NULL, n_rows, row_len);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, h, sizeof *h, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
     vc_cuda_add_stats(&call, stats);
@@ -206,11 +202,7 @@ template <class C> static void launch_convert(const struct vc_cuda_call *, const
 /* The call of a conversion, element by element. */
 template <class C> static int convert(const typename C::from *x, size_t n, typename C::to *y)
 {
-    struct vc_cuda_call call = {};
-
-    call.n_rows = 1;
-    call.row_len = n;
-    call.launch = launch_convert<C>;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_convert<C>, NULL, 1, n);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
     return vc_cuda_run(&call);

@@ -175,14 +175,8 @@ static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_
 static int decode(const uint8_t *q, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                   enum vc_grid grid, const float *scale, float *y)
 {
-    struct vc_cuda_call call = {};
-
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.group = group < row_len ? group : row_len;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_decode, &grid, n_rows, row_len, group);
     call.map = map;
-    call.launch = launch_decode;
-    call.user = &grid;
     vc_cuda_add_in(&call, q, sizeof *q, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_in(&call, scale, sizeof *scale, map != NULL ? VC_CUDA_PER_CHANNEL : VC_CUDA_PER_GROUP);
     vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);

@@ -437,17 +437,12 @@ static int long_rows(const float *x, size_t n_rows, size_t row_len, size_t group
 int vc_cuda_int8_rows(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
                       int8_t *q, struct vc_tile_stats *stats)
 {
-    struct vc_cuda_call call = {};
-
     vc_cuda_stats_clear(stats);
     if (n_rows == 0 || row_len == 0) {
         return 0;
     }
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.group = group < row_len ? group : row_len;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_rows, NULL, n_rows, row_len, group);
     call.keep_rows = true;
-    call.launch = launch_rows;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, bits, sizeof *bits, VC_CUDA_PER_GROUP, VC_CUDA_OUT_MAX);
     vc_cuda_add_out(&call, scale, sizeof *scale, VC_CUDA_PER_GROUP, VC_CUDA_OUT);

@@ -91,6 +91,21 @@ struct vc_cuda_call {
     void *user;
 };
 
+/* A call without arrays yet; group: 0 where no array is per group. */
+static inline struct vc_cuda_call vc_cuda_call_of(void (*launch)(const struct vc_cuda_call *,
+                                                                 const struct vc_cuda_unit *),
+                                                  const void *user, size_t n_rows, size_t row_len, size_t group = 0)
+{
+    struct vc_cuda_call call = {};
+
+    call.launch = launch;
+    call.user = (void *)(uintptr_t)user;
+    call.n_rows = n_rows;
+    call.row_len = row_len;
+    call.group = group < row_len ? group : row_len;
+    return call;
+}
+
 /* Appends an array that the device reads (in) or writes (out), of entries of entry_bytes; inputs come first. The
  * order is the index in unit->device. out is NULL for VC_CUDA_PER_UNIT. */
 void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per);

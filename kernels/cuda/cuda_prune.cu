@@ -86,18 +86,14 @@ template <class K> static int bins(const typename K::type *x, size_t n, const st
     int result = 0;
 
     for (size_t at = 0; result == 0 && at < range->n_bins; at += most) {
-        struct vc_cuda_call call = {};
         struct bins_of window = {range->first + ((uint64_t)at << range->shift), range->shift, 0};
 
         window.n_bins = (uint32_t)(range->n_bins - at < most ? range->n_bins - at : most);
         if (window.first < range->first) { /* beyond every key */
             break;
         }
-        call.n_rows = 1;
-        call.row_len = n;
+        struct vc_cuda_call call = vc_cuda_call_of(launch_bins<K>, &window, 1, n);
         call.n_bins = window.n_bins;
-        call.launch = launch_bins<K>;
-        call.user = &window;
         vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
         vc_cuda_add_out(&call, out + at, sizeof *out, VC_CUDA_PER_BIN, VC_CUDA_OUT_SUM);
         result = vc_cuda_run(&call);
@@ -180,7 +176,6 @@ template <class K> static void launch_above(const struct vc_cuda_call *call, con
 /* Equal keys stay on the device; the first n_ties of them are few, and are taken out here in order. */
 template <class K> static int above(const typename K::type *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
 {
-    struct vc_cuda_call call = {};
     uint64_t threshold = cut->threshold;
     uint64_t left = cut->n_ties;
     int result;
@@ -189,10 +184,7 @@ template <class K> static int above(const typename K::type *x, size_t n, const s
         threshold++;
         left = 0;
     }
-    call.n_rows = 1;
-    call.row_len = n;
-    call.launch = launch_above<K>;
-    call.user = &threshold;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_above<K>, &threshold, 1, n);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, mask, 1, VC_CUDA_PER_BIT, VC_CUDA_OUT);
     result = vc_cuda_run(&call);
@@ -294,7 +286,6 @@ template <class K>
 static int n_of_m(const typename K::type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
                   uint8_t *mask)
 {
-    struct vc_cuda_call call = {};
     struct groups groups = {(uint32_t)len, (uint32_t)inner, keep, group};
 
     if (len == 0 || inner == 0 || n_blocks == 0) {
@@ -304,11 +295,8 @@ static int n_of_m(const typename K::type *x, size_t n_blocks, size_t len, size_t
         n_blocks *= len / group;
         groups.len = group;
     }
-    call.n_rows = n_blocks;
-    call.row_len = (size_t)groups.len * inner;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_n_of_m<K>, &groups, n_blocks, (size_t)groups.len * inner);
     call.keep_rows = true;
-    call.launch = launch_n_of_m<K>;
-    call.user = &groups;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, mask, 1, VC_CUDA_PER_BIT, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {
@@ -360,12 +348,8 @@ static void launch_apply_u16(const struct vc_cuda_call *, const struct vc_cuda_u
 
 int vc_cuda_mask_apply_u16(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
 {
-    struct vc_cuda_call call = {};
-
-    call.n_rows = 1;
-    call.row_len = n;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_apply_u16, NULL, 1, n);
     call.first_bit = first;
-    call.launch = launch_apply_u16;
     vc_cuda_add_in(&call, h, sizeof *h, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_in(&call, mask, 1, VC_CUDA_PER_BIT);
     vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
@@ -424,16 +408,12 @@ template <class K>
 static int apply(const typename K::type *x, const uint8_t *mask, uint64_t first, size_t n_rows, size_t row_len,
                  typename K::type *y, struct vc_tile_stats *stats)
 {
-    struct vc_cuda_call call = {};
-
     vc_cuda_stats_clear(stats);
     if (y == NULL && stats == NULL) {
         return 0;
     }
-    call.n_rows = n_rows;
-    call.row_len = row_len;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_apply<K>, NULL, n_rows, row_len);
     call.first_bit = first;
-    call.launch = launch_apply<K>;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_in(&call, mask, 1, VC_CUDA_PER_BIT);
     if (y != NULL) {
@@ -517,19 +497,15 @@ template <class K>
 static int bands(const typename K::type *x, size_t n_bands, size_t row_len, size_t block_rows, size_t block_cols,
                  double *scores)
 {
-    struct vc_cuda_call call = {};
     struct band s = {(uint32_t)row_len, (uint32_t)block_rows, (uint32_t)block_cols, 0};
 
     if (n_bands == 0 || block_rows == 0 || row_len == 0) {
         return 0;
     }
     s.across = (uint32_t)((row_len - 1) / block_cols + 1);
-    call.n_rows = n_bands;
-    call.row_len = block_rows * row_len;
-    call.group = block_rows * block_cols;
+    struct vc_cuda_call call =
+        vc_cuda_call_of(launch_squares<K>, &s, n_bands, block_rows * row_len, block_rows * block_cols);
     call.keep_rows = true;
-    call.launch = launch_squares<K>;
-    call.user = &s;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, scores, sizeof *scores, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {
@@ -608,11 +584,8 @@ static void no_totals(void *, const void *)
 
 template <class T> static int row_sums(const T *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
 {
-    struct vc_cuda_call call = {};
-
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.launch = power == 1 ? launch_row_sums<T, false> : launch_row_sums<T, true>;
+    struct vc_cuda_call call =
+        vc_cuda_call_of(power == 1 ? launch_row_sums<T, false> : launch_row_sums<T, true>, NULL, n_rows, row_len);
     call.totals = no_totals;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, sums, sizeof *sums, VC_CUDA_PER_CHUNK, VC_CUDA_OUT);
@@ -680,17 +653,12 @@ template <class K>
 static int column_sums(const typename K::type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
 {
     struct columns s = {n_rows, (uint32_t)row_len, power != 1};
-    struct vc_cuda_call call = {};
 
     if (n_rows == 0 || row_len == 0) {
         return 0;
     }
-    call.n_rows = 1;
-    call.row_len = n_rows * row_len;
-    call.group = n_rows;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_column_sums<typename K::type>, &s, 1, n_rows * row_len, n_rows);
     call.keep_rows = true;
-    call.launch = launch_column_sums<typename K::type>;
-    call.user = &s;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, sums, sizeof *sums, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {

@@ -115,15 +115,10 @@ static void diff_totals(void *user, const void *unit_totals)
 /* Figures that are added to are cleared first; the sums of chunks are written. */
 template <class T> static int diff(const T *x, const T *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums)
 {
-    struct vc_cuda_call call = {};
-
     sums->max_abs_error = 0;
     sums->different = sums->nonfinite_pairs = 0;
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.launch = launch_diff<T>;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_diff<T>, sums, n_rows, row_len);
     call.totals = diff_totals;
-    call.user = sums;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_in(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, sums->chunk_sums, 4 * sizeof(double), VC_CUDA_PER_CHUNK, VC_CUDA_OUT);
@@ -283,17 +278,12 @@ template <class T> static void values_totals(void *user, const void *unit_totals
 /* As diff, with minimum and maximum that any value replaces. */
 template <class T> static int values(const T *x, size_t n_rows, size_t row_len, struct vc_value_counts *counts)
 {
-    struct vc_cuda_call call = {};
-
     counts->nans = counts->infs = counts->zeros = counts->subnormals = 0;
     counts->min = HUGE_VAL;
     counts->max = -HUGE_VAL;
     memset(counts->histogram, 0, sizeof counts->histogram);
-    call.n_rows = n_rows;
-    call.row_len = row_len;
-    call.launch = launch_values<T>;
+    struct vc_cuda_call call = vc_cuda_call_of(launch_values<T>, counts, n_rows, row_len);
     call.totals = values_totals<T>;
-    call.user = counts;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, counts->chunk_sums, 2 * sizeof(double), VC_CUDA_PER_CHUNK, VC_CUDA_OUT);
     vc_cuda_add_out(&call, NULL, sizeof(struct value_totals), VC_CUDA_PER_UNIT, VC_CUDA_OUT);

@@ -2,8 +2,8 @@
 """train_launches.py VCOMPRESS: what a training step asks of the device, counted from the emulated card's log
 (VCOMPRESS_BACKEND_PATH): launches, products of cuBLAS among them, copies, and waits of the host. The networks of
 bench/train_bench_nets.py, narrower and with shorter rows, which asks for the same work; a step is what lies between two norms of
-gradients. Bounded, too: how many loads a kernel makes one after the other (VC_CUDA_CHAIN), for the sizes of the
-networks as they are. Exit 77 without NumPy."""
+gradients. Bounded, too: how many loads a kernel makes one after the other (VC_CUDA_CHAIN), which depends on those sizes.
+Exit 77 without NumPy."""
 import collections
 import os
 import subprocess

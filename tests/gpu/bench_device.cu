@@ -59,6 +59,23 @@ unsigned vc_cuda_block(size_t needed)
     return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
 }
 
+unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)
+{
+    int processors = 0;
+    int each = 0;
+    size_t most;
+
+    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, 0));
+    most = (size_t)processors * (size_t)each;
+    return (unsigned)(needed < most ? needed : most);
+}
+
+unsigned vc_cuda_team_block(size_t, unsigned)
+{
+    return VC_CUDA_THREADS;
+}
+
 struct buffers {
     float *x, *scale, *y;
     uint32_t *bits;
@@ -138,7 +155,9 @@ static struct vc_cuda_unit unit_of(size_t row_len, size_t group)
     unit.n_rows = (uint32_t)(N_ELEMS / row_len);
     unit.row_len = (uint32_t)row_len;
     unit.n_elems = unit.n_rows * unit.row_len;
-    unit.index.head = unit.index.step = (uint32_t)group;
+    unit.index.head = (uint32_t)group;
+    unit.index.step = vc_cuda_divisor_of(group);
+    unit.index.row_len = vc_cuda_divisor_of(row_len);
     unit.index.per_row = (uint32_t)((row_len + group - 1) / group);
     unit.n_groups = (size_t)unit.n_rows * unit.index.per_row;
     unit.n_chunks = unit.n_rows * ((row_len + VC_CHUNK_ELEMS - 1) / VC_CHUNK_ELEMS);
@@ -208,14 +227,17 @@ int main(void)
     printf("%zu elements on the device; GB/s counts every byte read and written once.\n\n", N_ELEMS);
     printf("| kernel | ms | GB/s | of the copy |\n|---|---:|---:|---:|\n");
     report("copy on the device (f32)", 8.0 * N_ELEMS, best_ms(&b, NULL, NULL));
-    bench_int8(&b, "int8_rows, rows of 128", 128, 128);
-    bench_int8(&b, "int8_rows, rows of 1024", 1024, 1024);
-    bench_int8(&b, "int8_rows, rows of 4096", 4096, 4096);
-    bench_int8(&b, "int8_rows, rows of 16384", 16384, 16384);
+    for (size_t row_len = 64; row_len <= 16384; row_len *= row_len == 64 || row_len == 512 ? 2 : 4) {
+        char name[64];
+
+        (void)snprintf(name, sizeof name, "int8_rows, rows of %zu", row_len);
+        bench_int8(&b, name, row_len, row_len);
+    }
+    bench_int8(&b, "int8_rows, rows of 147", 147, 147);
     bench_int8(&b, "int8_rows, rows of 4096 in groups of 128", 4096, 128);
     bench(&b, "absmax_rows, rows of 4096", 2, 4, b.bits, NULL, NULL, launch);
-    bench(&b, "cast_f32_f16", 4, 6, b.h, b.sums, b.totals, launch_cast<f32_f16>);
-    bench(&b, "cast_f32_bf16", 4, 6, b.h, b.sums, b.totals, launch_cast<f32_bf16>);
+    bench(&b, "cast_f32_f16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_f16>>);
+    bench(&b, "cast_f32_bf16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_bf16>>);
     bench(&b, "f16_to_f32", 2, 6, b.y, NULL, NULL, launch_convert<f16_f32>);
     bench(&b, "diff_f32", 4, 8, b.y, b.sums, b.totals, launch_diff<float>);
     bench(&b, "values_f32", 3, 4, b.sums, b.totals, NULL, launch_values<float>);
