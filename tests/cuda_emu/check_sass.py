@@ -29,8 +29,8 @@ LOOPS = [
     ("values_opIfELb1E", 16, "DFMA", 16, 29, 64, 16),
     ("diff_opIfELb1E", 16, "DFMA", 48, 32, 128, 40),
     ("12range_kernelILb1E", 16, "LDG", 4, 6, 40, 0),
-    ("convert_opI7f16_f32E", 16, "STG", 4, 20, 40, 0),
-    ("convert_opI8bf16_f32E", 16, "STG", 4, 14, 40, 0),
+    ("convert_opI7f16_f32E", 16, "FMUL", 16, 20, 40, 0),
+    ("convert_opI8bf16_f32E", 16, "PRMT", 16, 14, 40, 0),
 ]
 
 

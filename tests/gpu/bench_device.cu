@@ -141,11 +141,12 @@ static float best_ms(struct buffers *b, const struct vc_cuda_call *call, struct 
 
 static double copy_rate;
 
-static void report(const char *name, double bytes, float ms)
+/* predicted: percent of the copy's rate, from instructions for each element (docs/gpu-results.md). */
+static void report(const char *name, double bytes, unsigned predicted, float ms)
 {
     double rate = bytes / 1e6 / ms;
 
-    printf("| %s | %.3f | %.0f | %.0f %% |\n", name, ms, rate, 100 * rate / copy_rate);
+    printf("| %s | %.3f | %.0f | %.0f %% | %u %% |\n", name, ms, rate, 100 * rate / copy_rate, predicted);
 }
 
 static struct vc_cuda_unit unit_of(size_t row_len, size_t group)
@@ -177,7 +178,7 @@ static struct vc_cuda_call call_of(size_t row_len, size_t group, unsigned n_arra
     return call;
 }
 
-static void bench_int8(struct buffers *b, const char *name, size_t row_len, size_t group)
+static void bench_int8(struct buffers *b, const char *name, unsigned predicted, size_t row_len, size_t group)
 {
     struct vc_cuda_call call = call_of(row_len, group, 6, launch_rows);
     struct vc_cuda_unit unit = unit_of(row_len, group);
@@ -185,7 +186,7 @@ static void bench_int8(struct buffers *b, const char *name, size_t row_len, size
 
     memcpy(unit.device, arrays, sizeof arrays);
     CHECK(cudaMemsetAsync(b->bits, 0, N_ELEMS / 16, b->stream));
-    report(name, 5.0 * N_ELEMS + 8.0 * unit.n_groups, best_ms(b, &call, &unit));
+    report(name, 5.0 * N_ELEMS + 8.0 * (double)unit.n_groups, predicted, best_ms(b, &call, &unit));
 }
 
 static void bench(struct buffers *b, const char *name, unsigned n_arrays, double bytes_per_elem, void *second,
@@ -196,7 +197,7 @@ static void bench(struct buffers *b, const char *name, unsigned n_arrays, double
     void *arrays[] = {b->x, second, third, fourth, NULL, NULL};
 
     memcpy(unit.device, arrays, sizeof arrays);
-    report(name, bytes_per_elem * N_ELEMS, best_ms(b, &call, &unit));
+    report(name, bytes_per_elem * N_ELEMS, 90, best_ms(b, &call, &unit));
 }
 
 static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind kind, void *pinned, size_t bytes)
@@ -214,7 +215,7 @@ static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind k
         CHECK(cudaEventElapsedTime(&ms, b->from, b->to));
         best = ms < best ? ms : best;
     }
-    printf("| %s | %.3f | %.1f | |\n", name, best, (double)bytes / 1e6 / best);
+    printf("| %s | %.3f | %.1f | | |\n", name, best, (double)bytes / 1e6 / best);
 }
 
 int main(void)
@@ -225,16 +226,16 @@ int main(void)
     buffers_create(&b);
     copy_rate = 8.0 * N_ELEMS / 1e6 / best_ms(&b, NULL, NULL);
     printf("%zu elements on the device; GB/s counts every byte read and written once.\n\n", N_ELEMS);
-    printf("| kernel | ms | GB/s | of the copy |\n|---|---:|---:|---:|\n");
-    report("copy on the device (f32)", 8.0 * N_ELEMS, best_ms(&b, NULL, NULL));
+    printf("| kernel | ms | GB/s | of the copy | predicted |\n|---|---:|---:|---:|---:|\n");
+    report("copy on the device (f32)", 8.0 * N_ELEMS, 100, best_ms(&b, NULL, NULL));
     for (size_t row_len = 64; row_len <= 16384; row_len *= row_len == 64 || row_len == 512 ? 2 : 4) {
         char name[64];
 
         (void)snprintf(name, sizeof name, "int8_rows, rows of %zu", row_len);
-        bench_int8(&b, name, row_len, row_len);
+        bench_int8(&b, name, row_len < 128 ? 50 : row_len < 512 ? 75 : 90, row_len, row_len);
     }
-    bench_int8(&b, "int8_rows, rows of 147", 147, 147);
-    bench_int8(&b, "int8_rows, rows of 4096 in groups of 128", 4096, 128);
+    bench_int8(&b, "int8_rows, rows of 147", 40, 147, 147);
+    bench_int8(&b, "int8_rows, rows of 4096 in groups of 128", 85, 4096, 128);
     bench(&b, "absmax_rows, rows of 4096", 2, 4, b.bits, NULL, NULL, launch);
     bench(&b, "cast_f32_f16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_f16>>);
     bench(&b, "cast_f32_bf16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_bf16>>);
