@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """quality.py - what networks that are no classifiers of pictures reach here and in PyTorch with the same settings: a table.
 
-usage: PYTHON quality.py VCOMPRESS [--seeds 5] [--only regression,labels,tokens,maps,sensor]        PYTHON has torch and numpy
+usage: PYTHON quality.py VCOMPRESS [--seeds 5] [--only regression,labels,tokens,spans,maps,sensor]        PYTHON has torch and numpy
 
 Both train the same first weights (torch's, by seed) on the same rows in the same order with Adam, f32, one thread, and are judged on
 rows that neither has seen: R2, F1, accuracy of tokens, mean IoU, accuracy. `difference` is ours minus PyTorch's with the same seed,
@@ -10,6 +10,7 @@ mean and standard deviation over the seeds; `noise` is the standard deviation of
 regression  120 + 880 rows of 10 numbers: a sum of products and sines with noise;  layers of 32 and 1
 labels      12 numbers, 6 labels of each of 2000 rows by planes that a fifth of the labels ignore
 tokens      16 tokens of 30 words, 4 classes that depend on the words before and behind: a GRU in both directions
+spans       24 tokens, the first of which asks for one of three kinds of runs; start and end of that run: the same GRU
 maps        digits of 8 x 8 (examples/digits) in pictures of 20 x 20: a class for each pixel, three convolutions
 sensor      40 steps of 3 sensors, 5 movements with noise: a GRU, its last state
 """
@@ -119,6 +120,20 @@ def tokens(rng):
             lambda z, y: (z.argmax(-1) == y).mean())
 
 
+def spans(rng):
+    x, y = rng.integers(3, 20, (1800, 24)), np.zeros((1800, 2), "i8")
+    for k in range(1800):
+        x[k, 0] = rng.integers(3)
+        for place, kind in zip((1, 9, 17), rng.permutation(3)):
+            first = place + rng.integers(0, 3)
+            last = first + rng.integers(0, 4)
+            x[k, first:last + 1] = 20 + 3 * kind + rng.integers(0, 3, last + 1 - first)
+            if kind == x[k, 0]:
+                y[k] = first, last
+    return (Gru(12, 24, 2, 30), x, y, 1500, lambda z, y: (F.cross_entropy(z[..., 0], y[:, 0]) + F.cross_entropy(z[..., 1], y[:, 1])) / 2,
+            "exact match", lambda z, y: (z.argmax(1) == y).all(1).mean())
+
+
 def maps(rng):
     with np.load(os.path.join(HERE, "..", "examples", "digits", "images.npz")) as f:
         images, numbers = f["train_images"], f["train_labels"]
@@ -178,7 +193,8 @@ def ours(program, folder, net, x, y, n, task):
     return json.loads(said)["value"]
 
 
-TASKS = {"regression": (regression, "regression"), "labels": (labels, "labels"), "tokens": (tokens, "tokens"), "maps": (maps, "maps"),
+TASKS = {"regression": (regression, "regression"), "labels": (labels, "labels"), "tokens": (tokens, "tokens"), "spans": (spans, "spans"),
+         "maps": (maps, "maps"),
          "sensor": (sensor, "classes")}
 
 

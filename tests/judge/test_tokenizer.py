@@ -336,6 +336,17 @@ class Network(Texts):
         self.same_as_array("logits", ".npz", "--force", "-o")
         self.same_as_array("distill", ".safetensors", "--alpha", "0", "--steps", "3", "--batch", "4", "--force", "-o", student=True)
 
+    def test_shrink(self):
+        """the proof of shrink is what evaluate says of the output on the rows that prove, and of the tokens in an array"""
+        rows, _ = self.pack(self.texts)
+        np.savez(self.path("rows.npz"), input_ids=np.array(rows, dtype=np.uint32))
+        text = self.write("c.jsonl", self.texts)
+        said = self.vc("shrink", "--ratio", 2, "--data", text, "--length", self.LENGTH, "--steps", 2, "--json", "-o", self.path("small"), self.folder).json()
+        self.assertEqual(said["proof"]["task"], "tokens")
+        for options in (["--data", text, "--length", self.LENGTH], ["--data", self.path("rows.npz")]):
+            now = self.vc("evaluate", *options, "--part", "80-100", "--teacher", self.folder, "--json", self.path("small")).json()["quality"]
+            self.assertEqual([said["proof"]["output"][n] for n in ("accuracy", "agreement", "divergence")], [now[n] for n in ("accuracy", "agreement", "divergence")])
+
     def test_measured(self):
         """sensitivity measures the same"""
         rows, _ = self.pack(self.texts)
