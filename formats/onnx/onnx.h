@@ -573,7 +573,8 @@ struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t t
 uint64_t vc_onnx_view_stored_bytes(const struct onnx_view *v);
 uint64_t vc_onnx_view_shown_bytes(const struct onnx_view *v);
 /* All elements from one form to the other. Nibbles that no element is stay as they are. */
-void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown);
+void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown,
+                          uint64_t first, uint64_t n_elems);
 
 /* ---- onnx_links.c ---- */
 

@@ -175,7 +175,7 @@ static enum vc_status read_shown(struct vc_ctx *ctx, struct vc_source_stream *st
     } else {
         VC_TRY(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_VALUES, 0, stored, (size_t)tensor->n_bytes, NULL));
     }
-    vc_onnx_view_convert(&tensor->view, false, stored, stream->shown);
+    vc_onnx_view_convert(&tensor->view, false, stored, stream->shown, 0, tensor->view.n_rows * tensor->view.row);
 out:
     vc_free(ctx, stored);
     return status;

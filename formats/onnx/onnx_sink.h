@@ -38,8 +38,8 @@ struct onnx_out {
     const char *inner;                           /* before the Cast to the type that the graph has */
     bool nbits;                                  /* a main tensor whose products become MatMulNBits nodes */
     struct onnx_view view;                       /* bits 0: what the job gives is stored as it comes */
-    unsigned char *shown;                        /* with a view: all bytes that the job gives, until they are there */
-    atomic_uint_fast64_t n_shown;
+    unsigned char *stored;                       /* with a view: all bytes of the file's form, until they are there */
+    uint64_t n_shown;                            /* bytes of the job's form in it; both by the mutex */
 };
 
 /* How much moves to external data. */

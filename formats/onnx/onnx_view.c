@@ -4,7 +4,7 @@
  *     MatMulNBits, K 3, N 2, blocks of 16    stored  row n: nibbles k0 k1 k2 8 8 ...     16 of them for 3
  *                                            shown   row k: nibbles n0 n1, each less 8
  *
- * A whole tensor at a time: the caller has room for both forms. */
+ * A run of shown elements at a time; the caller has room for all of the stored form. */
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
@@ -31,12 +31,14 @@ static void put_nibble(unsigned char *to, uint64_t i, unsigned code)
     to[i / 2] = (unsigned char)((to[i / 2] & keep) | code << 4 * (i % 2));
 }
 
-void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown)
+void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown,
+                          uint64_t first, uint64_t n_elems)
 {
     size_t n = v->bits / 8; /* 0: nibbles */
 
-    for (uint64_t i = 0; i < v->n_rows * v->row; i++) {
-        uint64_t there = v->turned ? i % v->row * v->stored_row + i / v->row : i / v->row * v->stored_row + i % v->row;
+    for (uint64_t i = 0; i < n_elems; i++) {
+        uint64_t e = first + i;
+        uint64_t there = v->turned ? e % v->row * v->stored_row + e / v->row : e / v->row * v->stored_row + e % v->row;
 
         if (n != 0) {
             memcpy(to_file ? stored + there * n : shown + i * n, to_file ? shown + i * n : stored + there * n, n);

@@ -122,7 +122,7 @@ static size_t view_bytes(struct vc_ctx *ctx, const struct onnx_sink *self)
 
     for (size_t i = 0; i < self->outs->n; i++) {
         if (self->out[i].view.bits != 0) {
-            uint64_t n = vc_out_at(self->outs, i).size_bytes + vc_onnx_out_bytes(self, i);
+            uint64_t n = vc_onnx_out_bytes(self, i);
 
             total += n;
             most = vc_max_u64(most, n);
@@ -173,34 +173,35 @@ static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     return vc_outfile_begin(ctx, self->data);
 }
 
-/* A piece of a tensor that the file has in another form: the last one writes all of it. */
+/* A piece of a tensor that the file has in another form goes to its places there; the last one writes all of it. Pieces
+ * share bytes of two codes, so one at a time is put. */
 static enum vc_status emit_view(struct vc_ctx *ctx, struct onnx_sink *self, struct onnx_out *o,
                                 const struct vc_packet *packet)
 {
-    uint64_t n_shown = vc_onnx_view_shown_bytes(&o->view);
-    unsigned char *stored = NULL;
-    unsigned char *shown;
-    enum vc_status status = VC_OK;
+    unsigned char *whole = NULL;
+    enum vc_status status = VC_E_NOMEM;
 
     (void)pthread_mutex_lock(&self->mutex);
-    o->shown = o->shown != NULL ? o->shown : vc_alloc(ctx, VC_TAG_IO, (size_t)n_shown);
-    shown = o->shown;
-    (void)pthread_mutex_unlock(&self->mutex);
-    VC_TRY_ALLOC(shown);
-    memcpy(shown + packet->offset, packet->data, packet->n_bytes);
-    if (atomic_fetch_add(&o->n_shown, packet->n_bytes) + packet->n_bytes != n_shown) {
-        return VC_OK;
+    if (o->stored == NULL) {
+        o->stored = vc_alloc(ctx, VC_TAG_IO, (size_t)o->n);
+        if (o->stored != NULL) {
+            memset(o->stored, o->view.flip != 0 ? 0x88 : 0, (size_t)o->n);
+        }
     }
-    stored = vc_alloc(ctx, VC_TAG_IO, (size_t)o->n);
-    VC_TRY_ALLOC(stored);
-    memset(stored, o->view.flip != 0 ? 0x88 : 0, (size_t)o->n);
-    vc_onnx_view_convert(&o->view, true, stored, shown);
-    VC_TRY(vc_outfile_write(ctx, o->external ? self->data : self->file, o->at, stored, (size_t)o->n));
-out:
-    vc_free(ctx, stored);
-    if (shown != NULL && atomic_load(&o->n_shown) == n_shown) {
-        vc_free(ctx, shown);
-        o->shown = NULL;
+    if (o->stored != NULL) {
+        vc_onnx_view_convert(&o->view, true, o->stored, (unsigned char *)(uintptr_t)packet->data,
+                             packet->offset * 8 / o->view.shown, (uint64_t)packet->n_bytes * 8 / o->view.shown);
+        o->n_shown += packet->n_bytes;
+        status = VC_OK;
+        if (o->n_shown == vc_onnx_view_shown_bytes(&o->view)) {
+            whole = o->stored;
+            o->stored = NULL;
+        }
+    }
+    (void)pthread_mutex_unlock(&self->mutex);
+    if (whole != NULL) {
+        status = vc_outfile_write(ctx, o->external ? self->data : self->file, o->at, whole, (size_t)o->n);
+        vc_free(ctx, whole);
     }
     return status;
 }
@@ -318,7 +319,7 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     struct onnx_sink *self = sink->self;
 
     for (size_t i = 0; self->out != NULL && i < self->outs->n; i++) {
-        vc_free(ctx, self->out[i].shown);
+        vc_free(ctx, self->out[i].stored);
     }
     (void)pthread_mutex_destroy(&self->mutex);
     if (self->folder == NULL) {
