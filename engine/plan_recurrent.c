@@ -409,7 +409,9 @@ static void backward(struct vc_engine *e, uint32_t node)
     args->biases = vc_plan_trained(e, node, 3);
     args->sums = vc_plan_trained(e, node, 7) ? is.rows * is.directions * 3 * is.hidden : 0;
     if (args->biases || args->sums != 0) {
-        refs[10] = vc_plan_reals(e, args->sums + (args->biases ? is.rows * is.directions * (is.wide + is.hidden) : 0));
+        uint64_t each = is.wide + (is.gates == 3 && is.resets_last ? is.hidden : 0); /* no more than the loop writes */
+
+        refs[10] = vc_plan_reals(e, args->sums + (args->biases ? is.rows * is.directions * each : 0));
     }
     refs[11] = vc_plan_scratch(e, args->scratch);
     emit_loop(e, node, VC_LOOP_recurrent_backward, args, refs, 8);

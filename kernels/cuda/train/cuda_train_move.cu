@@ -146,29 +146,76 @@ int vc_cuda_train_gather(struct vc_cuda_session *s, const struct vc_train_work *
     return vc_cuda_launched();
 }
 
-/* A block takes an index and adds to its row if it is the first that means this row: then also all later ones. */
-static __global__ void gather_backward_kernel(struct vc_args_gather args, const float *dy, const int64_t *indices,
-                                              float *dx)
+#define GATHER_LOADS 8 /* that a thread asks for at once */
+
+/* The sum of the elements at `places` on top of `sum`, in their order. */
+static __device__ __forceinline__ float add_places(float sum, const float *dy, uint64_t step, const uint64_t *places,
+                                                   unsigned n)
 {
+    for (unsigned e = 0; e < n; e += GATHER_LOADS) {
+        float v[GATHER_LOADS];
+
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < GATHER_LOADS; k++) {
+            v[k] = e + k < n ? dy[places[e + k] * step] : 0;
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < GATHER_LOADS; k++) {
+            sum = e + k < n ? sum + v[k] : sum;
+        }
+    }
+    return sum;
+}
+
+/* A block takes an index and adds to its row if it is the first that means this row: then also all later ones, whose places
+ * it lists in shared memory, as many at a time as it has threads. */
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    gather_backward_kernel(struct vc_args_gather args, const float *dy, const int64_t *indices, float *dx)
+{
+    VC_CUDA_SHARED(unsigned, means, VC_CUDA_THREADS); /* this row */
+    VC_CUDA_SHARED(uint64_t, places, VC_CUDA_THREADS);
+    VC_CUDA_SHARED(unsigned, counts, 2); /* indices before the first that mean the row; places */
+    unsigned t = threadIdx.x;
+
     for (uint64_t work = blockIdx.x; work < args.outer * args.n; work += gridDim.x) {
         uint64_t outer = work / args.n;
         uint64_t first = work % args.n;
         uint64_t row = row_of(indices[first], args.size);
-        bool mine = row < args.size;
 
-        for (uint64_t i = 0; i < first && mine; i++) {
-            mine = row_of(indices[i], args.size) != row;
+        __syncthreads();
+        if (t == 0) {
+            counts[0] = row < args.size ? 0 : 1;
         }
-        for (uint64_t k = threadIdx.x; mine && k < args.inner; k += blockDim.x) {
-            float *to = dx + (outer * args.size + row) * args.inner + k;
-            float sum = *to;
-
-            for (uint64_t i = first; i < args.n; i++) {
-                if (row_of(indices[i], args.size) == row) {
-                    sum += dy[(outer * args.n + i) * args.inner + k];
-                }
+        __syncthreads();
+        for (uint64_t i = t; i < first; i += VC_CUDA_THREADS) {
+            if (row_of(indices[i], args.size) == row) {
+                atomicAdd(&counts[0], 1u);
             }
-            *to = sum;
+        }
+        __syncthreads();
+        for (uint64_t base = first; counts[0] == 0 && base < args.n; base += VC_CUDA_THREADS) {
+            bool is = base + t < args.n && row_of(indices[base + t], args.size) == row;
+            unsigned before = 0;
+
+            means[t] = is ? 1 : 0;
+            if (t == 0) {
+                counts[1] = 0;
+            }
+            __syncthreads();
+            for (unsigned u = 0; is && u < t; u++) {
+                before += means[u];
+            }
+            if (is) {
+                places[before] = base + t;
+                atomicAdd(&counts[1], 1u);
+            }
+            __syncthreads();
+            for (uint64_t k = t; k < args.inner; k += VC_CUDA_THREADS) {
+                float *to = dx + (outer * args.size + row) * args.inner + k;
+
+                *to = add_places(*to, dy + outer * args.n * args.inner + k, args.inner, places, counts[1]);
+            }
+            __syncthreads();
         }
     }
 }
@@ -182,9 +229,9 @@ int vc_cuda_train_gather_backward(struct vc_cuda_session *s, const struct vc_tra
         VC_CUDA_TRY(
             cudaMemsetAsync(w->call->p[2], 0, args->outer * args->size * args->inner * sizeof(float), s->stream));
     }
-    VC_CUDA_LAUNCH(gather_backward_kernel, vc_cuda_train_grid(args->outer * args->n),
-                   vc_cuda_train_threads(args->inner), s->stream, *args, (const float *)w->call->p[0],
-                   (const int64_t *)w->call->p[1], (float *)w->call->p[2]);
+    VC_CUDA_CHAIN("gather_backward", 2 * (args->n / VC_CUDA_THREADS + 1) + args->n / GATHER_LOADS);
+    VC_CUDA_LAUNCH(gather_backward_kernel, vc_cuda_train_grid(args->outer * args->n), VC_CUDA_THREADS, s->stream, *args,
+                   (const float *)w->call->p[0], (const int64_t *)w->call->p[1], (float *)w->call->p[2]);
     result = vc_cuda_launched();
 out:
     return result;
