@@ -62,6 +62,8 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     *out = (struct vc_teacher_rows){.logits = t->batch.teacher_logits, .on_device = stays};
     if (stays) {
         VC_CALL(vc_device_keep_teacher(&t->student, engine, n));
+        vc_engine_keep_outputs(engine, false); /* others run this program, too */
+        vc_engine_ask_faults_later(engine, false);
     } else {
         take_classes(t, n * t->student.net.positions, logits->data);
     }
