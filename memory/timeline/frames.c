@@ -443,12 +443,3 @@ enum vc_status vc_frames_make(struct vc_storages *s)
     vc_hash_release(s->ctx, &f.by_name);
     return VC_OK;
 }
-
-void vc_frames_release(struct vc_storages *s)
-{
-    vc_free(s->ctx, s->frames.until);
-    vc_free(s->ctx, s->frames.extra);
-    vc_free(s->ctx, s->frames.kept);
-    vc_free(s->ctx, s->frames.kept_until);
-    s->frames = (struct vc_frames){.until = NULL};
-}

@@ -16,32 +16,6 @@ static bool is_float(const struct vc_graph_value *value)
 
 #define MAX_CHOSEN 65536U /* experts of a token, in a product with elements */
 
-/* Elements of a value, at most VC_TOO_MANY; false: a dimension is not known. */
-static bool count(const struct vc_graph *graph, const struct vc_graph_value *value, uint64_t *n)
-{
-    *n = 1;
-    for (unsigned k = 0; k < value->n_dims; k++) {
-        int64_t size = vc_graph_dim_value(graph, value->shape[k]);
-
-        if (size < 0) {
-            return false;
-        }
-        if (!vc_mul_u64(*n, (uint64_t)size, n) || *n > VC_TOO_MANY) {
-            *n = VC_TOO_MANY;
-        }
-    }
-    return true;
-}
-
-/* The last axis is not counted: rows. */
-uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value *value)
-{
-    uint64_t n = 0;
-    int64_t last = value->n_dims == 0 ? 1 : vc_graph_dim_value(graph, value->shape[value->n_dims - 1]);
-
-    return count(graph, value, &n) && last > 0 ? n / (uint64_t)last : 0;
-}
-
 /* On this device. */
 static uint64_t elems_of(const struct vc_storages *s, uint32_t value)
 {
@@ -123,7 +97,7 @@ static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
     uint64_t n = 0;
 
     s->width[v] = (uint8_t)width;
-    if (!count(s->graph, value, &n) && s->unknown == NULL) {
+    if (!vc_count_elems(s->graph, value, &n) && s->unknown == NULL) {
         s->unknown = value->name;
         n = 0;
     }
@@ -737,6 +711,15 @@ static enum vc_status allocate(struct vc_storages *s)
                    s->statistic == NULL || s->cached == NULL
                ? VC_E_NOMEM
                : VC_OK;
+}
+
+void vc_frames_release(struct vc_storages *s)
+{
+    vc_free(s->ctx, s->frames.until);
+    vc_free(s->ctx, s->frames.extra);
+    vc_free(s->ctx, s->frames.kept);
+    vc_free(s->ctx, s->frames.kept_until);
+    s->frames = (struct vc_frames){.until = NULL};
 }
 
 void vc_storages_release(struct vc_storages *s)

@@ -78,6 +78,11 @@ void vc_frames_release(struct vc_storages *s);
 /* A device's elements of a value are at most as many. */
 #define VC_TOO_MANY (UINT64_MAX / 64)
 
+/* ---- elements.c ---- */
+
+/* Elements of a value, at most VC_TOO_MANY; false: a size is not known. */
+bool vc_count_elems(const struct vc_graph *graph, const struct vc_graph_value *value, uint64_t *n);
+
 /* Elements of a value without its last axis; 0: a size is not known. */
 uint64_t vc_count_rows(const struct vc_graph *graph, const struct vc_graph_value *value);
 
