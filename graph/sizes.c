@@ -196,8 +196,9 @@ static enum vc_status check_node(struct again *a, uint32_t index)
     char symbols[160];
 
     vc_infer_node(&a->graph, index);
-    VC_REFUSE_IF(a->graph.n_problems != 0, a->graph.ctx, VC_E_FORMAT, "%s%s", a->graph.problems[0],
-                 sizes_text(a->of, symbols, sizeof symbols));
+    VC_REFUSE_IF(a->graph.n_problems != 0, a->graph.ctx, VC_E_FORMAT, "%s%s%s%s", a->graph.problems[0],
+                 sizes_text(a->of, symbols, sizeof symbols), a->of->both != NULL ? "; " : "",
+                 a->of->both != NULL ? a->of->both : "");
     VC_CALL(a->graph.dims.no_memory ? VC_E_NOMEM : a->graph.status);
     for (unsigned k = 0; k < node->n_outputs; k++) {
         if (node->outputs[k] != VC_NO_VALUE) {

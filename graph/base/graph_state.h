@@ -86,6 +86,8 @@ struct vc_graph {
     uint32_t n_training;  /* nodes that are to compute as in training */
     const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
     const char *note;     /* vc_graph_note; NULL: none */
+    const char
+        *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL: there is none */
     uint32_t n_unused;
     size_t unused_capacity;
     const char **unused; /* names of tensors: vc_graph_unused */

@@ -106,13 +106,47 @@ static uint32_t choose(struct vc_onnx_build *b, uint32_t condition, uint32_t yes
     return yes == no ? yes : vc_graph_add(b->graph, "Where", name, (uint32_t[]){condition, yes, no}, 3);
 }
 
-/* "If 'i': 'c' decides what it computes, and ..." */
-static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *input, const char *why)
+/* The input of one number that the value is computed from; NULL: none within some nodes. */
+static const char *deciding_input(const struct vc_graph *graph, uint32_t value, unsigned depth)
 {
-    char text[600];
+    const struct vc_graph_value *v = &graph->values[value];
+    const struct vc_graph_node *node = v->node == VC_NO_NODE ? NULL : &graph->nodes[v->node];
+    const char *found = NULL;
 
-    (void)snprintf(text, sizeof text, "'%.100s' %s; where it is the same in every run, %s %.100s=N says what it is",
-                   input, why, vc_option(b->ctx, "known"), input);
+    for (unsigned d = 0; v->kind == VC_VALUE_INPUT && d < v->n_dims; d++) {
+        if (!vc_dim_is(v->shape[d], 1)) {
+            return NULL;
+        }
+    }
+    for (unsigned k = 0; node != NULL && depth < 12 && found == NULL && k < node->n_inputs; k++) {
+        found = node->inputs[k] != VC_NO_VALUE ? deciding_input(graph, node->inputs[k], depth + 1) : NULL;
+    }
+    return v->kind == VC_VALUE_INPUT ? v->name : found;
+}
+
+/* "where 'sr' is the same in every run, --known sr=N says what it is" */
+static const char *advice(struct vc_onnx_build *b, uint32_t value, char *text, size_t n)
+{
+    const char *input = deciding_input(b->graph, value, 0);
+
+    if (input == NULL) {
+        (void)snprintf(text, n, "no input of a single number decides it, which %s could say",
+                       vc_option(b->ctx, "known"));
+    } else {
+        (void)snprintf(text, n, "where '%.100s' is the same in every run, %s %.100s=N says what it is", input,
+                       vc_option(b->ctx, "known"), input);
+    }
+    return text;
+}
+
+/* "If 'i': 'c' decides which branch is computed, and ...; where 'sr' is ..." Input k of the node is what decides. */
+static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k, const char *why)
+{
+    char how[400];
+    char text[700];
+
+    (void)snprintf(text, sizeof text, "'%.100s' %s; %s", node->from->inputs[k], why,
+                   advice(b, node->inputs[k], how, sizeof how));
     return vc_onnx_refuse(b, node, text);
 }
 
@@ -154,14 +188,22 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
 {
     uint32_t n_problems = b->graph->n_problems;
     uint32_t condition = scalar(b, node->inputs[0]);
-    const char *input = node->from->inputs[0];
+    char how[400];
+    char name[400];
+    char text[900];
 
     for (unsigned k = 0; k < 2; k++) {
         run_body(branches[k]);
         if (b->graph->n_problems != n_problems) {
-            (void)refuse(b, node, input, "decides which branch is computed, and only one of them can be");
+            (void)refuse(b, node, 0, "decides which branch is computed, and only one of them can be");
             return;
         }
+    }
+    if (b->graph->both == NULL) {
+        (void)snprintf(text, sizeof text, "both branches of %s are computed: %s",
+                       vc_onnx_node_text(node->from, name, sizeof name), advice(b, node->inputs[0], how, sizeof how));
+        b->graph->both = vc_graph_copy_text(b->graph, text);
+        b->graph->note = b->graph->both;
     }
     for (size_t k = 0; k < node->from->n_outputs; k++) {
         uint32_t no = output_of(branches[0], k);
@@ -171,7 +213,7 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
             continue;
         }
         if (!are_alike(b->graph, yes, no)) {
-            (void)refuse(b, node, input, "decides which branch is computed, and they give other shapes or types");
+            (void)refuse(b, node, 0, "decides which branch is computed, and they give other shapes or types");
             return;
         }
         vc_onnx_set_output(b, node->from, k, choose(b, condition, yes, no, vc_onnx_output_name(b, node->from, k)));
@@ -318,8 +360,7 @@ static bool count_steps(struct loop *l)
     l->n_steps = INT64_MAX;
     if (steps != VC_NO_VALUE && !number_of(l->b, steps, &l->n_steps, &dim)) {
         if (vc_dim_is_number(dim)) {
-            return refuse(l->b, node, node->from->inputs[0],
-                          "is the number of its steps, and computed while the model runs");
+            return refuse(l->b, node, 0, "is the number of its steps, and computed while the model runs");
         }
         (void)vc_dim_text(&l->b->graph->dims, dim, text, sizeof text);
         (void)snprintf(why, sizeof why,
@@ -329,8 +370,7 @@ static bool count_steps(struct loop *l)
     }
     if (condition != VC_NO_VALUE && !number_of(l->b, condition, &begins, NULL)) {
         if (l->n_joined != 0) {
-            return refuse(l->b, node, node->from->inputs[1],
-                          "decides whether it has steps, and so the size of what it joins over them");
+            return refuse(l->b, node, 1, "decides whether it has steps, and so the size of what it joins over them");
         }
         l->goes_on = scalar(l->b, condition);
     }

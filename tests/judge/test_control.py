@@ -157,6 +157,8 @@ class Control(Judge):
         for c in False, True:
             self.same(path, {"x": x, "c": np.bool_(c)})
             self.same(path, {"x": x, "c": np.bool_(c)}, "--known", "c=%d" % c)
+        said = self.vc("graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f", path).out.decode()
+        self.assertIn("both branches of If 'z' are computed: where 'c' is the same in every run, --known c=N says what it is", said)
         self.same(self.model(IF_SHAPE), {"x": x})
         path = self.model(NESTED)
         for c in False, True:
