@@ -61,6 +61,7 @@
     {                                                                                         \
         .from = "layers.#." at "out_proj", .to = "blk.#.ssm_out", .shape = "Hi"               \
     }
+#define MAMBA_SIZES "mamba_n_heads|mamba_d_head|mamba_d_state|mamba_n_groups|mamba_d_conv|mamba_expand"
 #define MAMBA_1     "attn_norm ssm_in ssm_conv1d ssm_x ssm_dt ssm_dt.bias ssm_a ssm_d ssm_out"
 #define CONVOLUTION "shortconv.conv.weight shortconv.in_proj.weight shortconv.out_proj.weight"
 #define MAMBA       "ssm_in ssm_conv1d ssm_dt.bias ssm_a ssm_d ssm_norm ssm_out"
@@ -769,25 +770,29 @@ static const struct vc_arch_family families[] = {
     {"ministral3", "Ministral3", NULL, "mistral3", AS_LLAMA, .windows = VC_WINDOW_ALL, .layer = DENSE,
      .activation = SILU},
     {"granitemoe", "GraniteMoe", NULL, "granitemoe",
-     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1), .layer = EXPERTS, .activation = SILU,
-     .rules = rules_of_granitemoe},
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1), .layer = EXPERTS,
+     .maybe = QKV_BIASES " attn_output.bias", .activation = SILU, .rules = rules_of_granitemoe},
     {"granitemoeshared", "GraniteMoeShared", NULL, "granitemoe",
      AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
-     .layer = EXPERTS " " MOE_SHARED, .activation = SILU, .rules = rules_of_granitemoe},
+     .layer = EXPERTS " " MOE_SHARED, .maybe = QKV_BIASES " attn_output.bias", .activation = SILU,
+     .rules = rules_of_granitemoe},
     {"granitemoehybrid", "GraniteMoeHybrid", NULL, "granitehybrid",
      AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT), .layer = "attn_norm ffn_norm " MLP, .first = QKVO,
-     .second = MAMBA, .maybe = "ssm_conv1d.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitehybrid,
+     .second = MAMBA, .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES, .activation = SILU,
+     .rules = rules_of_granitehybrid,
      .keeps = "position_embedding_type|max_position_embeddings|intermediate_size|mamba_expand"},
     /* without recurrent layers it is a Granite */
     {"granitemoehybrid+attention", "GraniteMoeHybrid", NULL, "granite", AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE),
-     .layer = DENSE, .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_granitehybrid},
+     .layer = DENSE, .maybe = QKV_BIASES " attn_output.bias", .activation = SILU, .rules = rules_of_granitehybrid,
+     .keeps = MAMBA_SIZES},
     {"granitemoehybrid+attention+experts", "GraniteMoeHybrid", NULL, "granitemoe",
      AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
-     .layer = EXPERTS " " MOE_SHARED, .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe},
+     .layer = EXPERTS " " MOE_SHARED, .maybe = QKV_BIASES " attn_output.bias", .activation = SILU,
+     .rules = rules_of_granitemoe, .keeps = MAMBA_SIZES},
     {"granitemoehybrid+experts", "GraniteMoeHybrid", NULL, "granitehybrid",
      AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT) | ON(EXPERTS) | ON(SUM_IS_1) | ON(SHARED_EXPERT),
      .layer = "attn_norm ffn_norm " MOE " " MOE_SHARED, .first = QKVO, .second = MAMBA,
-     .maybe = "ssm_conv1d.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe,
+     .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe,
      .keeps = "position_embedding_type|max_position_embeddings|mamba_expand"},
     /* keys and values that are decompressed */
     {"deepseek_v3|kimi_k2", "DeepseekV3", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
@@ -826,11 +831,11 @@ static const struct vc_arch_family families[] = {
      .layer = ATTENTION "ffn_norm", .dense = MLP, .sparse = MOE " " MOE_SHARED, .activation = SILU,
      .rules = rules_of_llama4, .windows = VC_WINDOW_CHUNKS, .window = 8192, .keeps = "use_qk_norm"},
     {"nemotron_h", "NemotronH", NULL, "nemotron_h", ON(RECURRENT) | ON(PERMUTES), .layer = "attn_norm", .first = QKVO,
-     .second = MAMBA, .maybe = "ssm_conv1d.bias", .dense = "ffn_up ffn_down", .activation = "relu2",
-     .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
+     .second = MAMBA, .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES, .dense = "ffn_up ffn_down",
+     .activation = "relu2", .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
     {"nemotron_h+experts", "NemotronH", NULL, "nemotron_h_moe",
      ON(RECURRENT) | ON(PERMUTES) | ON(EXPERTS) | ON(EXPERT_SIZE) | ON(SHARED_EXPERT), .layer = "attn_norm",
-     .first = QKVO, .second = MAMBA, .maybe = "ssm_conv1d.bias",
+     .first = QKVO, .second = MAMBA, .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES,
      .sparse = "ffn_gate_inp ffn_up_exps ffn_down_exps exp_probs_b.bias ffn_up_shexp ffn_down_shexp",
      .activation = "relu2", .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
     /* older ones */

@@ -453,6 +453,17 @@ static void set_kinds_by_keys(struct llm_back *b)
     }
 }
 
+/* Whether some layer has such a tensor: of several kinds of layers, the first may have none. */
+static bool any_ends_in(const struct llm_back *b, const char *end)
+{
+    size_t i = 0;
+
+    while (i < b->source->n_tensors && !vc_ends_in(b->source->tensors[i].name, end)) {
+        i++;
+    }
+    return i < b->source->n_tensors;
+}
+
 /* Members that follow from several keys, or from which tensors there are, family by family. */
 static void set_implied(struct llm_back *b)
 {
@@ -460,11 +471,8 @@ static void set_implied(struct llm_back *b)
     json_int_t inner = json_integer_value(vc_back_find(b, ".ssm.inner_size"));
     json_int_t heads = json_integer_value(vc_back_find(b, ".ssm.time_step_rank"));
     json_int_t unit = inner / (heads != 0 ? heads : 1);
-    bool conv_bias = false;
+    bool conv_bias = any_ends_in(b, ".ssm_conv1d.bias");
 
-    for (size_t i = 0; i < b->source->n_tensors && !conv_bias; i++) {
-        conv_bias = vc_ends_in(b->source->tensors[i].name, ".ssm_conv1d.bias");
-    }
     if (strcmp(gguf, "deepseek2") == 0) {
         vc_back_set(b, b->config, "num_key_value_heads", json_integer(said(b, "num_attention_heads")));
         vc_back_set(b, b->config, "head_dim", json_integer(said(b, "qk_rope_head_dim")));
@@ -474,12 +482,14 @@ static void set_implied(struct llm_back *b)
     } else if (strcmp(b->family->class_name, "GraniteMoeHybrid") == 0) {
         bool rotates = strcmp(gguf, "granitehybrid") != 0 || json_is_true(vc_back_find(b, ".rope.scaling.finetuned"));
 
-        vc_back_set(b, b->config, "mamba_d_head", json_integer(unit));
-        vc_back_set(b, b->config, "mamba_expand",
-                    json_integer(inner / (said(b, "hidden_size") != 0 ? said(b, "hidden_size") : 1)));
-        vc_back_set(b, b->config, "mamba_conv_bias", json_boolean(conv_bias));
         vc_back_set(b, b->config, "position_embedding_type", rotates ? json_string("rope") : json_null());
-        if (!vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+        if (vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
+            vc_back_set(b, b->config, "mamba_d_head", json_integer(unit));
+            vc_back_set(b, b->config, "mamba_expand",
+                        json_integer(inner / (said(b, "hidden_size") != 0 ? said(b, "hidden_size") : 1)));
+            vc_back_set(b, b->config, "mamba_conv_bias", json_boolean(conv_bias));
+        } else { /* sizes that the class wants all the same: any that divide the inner size */
+            vc_back_set(b, b->config, "mamba_n_heads", json_integer(said(b, "num_attention_heads")));
             set_kinds_by_keys(b);
         }
         if (!vc_arch_has(b->family, VC_ARCH_EXPERTS)) {
@@ -532,8 +542,8 @@ static json_t *make_family(const struct llm_back *b)
     return json_pack("{s:o*, s:b, s:b, s:b, s:o*, s:o*}", activation_key,
                      f->activation != NULL ? json_stringn(f->activation, strcspn(f->activation, "|")) : NULL,
                      own_biases ? "qkv_bias" : "attention_bias",
-                     has_tensor(b, "blk.0.attn_q.bias") || has_tensor(b, "blk.0.attn_qkv.bias") ||
-                         has_tensor(b, "blk.0.attn_q_a.bias") || has_tensor(b, "blk.0.attn_kv_a_mqa.bias"),
+                     any_ends_in(b, ".attn_q.bias") || any_ends_in(b, ".attn_qkv.bias") ||
+                         any_ends_in(b, ".attn_q_a.bias") || any_ends_in(b, ".attn_kv_a_mqa.bias"),
                      "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
                      !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
                      f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob", sum_is_1 ? json_true() : NULL);
