@@ -639,6 +639,10 @@ enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows)
         struct vc_net *head = &net->heads[k];
         const char *name = rows->outputs[k].task.output;
 
+        for (size_t i = 0; i < k; i++) {
+            VC_REFUSE_IF(strcmp(rows->outputs[i].task.output, name) == 0, net->ctx, VC_E_ARGUMENT,
+                         "%s: the output %s has two tasks", vc_option(net->ctx, "net_task"), name);
+        }
         *head = *net;
         head->heads = NULL;
         head->n_heads = 0;

@@ -274,6 +274,9 @@ enum vc_status vc_heads_quality(const struct vc_trainer *t, const struct vc_tall
         memcpy(parts[k].name, name, length);
         parts[k].name[length] = '\0';
         quality->kd += t->eval.rows.outputs[k].task.weight * loss_of(&parts[k]);
+        if (isnan(quality->accuracy) || parts[k].accuracy < quality->accuracy) {
+            quality->accuracy = parts[k].accuracy; /* the worst */
+        }
     }
     return VC_OK;
 }

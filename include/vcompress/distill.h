@@ -476,7 +476,8 @@ struct vc_quality {
     /* The data are a text: the bytes of it that the tokens with a label cover, and ce in bits for each of them; 0, NaN: none. */
     uint64_t n_bytes;
     double bits_per_byte;
-    /* Of several outputs: the figures of each, n_parts at `parts`; those of all are n_rows and kd, the weighted sum of their losses.
+    /* Of several outputs: the figures of each, n_parts at `parts`; those of all are n_rows, the worst accuracy, and kd,
+     * the weighted sum of their losses.
      * A part has the name of its output, cut where it is longer. */
     size_t n_parts;
     struct vc_quality *parts;

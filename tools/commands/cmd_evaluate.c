@@ -67,7 +67,7 @@ static int check_gates(struct app *app, const struct evaluate_cli *cli, const st
     struct vc_metric_miss miss;
     char option[32];
 
-    if (cli->min_accuracy > 0 && q->n_labels == 0) {
+    if (cli->min_accuracy > 0 && isnan(q->accuracy)) {
         return app_usage(app, "--min-accuracy: these rows have no labels of classes, which accuracy is measured by");
     }
     *missed = cli->min_accuracy > 0 && !(q->accuracy >= cli->min_accuracy);
