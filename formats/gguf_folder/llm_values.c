@@ -133,9 +133,10 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
     size_t size = vc_dtype_size(t->dtype);
 
     for (uint64_t column = begin; column < end; column++) {
-        uint64_t half = t->halves ? t->row_elems / 2 : 1;
-        const struct llm_piece *of = piece + (t->halves ? column / half : t->joined ? column % 2 : 0);
-        uint64_t row = t->halves ? column % half : column / (t->joined ? 2 : 1);
+        uint64_t each = t->halves ? t->row_elems / 2 : 1; /* columns of a piece, before those of the other */
+        uint64_t turns = t->joined || t->halves ? 2 : 1;
+        const struct llm_piece *of = piece + column / each % turns;
+        uint64_t row = column / (each * turns) * each + column % each;
         uint64_t first = (of->first + row) * t->columns + t->column + r * t->step;
         size_t n = (rows - 1) * (size_t)t->step + 1;
 
