@@ -331,12 +331,11 @@ static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *ma
             size_t part = (size_t)(c->few[i] >> bits.part_shift) % PARTS;
             size_t end = i + 1;
             double x = part_value(c, mark, part);
-            uint64_t count;
 
             while (end < c->n_few && c->few[end] >> bits.part_shift == c->few[i] >> bits.part_shift) {
                 end++;
             }
-            count = vc_min_u64(end - i, need);
+            uint64_t count = vc_min_u64(end - i, need);
             sum += (double)count * (x * x);
             need -= need == UINT64_MAX ? 0 : count;
             i = end;
@@ -396,12 +395,9 @@ static void finish_short(struct vc_curve *c)
     size_t at = 0;
 
     for (size_t bin = 0; bin < BINS / 2 && (c->few == NULL || at < c->n_few); bin++) {
-        uint64_t count;
-        double x;
-
         bin = c->few != NULL ? (size_t)c->few[at] : bin;
-        count = short_count(c, bin, &at);
-        x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
+        uint64_t count = short_count(c, bin, &at);
+        double x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
 
         for (; p < c->n_points && c->marks[c->mark_of[p]].bin == bin; p++) {
             c->sum_e2[p] = before + (double)c->need[p] * (x * x);

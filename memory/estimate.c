@@ -162,17 +162,14 @@ static uint64_t im2col_bytes(struct vc_estimate *e)
 
     for (uint32_t n = 0; n < e->storages.n_nodes && e->storages.unknown == NULL; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
-        const struct vc_graph_value *w;
-        const struct vc_graph_value *out;
         uint64_t kernel = 1;
-        uint64_t bytes;
 
         if (!vc_node_is(node, VC_OP_conv) || e->storages.idle[n]) {
             continue;
         }
-        w = vc_graph_value(e->graph, node->inputs[1]);
-        out = vc_graph_value(e->graph, node->outputs[0]);
-        bytes = vc_estimate_product(
+        const struct vc_graph_value *w = vc_graph_value(e->graph, node->inputs[1]);
+        const struct vc_graph_value *out = vc_graph_value(e->graph, node->outputs[0]);
+        uint64_t bytes = vc_estimate_product(
             e, e->storages.width[node->outputs[0]],
             vc_min_u64(e->options.im2col_images, (uint64_t)vc_graph_dim_value(e->graph, out->shape[0])));
         for (unsigned k = 1; k < w->n_dims; k++) {
@@ -287,8 +284,7 @@ static enum vc_status choose_parts(struct vc_estimate *e)
 static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
 {
     struct vc_timeline timeline = {.n = 0};
-    uint64_t most;
-    uint64_t step;
+    uint64_t most, step;
     enum vc_status status;
 
     VC_TRY(vc_frames_make(&e->storages));
@@ -318,9 +314,7 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     struct vc_memory_part *c = e->out->components;
     bool trains = vc_estimate_trains(e);
     struct vc_buffer_plan packing = {0};
-    uint64_t in_flight;
-    uint64_t of;
-    uint64_t kept;
+    uint64_t in_flight, of, kept;
 
     if (trains && e->options.recompute == VC_RECOMPUTE_AUTO) {
         VC_CALL(choose_parts(e));
@@ -531,13 +525,13 @@ static enum vc_status run_stages(struct vc_estimate *e)
     for (unsigned k = 0; k < n; k++) {
         struct vc_memory_report own = {.peak_at = "", .eager_at = ""};
         struct vc_estimate one = *e;
-        bool best;
 
         one.out = &own;
         VC_CALL(vc_estimate_run(&one, k));
         stages[k] = (struct vc_memory_stage){own.moments[VC_MOMENT_PEAK].bytes, own.stages[k].in_flight};
-        best = e->options.stage == 0 ? k == 0 || own.moments[VC_MOMENT_PEAK].bytes > out->moments[VC_MOMENT_PEAK].bytes
-                                     : k + 1 == e->options.stage;
+        bool best = e->options.stage == 0
+                        ? k == 0 || own.moments[VC_MOMENT_PEAK].bytes > out->moments[VC_MOMENT_PEAK].bytes
+                        : k + 1 == e->options.stage;
         if (best) {
             *out = own;
             out->stage = k + 1;
@@ -554,14 +548,13 @@ static enum vc_status check(struct vc_estimate *e)
     struct vc_memory_options *o = &e->options;
     const char *scheme = o->scheme != NULL ? o->scheme : o->weights == VC_DTYPE_I8 ? "int8" : NULL;
     bool trains = vc_estimate_trains(e);
-    bool several;
 
     o->allocator = o->trainer == VC_MEMORY_VCOMPRESS ? VC_ALLOCATOR_EXACT : o->allocator;
     o->dp += o->dp == 0;
     o->tp += o->tp == 0;
     o->pp += o->pp == 0;
     o->micro_batches += o->micro_batches == 0;
-    several = o->tp > 1 || o->pp > 1;
+    bool several = o->tp > 1 || o->pp > 1;
     if ((unsigned)o->allocator > VC_ALLOCATOR_ONNXRUNTIME) {
         return vc_fail(e->ctx, VC_E_ARGUMENT, "there is no allocator %d", (int)o->allocator);
     }

@@ -40,12 +40,10 @@ bool vc_param_is_double(const struct vc_estimate *e, uint32_t index)
 /* n * part / whole, rounded up, without overflow. part <= whole. */
 static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
 {
-    double rest;
-
     if (part >= whole) {
         return n;
     }
-    rest = (double)(n % whole) * (double)part / (double)whole;
+    double rest = (double)(n % whole) * (double)part / (double)whole;
     return n / whole * part + (uint64_t)rest + 1;
 }
 
@@ -100,7 +98,6 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, n_dims, shape, e->n_layers, !e->has_head);
     uint64_t whole = 1;
     uint64_t rows = 1;
-    uint64_t bytes;
 
     if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
         return vc_estimate_block(e, n, float_bytes(e, vc_scheme_vector_bytes(&e->scheme)));
@@ -125,7 +122,7 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
         (e->options.program == VC_RUN_BY_BITSANDBYTES && vc_scheme_bytes(&scheme, rows, whole / rows) < whole)) {
         *floats = vc_estimate_block(e, n, float_bytes(e, 2)); /* each product has its weight as floats */
     }
-    bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
+    uint64_t bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
     e->overflow = e->overflow || bytes == UINT64_MAX;
     return whole == 0 ? 0 : vc_estimate_block(e, share(bytes, n, whole), 1);
 }
@@ -137,12 +134,11 @@ static void add_params(struct vc_estimate *e)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
-        uint64_t n;
 
         if (vc_param_is_double(e, k) || !e->storages.used[param->value]) {
             continue;
         }
-        n = vc_param_elems(e, param, false);
+        uint64_t n = vc_param_elems(e, param, false);
         vc_estimate_request(e, VC_MEMORY_PARAMETERS,
                             e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
                                                    &e->storages.decoded[param->value])
@@ -276,7 +272,6 @@ static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
 {
     const struct vc_tensor *tensor = &l->tensors[i];
     size_t owner = tensor->part_of != VC_NO_TENSOR ? tensor->part_of : i;
-    uint64_t bytes;
 
     if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
         return;
@@ -285,7 +280,7 @@ static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
         e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
         vc_layers_add_tensor(e, tensor->name, VC_LAYER_PARAMS, tensor->n_elems);
     }
-    bytes = tensor_bytes(e, tensor, &l->floats[i]);
+    uint64_t bytes = tensor_bytes(e, tensor, &l->floats[i]);
     l->largest = vc_max_u64(l->largest, l->floats[i]);
     bytes = l->held != NULL ? vc_estimate_block(e, share(bytes, l->held[owner], l->tensors[owner].n_elems), 1) : bytes;
     vc_estimate_request(e, VC_MEMORY_PARAMETERS, bytes, VC_NO_PARAM, false, l->tensors[owner].name);

@@ -128,7 +128,6 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     struct vc_quantize_options own = *options;
     struct vc_write_options write;
     struct vc_job *job = NULL;
-    const struct vc_report *report;
     enum vc_status status;
 
     vc_write_defaults(&write);
@@ -142,7 +141,7 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     job->sizes_only = true;
     VC_TRY(vc_job_add_quantize(&c->ctx, job, &own));
     VC_TRY(vc_job_plan(&c->ctx, job, &write));
-    report = vc_job_report(job);
+    const struct vc_report *report = vc_job_report(job);
     VC_TRY(vc_written_make(&c->ctx, report, model, &made->weights));
     made->activations = made->type == VC_DTYPE_NONE ? vc_written_type(report, model) : VC_DTYPE_NONE;
     if (report->layouts != NULL && report->layouts[0] != NULL) { /* which ends with the job */
@@ -161,13 +160,12 @@ static enum vc_status make(struct counted *c, struct asked *asked, const struct 
 {
     struct vc_quantize_options options;
     bool folder = vc_is_transformers_folder(&c->ctx, model);
-    bool blocks;
     enum vc_status status = VC_OK;
 
     if (!vc_scheme_quantize(asked->scheme, &options)) {
         return VC_OK;
     }
-    blocks = options.target == VC_TARGET_GGUF;
+    bool blocks = options.target == VC_TARGET_GGUF;
     if (folder && blocks) {
         status = open_as_gguf(c, model);
         model = c->gguf;
@@ -211,11 +209,9 @@ static enum vc_status look_up(const struct vc_model *model, const struct vc_grap
 enum vc_status vc_make_as(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *graph,
                           const char *scheme, const char *layout, const struct vc_made_as **out)
 {
-    enum vc_status status;
-
     *out = NULL;
     (void)pthread_mutex_lock(&mutex);
-    status = look_up(model, graph, scheme, layout, out);
+    enum vc_status status = look_up(model, graph, scheme, layout, out);
     (void)pthread_mutex_unlock(&mutex);
     return status == VC_OK || model->counted == NULL
                ? status

@@ -203,8 +203,7 @@ static const char *format_advice(const struct vc_ctx *ctx, const char *advice, c
 enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_specials *specials,
                                           const struct vc_desc *tensor, const char *what, const char *advice)
 {
-    char where[256];
-    char text[ADVICE_BYTES];
+    char where[256], text[ADVICE_BYTES];
 
     format_index(tensor, specials->first, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu %s are not finite, the first is %s at %s; %s",
@@ -215,8 +214,7 @@ enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_sp
 enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_specials *specials,
                                          const struct vc_desc *tensor, enum vc_dtype target, const char *advice)
 {
-    char where[256];
-    char text[ADVICE_BYTES];
+    char where[256], text[ADVICE_BYTES];
 
     format_index(tensor, specials->first_overflow, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
@@ -231,13 +229,11 @@ enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_spe
 enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
                                   struct vc_policy *policy, struct vc_step **out)
 {
-    struct vc_step *step;
-
     if (vc_specials_init(ctx, &policy->specials, vc_largest_fitting(policy->room)) != VC_OK) {
         vc_free(ctx, policy);
         return ctx->status;
     }
-    step = vc_item_add_step(ctx, item, ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, ops);
     if (step == NULL) {
         vc_specials_release(&policy->specials);
         vc_free(ctx, policy);

@@ -68,11 +68,10 @@ static void add_integers(struct vc_exact_sum *sum, const char *values, size_t n,
 
     for (size_t i = 0; i < n; i++) {
         uint32_t key;
-        uint64_t mantissa;
 
         memcpy(&key, values + i * sizeof key, sizeof key);
         key &= VC_F32_ABS_MASK;
-        mantissa = key >= end ? (key & 0x7fffffu) | (key >> 23 != 0 ? 0x800000u : 0) : 0;
+        uint64_t mantissa = key >= end ? (key & 0x7fffffu) | (key >> 23 != 0 ? 0x800000u : 0) : 0;
         squares[key >> 23] += mantissa * mantissa;
     }
     for (size_t i = 0; i < 255; i++) { /* 255: not finite, refused before it counts */
@@ -114,15 +113,13 @@ ALWAYS void add_lanes(struct lanes *sums, const char *values, size_t n, uint32_t
         for (size_t l = 0; l < LANES; l++) {
             uint32_t key;
             float x;
-            double square;
-            double high;
 
             memcpy(&key, values + (i + l) * sizeof key, sizeof key);
             key &= VC_F32_ABS_MASK;
             key &= -(uint32_t)((int32_t)key > (int32_t)(end - 1)); /* end is 1 to 2^31 */
             memcpy(&x, &key, sizeof x);
-            square = (double)x * (double)x;
-            high = (square + split) - split;
+            double square = (double)x * (double)x;
+            double high = (square + split) - split;
             sums->high[l] += high;
             sums->rest[l] += square - high;
         }
@@ -148,12 +145,11 @@ ALWAYS bool add_vectors(struct vc_exact_sum *sum, const char *values, size_t n, 
     int last = (int)(largest >> 23);
     int first = end >> 23 == 0 ? 1 : (int)(end >> 23);
     size_t whole = n - n % LANES;
-    double split;
 
     if (largest >= VC_F32_INF_BITS || last - first > NEAR) {
         return false;
     }
-    split = ldexp(1.5, 2 * (last - 126) + 8);
+    double split = ldexp(1.5, 2 * (last - 126) + 8);
     add_lanes(&sums, values, whole, end, split);
     /* the last lanes, filled up with zeros */
     if (whole < n) {
@@ -306,8 +302,6 @@ static uint64_t count_bound(struct place *p, double t, bool upper)
         uint64_t count = vc_keys_count(entry);
         double lo = square_of(p->of->lamp, first);
         double hi = square_of(p->of->lamp, first + width - 1);
-        double term;
-        double sum;
 
         if (bound_of(lo, hi, w.above, count, upper) <= t) {
             uint64_t j1 = count;
@@ -324,8 +318,8 @@ static uint64_t count_bound(struct place *p, double t, bool upper)
             break;
         }
         w.before -= count;
-        term = (double)count * (upper ? lo : hi) - w.lost;
-        sum = w.above + term;
+        double term = (double)count * (upper ? lo : hi) - w.lost;
+        double sum = w.above + term;
         w.lost = sum - w.above - term;
         w.above = sum;
     }
@@ -494,9 +488,8 @@ static void settle(struct vc_ctx *ctx, struct place *places, size_t n, uint64_t 
                    uint64_t *k)
 {
     uint64_t left = *k;
-    uint64_t score;
+    uint64_t score = find_score(places, n, *k, from, to, how);
 
-    score = find_score(places, n, *k, from, to, how);
     for (size_t i = 0; i < n; i++) {
         uint64_t limit = places[i].of->keys->limit;
 
@@ -573,9 +566,7 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
     enum vc_status status = VC_OK;
     bool closer = false;
     bool single = true;
-    size_t n_open;
-    uint64_t from;
-    uint64_t to;
+    uint64_t from, to;
 
     VC_TRY_ALLOC(places);
     for (size_t i = 0; i < n; i++) {
@@ -584,7 +575,7 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
             vc_keys_narrow(ctx, tensors[i].keys);
         }
     }
-    n_open = list_places(tensors, n, places, k);
+    size_t n_open = list_places(tensors, n, places, k);
     n_open = narrow_places(ctx, places, n_open, &from, &to, k);
     if (to == 0 && zeros_are_known(places, n_open)) {
         settle(ctx, places, n_open, 0, 0, AT_LEAST, k);

@@ -26,7 +26,6 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
                                  const void *data, char **scratch, const void **values)
 {
     const struct vc_prune_state *s = step->state;
-    double *wide;
 
     *values = data;
     /* the keys are the bits themselves */
@@ -35,7 +34,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
     }
     VC_CALL(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, scratch, values));
     if (s->key_type == VC_KEY_F64 && step->in.dtype != VC_DTYPE_F64) {
-        wide = (double *)(void *)*scratch;
+        double *wide = (double *)(void *)*scratch;
         for (size_t i = 0; i < tile->n_elems; i++) {
             float f;
 

@@ -198,8 +198,7 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
     unsigned axis = vc_input_axis(&item->set->model->tensors[item->source]);
     struct vc_prune_state *s;
     struct vc_step *step;
-    uint64_t n_rows;
-    uint64_t row_len;
+    uint64_t n_rows, row_len;
 
     VC_CALL(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
     step->keep = options->keep;

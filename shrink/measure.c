@@ -166,7 +166,6 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     struct vc_shrink_candidate *c = &s->candidates[k];
     uint64_t limit = s->result.limit_bytes;
     struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
-    const struct vc_fit *fit;
 
     c->file_bytes = report->totals.file_after;
     c->need_bytes = report->totals.host_after;
@@ -174,7 +173,7 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
                 (c->file_bytes == 0 && c->deflate && !s->write.dry_run);
     if (s->gpu != NULL) {
         VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
-        fit = s->options.native ? &change.native : &change.after;
+        const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
         c->need_bytes = fit->need_bytes;
         c->within = c->within && fit->verdict == VC_FITS;
     }
@@ -260,7 +259,6 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
     struct vc_write_options write = s->write;
-    const struct vc_report *report;
     struct vc_job *job = NULL;
     enum vc_status status;
 
@@ -272,7 +270,7 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
     VC_TRY(vc_chain_add(s, &s->chains[k], job));
     VC_TRY(vc_job_plan(s->ctx, job, &write));
     VC_TRY(vc_job_run(s->ctx, job));
-    report = vc_job_report(job);
+    const struct vc_report *report = vc_job_report(job);
     if (path != NULL) {
         VC_TRY(take_sizes(s, k, report));
     }

@@ -84,12 +84,11 @@ static enum vc_status check_options(struct vc_shrinking *s)
 static void set_limits(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
-    uint64_t by_ratio;
 
     r->input_bytes = vc_model_file_bytes(s->given);
     r->limit_bytes = s->options.max_bytes;
     if (s->options.ratio > 0) {
-        by_ratio = vc_max_u64((uint64_t)((double)r->input_bytes / s->options.ratio), 1); /* 0: no limit */
+        uint64_t by_ratio = vc_max_u64((uint64_t)((double)r->input_bytes / s->options.ratio), 1); /* 0: no limit */
         r->limit_bytes = r->limit_bytes == 0 || by_ratio < r->limit_bytes ? by_ratio : r->limit_bytes;
     }
     s->gpu = s->options.gpu;
@@ -108,10 +107,9 @@ static void set_limits(struct vc_shrinking *s)
 static enum vc_status open_graph(struct vc_shrinking *s)
 {
     struct vc_shrink_net sized = {s->given, NULL, NULL};
-    enum vc_status status;
 
     s->teacher.model = s->given;
-    status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
+    enum vc_status status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
     if (vc_shrink_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
         bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
 
@@ -189,7 +187,6 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
     struct vc_calibrate_options options;
     struct vc_calibration_report *report = NULL;
     struct vc_write_options write;
-    enum vc_status status;
 
     vc_calibrate_defaults(&options);
     vc_write_defaults(&write);
@@ -199,7 +196,7 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
     options.data = &s->train;
     options.write = &write;
     options.second_moments = true;
-    status = vc_calibrate(s->ctx, &options, &report);
+    enum vc_status status = vc_calibrate(s->ctx, &options, &report);
     vc_calibration_report_free(report);
     if (status == VC_E_UNSUPPORTED || status == VC_E_NOMEM) { /* no product of the graph, or too many columns */
         vc_clear_error(s->ctx);
@@ -466,13 +463,12 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
 {
     uint64_t steps = s->options.steps != 0 ? s->options.steps : USUAL_STEPS;
     uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
-    size_t k;
 
     VC_CALL(vc_shrink_quality(s, NULL, &s->choose, s->parts[0], &s->whole));
     VC_CALL(vc_shrink_choose_metric(s));
     s->until = SEARCH_SHARE * s->options.seconds;
     VC_CALL(try_from(s, 0));
-    k = s->result.n_candidates;
+    size_t k = s->result.n_candidates;
     VC_CALL(vc_shrink_list_layers(s));
     VC_CALL(try_from(s, k));
     s->until = FIRST_UNTIL * s->options.seconds;
@@ -534,14 +530,13 @@ static size_t least_harm(const struct vc_shrinking *s)
  * types, where its error is so much less that it cannot be an accident of weights that matter little. */
 static enum vc_status search_by_weights(struct vc_shrinking *s)
 {
-    const struct vc_search_scheme *first;
     struct vc_chain mixed = {.aim_bytes = s->result.limit_bytes};
     size_t k = least_harm(s);
     size_t n;
     enum vc_status status = VC_OK;
 
     s->result.chosen = k;
-    first = vc_shrink_schemes(s, &n);
+    const struct vc_search_scheme *first = vc_shrink_schemes(s, &n);
     if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || first->gguf != NULL ||
         s->write.dry_run) {
         return VC_OK;
@@ -777,7 +772,6 @@ out:
 enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out)
 {
     struct vc_shrinking *s;
-    enum vc_status status;
 
     *out = NULL;
     vc_call_begin(ctx);
@@ -787,7 +781,7 @@ enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *opt
     }
     s->ctx = ctx;
     s->lock = -1;
-    status = begin(s, options);
+    enum vc_status status = begin(s, options);
     if (status == VC_OK) {
         status = search(s);
     }

@@ -163,12 +163,10 @@ static bool outlives_rank_0(const struct app *app)
  * (call.h) the sentence is a result and is printed by nobody. */
 static void print_line(struct app *app, const char *text)
 {
-    char *clean;
-
     if (app->silent && !outlives_rank_0(app)) {
         return;
     }
-    clean = text_clean(text);
+    char *clean = text_clean(text);
     if (app->call != NULL) {
         free(app->call->sentence);
         app->call->sentence = clean;
@@ -463,7 +461,6 @@ int app_open(struct app *app)
 {
     const struct common_options *common = &app->common;
     const char *subject = app->subject;
-    enum vc_status status;
     int rc = GO_ON;
 
     if (options_seen(&app->parsed, "progress-fd") && !progress_fd_is_open(app)) {
@@ -480,7 +477,7 @@ int app_open(struct app *app)
                          "--max-memory: 0 bytes are not enough; without the option the limit is a quarter of the free "
                          "memory");
     }
-    status = vc_ctx_create(&app->ctx);
+    enum vc_status status = vc_ctx_create(&app->ctx);
     if (app->call != NULL) {
         app->call->ctx = app->ctx; /* vcompress_call_end frees it */
     }

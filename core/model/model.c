@@ -58,18 +58,16 @@ const struct vc_layout *vc_model_layout(const struct vc_model *model)
 
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
 {
-    char *value;
     va_list args;
     char *c;
-    int n;
 
     if (model->n_facts == VC_MAX_FACTS) {
         return VC_OK;
     }
     va_start(args, format);
-    n = vsnprintf(NULL, 0, format, args);
+    int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    value = vc_alloc(ctx, VC_TAG_NAMES, n < 0 ? 1 : (size_t)n + 1);
+    char *value = vc_alloc(ctx, VC_TAG_NAMES, n < 0 ? 1 : (size_t)n + 1);
     VC_CALL_ALLOC(value);
     value[0] = '\0';
     va_start(args, format);
@@ -184,12 +182,10 @@ static struct vc_name_list names_of(const struct vc_model *model)
 
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
 {
-    enum vc_status status;
-
     VC_CALL(vc_name_table_make(ctx, model->n_tensors, &model->names));
     for (size_t i = 0; i < model->n_tensors; i++) {
         if (vc_name_table_add(&model->names, names_of(model), i) != SIZE_MAX) {
-            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", model->tensors[i].name);
+            enum vc_status status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", model->tensors[i].name);
             VC_CALL(vc_collect(ctx, status, "duplicate", model->tensors[i].name));
         }
     }
@@ -299,14 +295,13 @@ out:
 enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status)
 {
     char before[VC_MESSAGE_BYTES];
-    enum vc_status changed;
 
     if (model->check_unchanged == NULL || (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED &&
                                            status != VC_E_INTERNAL)) { /* what was checked before is not so any more */
         return status;
     }
     (void)snprintf(before, sizeof before, "%s", status != VC_OK ? ctx->message : "");
-    changed = model->check_unchanged(ctx, model);
+    enum vc_status changed = model->check_unchanged(ctx, model);
     if (changed != VC_OK) {
         return vc_context(ctx, "%s", strcmp(model->path, "-") == 0 ? "standard input" : model->path);
     }
@@ -343,9 +338,7 @@ static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *mode
                                  uint64_t n_elems, void *dst, size_t capacity_bytes)
 {
     const struct vc_tensor *tensor = vc_model_tensor(model, index);
-    size_t block_elems;
-    size_t block_bytes;
-    uint64_t n_bytes;
+    size_t block_elems, block_bytes;
     enum vc_status status;
 
     VC_REFUSE_IF(tensor == NULL, ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
@@ -358,7 +351,7 @@ static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *mode
     vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
     VC_REFUSE_IF(first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems), ctx,
                  VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
-    n_bytes = vc_tensor_bytes(tensor, n_elems);
+    uint64_t n_bytes = vc_tensor_bytes(tensor, n_elems);
     VC_REFUSE_IF(n_bytes > capacity_bytes, ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes",
                  tensor->name, (unsigned long long)n_elems, capacity_bytes);
     status =

@@ -125,12 +125,11 @@ struct product {
 static struct product product_of(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     struct product p = {.x = VC_NO_VALUE};
-    const struct vc_graph_value *weights;
 
     if (!vc_node_is(node, VC_OP_matmul) && !vc_node_is(node, VC_OP_gemm) && !vc_node_is(node, VC_OP_conv)) {
         return p;
     }
-    weights = &graph->values[node->inputs[1]];
+    const struct vc_graph_value *weights = &graph->values[node->inputs[1]];
     if (weights->param == VC_NO_PARAM || weights->dtype != VC_DTYPE_F32 || weights->n_dims < 2) {
         return p;
     }
@@ -236,7 +235,6 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
     const struct vc_graph_node *conv = p->windows ? node : NULL;
     uint32_t routes = node->expert ? node->routes : VC_NO_VALUE;
     uint64_t columns = columns_of(c->graph, node, p);
-    struct route *route;
 
     for (uint32_t k = first_collector(c, p->x); k != 0; k = next_collector(c, k)) {
         const struct vc_collector *other = &c->collectors[k - 1];
@@ -249,7 +247,7 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
         }
     }
     if (node->expert) {
-        route = route_of(c, routes);
+        struct route *route = route_of(c, routes);
         if (route == NULL) {
             route = &c->routes[c->n_routes++];
             route->value = routes;
@@ -404,11 +402,9 @@ static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_valu
 static enum vc_status add_of_expert(struct calibration *c, struct vc_collector *to, struct route *route,
                                     const struct vc_run_value *elements)
 {
-    enum vc_status status;
-
     to->weights = route->weights;
     to->n_experts = route->n_experts;
-    status = vc_collector_add(c->ctx, to, c->pool, c->graph, elements, &c->now);
+    enum vc_status status = vc_collector_add(c->ctx, to, c->pool, c->graph, elements, &c->now);
     to->weights = NULL;
     if (--route->n_left == 0) {
         route->n_left = route->n_collectors;

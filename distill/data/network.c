@@ -207,12 +207,11 @@ static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
     struct vc_dim behind = output->n_dims > 1 ? output->shape[1] : (struct vc_dim){.size = 1};
     int64_t first = vc_graph_dim_value(graph, output->shape[0]);
     int64_t second = vc_graph_dim_value(graph, behind);
-    bool follows;
     char text[128];
 
     VC_CALL(bind_rows(net, rows + 1));
-    follows = vc_graph_dim_value(graph, behind) == second &&
-              (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
+    bool follows = vc_graph_dim_value(graph, behind) == second &&
+                   (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
     VC_CALL(bind_rows(net, rows));
     VC_REFUSE_IF(!follows, net->ctx, VC_E_UNSUPPORTED,
                  "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "

@@ -503,8 +503,6 @@ static int by_number(const void *a, const void *b)
 static enum vc_status take_part(struct vc_rows *rows)
 {
     const struct vc_data_options *o = &rows->options;
-    uint64_t first;
-    uint64_t end;
 
     if (o->part_to == 0) {
         return o->part_from == 0 && o->part_seed == 0
@@ -515,8 +513,8 @@ static enum vc_status take_part(struct vc_rows *rows)
     VC_REFUSE_IF(o->part_from >= o->part_to || o->part_to > 100, rows->ctx, VC_E_ARGUMENT,
                  "%s: there is no part from %llu %% to %llu %%", vc_option(rows->ctx, "part_to"),
                  (unsigned long long)o->part_from, (unsigned long long)o->part_to);
-    first = rows->n * o->part_from / 100;
-    end = rows->n * o->part_to / 100;
+    uint64_t first = rows->n * o->part_from / 100;
+    uint64_t end = rows->n * o->part_to / 100;
     VC_REFUSE_IF(first == end, rows->ctx, VC_E_ARGUMENT, "%s: of %llu rows the part from %llu %% to %llu %% has none",
                  rows->model->path, (unsigned long long)rows->n, (unsigned long long)o->part_from,
                  (unsigned long long)o->part_to);
@@ -531,13 +529,12 @@ static enum vc_status take_part(struct vc_rows *rows)
 /* The number of rows: that of the array of the graph's first input. */
 static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *graph)
 {
-    const struct vc_tensor *t;
     size_t tensor;
 
     VC_REFUSE_IF(vc_graph_input_count(graph) == 0, rows->ctx, VC_E_ARGUMENT,
                  "the graph has no inputs, so it computes the same for every row");
     VC_CALL(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
-    t = &rows->model->tensors[tensor];
+    const struct vc_tensor *t = &rows->model->tensors[tensor];
     VC_REFUSE_IF(t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64, rows->ctx, VC_E_ARGUMENT,
                  "%s: %s has no rows", rows->model->path, t->name);
     rows->n_all = t->shape[0];
@@ -565,7 +562,6 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
                             size_t n_graphs, struct vc_rows *rows)
 {
     struct vc_open_options file;
-    enum vc_status status;
 
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
     VC_CALL(vc_options_read(ctx, &data_kind, options, &rows->options));
@@ -578,7 +574,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     file.token_bits = rows->options.token_bits;
     find_tokenizer(rows, weights, n_graphs, &file);
     file.most_rows = rows->options.n_rows;
-    status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
+    enum vc_status status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
     if ((status == VC_E_FORMAT || status == VC_E_UNSUPPORTED) && file.row_tokens == 0) {
         VC_CALL(hint_tokens(rows));
     } else {

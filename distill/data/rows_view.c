@@ -31,9 +31,7 @@ static void shape_text(const struct vc_tensor *t, char *text, size_t n)
 static enum vc_status refuse_shape(const struct vc_rows *rows, const struct vc_graph *graph,
                                    const struct vc_graph_value *input, const struct vc_tensor *t)
 {
-    char has[128];
-    char wants[128];
-    char dim[32];
+    char has[128], wants[128], dim[32];
     size_t at = (size_t)snprintf(wants, sizeof wants, "[");
 
     shape_text(t, has, sizeof has);
@@ -219,7 +217,6 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     const struct vc_rows *rows = view->rows;
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
     struct vc_rows_input *to = &view->inputs[view->n];
-    const struct vc_tensor *t;
 
     if (leave_out(rows, graph, input, to)) {
         to->value = vc_graph_input(graph, k);
@@ -227,7 +224,7 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
         return VC_OK;
     }
     VC_CALL(vc_rows_find(rows, graph, input->name, &to->tensor));
-    t = &rows->model->tensors[to->tensor];
+    const struct vc_tensor *t = &rows->model->tensors[to->tensor];
     VC_CALL(check_type(rows, input, t));
     if (t->n_dims == 0 || input->n_dims == 0 || t->shape[0] != rows->n_all) {
         return refuse_shape(rows, graph, input, t);
@@ -353,12 +350,11 @@ enum vc_status vc_rows_turn(const struct vc_rows_view *view, size_t k, size_t n,
     const struct vc_rows_input *input = &view->inputs[k];
     size_t before = input->before;
     size_t rest = before == 0 ? 0 : input->n_elems / before * (input->integers || f64 ? 8 : sizeof(float));
-    unsigned char *copy;
 
     if (before <= 1 || n <= 1) {
         return VC_OK;
     }
-    copy = vc_alloc_array(view->rows->ctx, VC_TAG_TILES, n * before, rest);
+    unsigned char *copy = vc_alloc_array(view->rows->ctx, VC_TAG_TILES, n * before, rest);
     VC_CALL_ALLOC(copy);
     memcpy(copy, data, n * before * rest);
     for (size_t i = 0; i < n * before; i++) {

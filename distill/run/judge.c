@@ -83,12 +83,10 @@ static double number_of(const struct vc_trainer *t, const void *x, size_t i)
 /* The class that the teacher answers with; n_classes where its logits are no numbers. */
 static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher_rows *teacher, size_t row)
 {
-    size_t best;
-
     if (teacher->classes == NULL) {
         return vc_answer(t->student.f64, teacher->logits, row, t->student.net.n_classes);
     }
-    best = vc_answer(t->student.f64, teacher->logits, row, teacher->k);
+    size_t best = vc_answer(t->student.f64, teacher->logits, row, teacher->k);
     return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.net.n_classes;
 }
 
@@ -225,12 +223,11 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
     size_t bad = find_nan(t, logits, n * positions);
     const char *data = t->eval.rows.model->path;
     const char *array = NULL;
-    size_t row;
 
     if (bad == n * positions) {
         return VC_OK;
     }
-    row = vc_batch_bad_row(t->ctx, &t->eval.student, numbers, n, &array);
+    size_t row = vc_batch_bad_row(t->ctx, &t->eval.student, numbers, n, &array);
     VC_REFUSE_IF(row == n && network == &t->options.student && !t->judge_only && t->progress.counts.step != 0, t->ctx,
                  VC_E_GATE,
                  "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "

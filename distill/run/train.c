@@ -459,7 +459,6 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
                      .spec.y_kind = t->student.net.y_loss,
                      .spec.huber_delta = t->options.answers.huber_delta};
     double lr = vc_lr_of(rates, number);
-    double loss;
     struct vc_engine *engine;
 
     choose_rows(t, &w);
@@ -482,7 +481,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     vc_fake_quant_gradients(&t->student, engine);
     VC_CALL(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     VC_CALL(take_late(t, &w));
-    loss = total_of(t, &w);
+    double loss = total_of(t, &w);
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     if (!w.skipped) {
         VC_CALL(use_gradients(t, &w, engine, lr));

@@ -207,12 +207,11 @@ static enum vc_status check_changed(struct vc_trainer *t)
     for (size_t k = 0; k < t->student.net.weights->n && !changed; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
         size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision.kind);
-        void *before;
 
         if (!item->trained || item->initialized) {
             continue;
         }
-        before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
+        void *before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
         VC_CALL_ALLOC(before);
         status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->student.f64, before);
         changed = status == VC_OK && memcmp(before, item->data, n_bytes) != 0;

@@ -185,9 +185,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     const json_t *quantized = vc_llm_find(config, "quantization_config");
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
     bool keeps = method != NULL && strcmp(method, "mxfp4") == 0;
-    char list[1200];
-    char type[VC_ARCH_TYPE_BYTES];
-    char with[VC_ARCH_TYPE_BYTES + 32];
+    char list[1200], type[VC_ARCH_TYPE_BYTES], with[VC_ARCH_TYPE_BYTES + 32];
 
     for (size_t i = 0; i < source->n_tensors && !keeps; i++) { /* others are refused by name */
         keeps = source->tensors[i].quant != NULL;

@@ -565,10 +565,8 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
         }
     }
     for (size_t n = strcspn(keeps, "|"); keeps[0] != '\0'; keeps += n + (keeps[n] == '|'), n = strcspn(keeps, "|")) {
-        json_t *value;
-
         (void)snprintf(name, sizeof name, "%.*s", (int)n, keeps);
-        value = vc_llm_find(config, name);
+        json_t *value = vc_llm_find(config, name);
         failed = (value != NULL && json_object_set(rest, name, value) != 0) || failed;
     }
     if (window != 0) {

@@ -794,8 +794,7 @@ static const struct vc_arch_name *rule_to(const struct planning *p, const char *
 /* The weight in the source that has that name, whatever wraps it. */
 static size_t find_source(const struct planning *p, const char *from)
 {
-    char wanted[NAME_BYTES];
-    char name[NAME_BYTES];
+    char wanted[NAME_BYTES], name[NAME_BYTES];
     size_t i = 0;
 
     (void)snprintf(wanted, sizeof wanted, "%s.weight", from);

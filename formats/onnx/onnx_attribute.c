@@ -78,7 +78,6 @@ static enum vc_status read_elements(struct onnx_program_reader *r, struct vc_spa
 {
     const struct onnx_tensor as_file = {.message = message, .type = s->type, .n_bytes = tensor->n_bytes};
     struct onnx_numbers numbers = {.n_bytes = 0};
-    unsigned char *data;
     enum vc_status status = VC_OK;
 
     if (s->has_raw ? s->raw.n != tensor->n_bytes : tensor->n_bytes / 8 > message.n) { /* a number is a byte or more */
@@ -87,7 +86,7 @@ static enum vc_status read_elements(struct onnx_program_reader *r, struct vc_spa
                        " bytes by its shape and type and has others",
                        message.at, tensor->n_bytes);
     }
-    data = vc_onnx_items(r, (size_t)tensor->n_bytes, 1);
+    unsigned char *data = vc_onnx_items(r, (size_t)tensor->n_bytes, 1);
     VC_TRY_ALLOC(data);
     if (s->has_raw) {
         VC_TRY(vc_wire_read(&r->wire, s->raw.at, data, (size_t)s->raw.n));
@@ -240,10 +239,9 @@ static enum vc_status read_list(struct onnx_program_reader *r, struct vc_span me
                                 struct vc_program_attr *attr)
 {
     struct items items = {.number = number};
-    void *room;
 
     VC_CALL(vc_onnx_each(r, message, count_items, &items));
-    room = vc_onnx_items(r, items.n, sizeof(int64_t)); /* as large as a double, and not smaller than a pointer */
+    void *room = vc_onnx_items(r, items.n, sizeof(int64_t)); /* as large as a double, and not smaller than a pointer */
     VC_CALL_ALLOC(room);
     items = (struct items){.number = number,
                            .ints = number == ONNX_ATTRIBUTE_INTS ? room : NULL,

@@ -34,7 +34,6 @@ static enum vc_status add_numbers(struct onnx_layout *l, uint32_t number, const 
 enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct vc_field *field,
                                             const struct onnx_change *changes, size_t n, bool *done)
 {
-    const struct onnx_change *change;
     struct vc_span rest = field->data;
     bool added = false;
     uint32_t number;
@@ -43,7 +42,7 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
 
     *done = false;
     VC_CALL(vc_onnx_attribute_look(&l->r, field->data, &number));
-    change = find_attribute(changes, n, l->r.name);
+    const struct onnx_change *change = find_attribute(changes, n, l->r.name);
     if (change == NULL) {
         return VC_OK;
     }
@@ -114,7 +113,6 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
 {
     struct vc_text *text = &l->self->literals;
     struct vc_span rest = field->data;
-    size_t from;
     size_t mark;
     struct vc_field f;
 
@@ -122,7 +120,7 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
         return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    from = text->n;
+    size_t from = text->n;
     vc_wire_put_int(text, ONNX_DIM_VALUE, (uint64_t)number);
     VC_CALL(vc_onnx_add_literal(l, from));
     while (rest.n != 0) {
@@ -199,7 +197,6 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
     const struct onnx_sink *self = l->self;
     struct new_shape to = {.n = 0};
     size_t first = 0;
-    size_t out;
     size_t n_shapes = 0;
 
     if (!self->edits.reshaped) {
@@ -209,7 +206,7 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
         return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK
                                                       : add_reshaped(l, field, &(struct new_shape){.dropped = true}, 0);
     }
-    out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? ONNX_NONE : out_of(self, symbol);
+    size_t out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? ONNX_NONE : out_of(self, symbol);
     to.is_out = out != ONNX_NONE;
     if (to.is_out) {
         to.out = vc_out_at(self->outs, out);

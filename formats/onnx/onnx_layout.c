@@ -303,13 +303,12 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
     struct vc_span rest = field->data;
     unsigned n_inputs = 0;
     struct vc_field f;
-    bool done;
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
-        done = false;
+        bool done = false;
         if (f.number == ONNX_NODE_ATTRIBUTE && raised != NULL) {
             VC_CALL(vc_onnx_raised_attribute(l, raised, &f, &done));
         }
@@ -370,7 +369,6 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
 {
     const struct onnx *source = l->self->source;
     const struct onnx_raised *raised = vc_onnx_raised_at(l->self, field->all.at);
-    const struct onnx_change *changes;
     size_t node = l->next_node;
     size_t n;
 
@@ -386,7 +384,7 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
             return vc_onnx_add_product(l, field, node);
         }
     }
-    changes = next_changes(l, field, &n);
+    const struct onnx_change *changes = next_changes(l, field, &n);
     if ((n != 0 && changes->edit == NULL) || vc_onnx_folded_at(l->self, field->all.at, false) != NULL) {
         return VC_OK;
     }
@@ -571,10 +569,9 @@ static enum vc_status add_new_entry(struct onnx_layout *l, const char *key, cons
 {
     struct vc_text *text = &l->self->literals;
     size_t mark;
-    size_t from;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    from = text->n;
+    size_t from = text->n;
     vc_wire_put_string(text, ONNX_ENTRY_KEY, key);
     vc_wire_put_string(text, ONNX_ENTRY_VALUE, value);
     VC_CALL(vc_onnx_add_literal(l, from));

@@ -30,11 +30,9 @@ static enum vc_status take_dim(struct onnx_program_reader *r, const struct vc_fi
 /* -1 for a size that is not known. */
 static enum vc_status take_shape(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    struct vc_program_dim *dim;
-
     if (f->number == ONNX_SHAPE_DIM) {
         VC_CALL(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a dimension of a value"));
-        dim = vc_onnx_next(to);
+        struct vc_program_dim *dim = vc_onnx_next(to);
         dim->size = -1;
         VC_CALL(vc_onnx_each(r, f->data, take_dim, dim));
     }

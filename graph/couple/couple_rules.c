@@ -90,10 +90,9 @@ void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what)
 void vc_couple_set_fixed(struct vc_couple *c, unsigned k, unsigned axis, const char *what)
 {
     const struct vc_graph_value *out = vc_couple_out(c, k);
-    uint32_t term;
 
     if (out != NULL) {
-        term = vc_axes_atom(&c->axes, out->shape[axis]);
+        uint32_t term = vc_axes_atom(&c->axes, out->shape[axis]);
         vc_couple_fix(c, term, what);
         vc_couple_set(c, k, axis, term);
     }

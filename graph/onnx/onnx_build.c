@@ -32,14 +32,12 @@
  * files an initializer is the default value of an input. The empty name stands for "left out" and is none. */
 static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
 {
-    size_t twice;
-
     if (*name.name == '\0') {
         return;
     }
     name.program = b->program;
     b->names[b->n_names] = name;
-    twice = vc_name_table_add(&b->table, vc_onnx_name_list(b), b->n_names);
+    size_t twice = vc_name_table_add(&b->table, vc_onnx_name_list(b), b->n_names);
     if (twice == SIZE_MAX) {
         b->n_names++;
     } else if (name.maker != VC_ONNX_BY_INPUT || b->names[twice].maker == VC_ONNX_BY_INPUT) {
@@ -64,14 +62,12 @@ static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, cons
     const struct vc_program_attr *attr = node->attrs;
     struct vc_program_tensor *tensor;
     uint64_t *shape;
-    unsigned char *data;
     size_t n;
-    bool is_float;
 
     if (attr->kind == VC_PROGRAM_TENSOR) {
         return attr->tensor;
     }
-    is_float = attr->kind == VC_PROGRAM_FLOAT || attr->kind == VC_PROGRAM_FLOATS;
+    bool is_float = attr->kind == VC_PROGRAM_FLOAT || attr->kind == VC_PROGRAM_FLOATS;
     n = attr->kind == VC_PROGRAM_INTS || attr->kind == VC_PROGRAM_FLOATS ? attr->n : 1;
     tensor = vc_arena_alloc(b->ctx, b->source->arena, sizeof *tensor + sizeof *shape + 8 * n);
     if (tensor == NULL) {
@@ -79,7 +75,7 @@ static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, cons
         return NULL;
     }
     shape = (uint64_t *)(tensor + 1);
-    data = (unsigned char *)(shape + 1);
+    unsigned char *data = (unsigned char *)(shape + 1);
     shape[0] = n;
     *tensor = (struct vc_program_tensor){.dtype = is_float ? VC_DTYPE_F64 : VC_DTYPE_I64,
                                          .n_dims = attr->kind == VC_PROGRAM_INTS || attr->kind == VC_PROGRAM_FLOATS,
@@ -306,12 +302,11 @@ static const char *join(struct vc_onnx_build *b, const struct vc_program_attr *a
 {
     size_t n = 1;
     size_t at = 0;
-    char *text;
 
     for (size_t k = 0; k < attr->n; k++) {
         n += strlen(attr->strings[k]) + 1;
     }
-    text = vc_arena_alloc(b->ctx, b->source->arena, n);
+    char *text = vc_arena_alloc(b->ctx, b->source->arena, n);
     for (size_t k = 0; text != NULL && k < attr->n; k++) {
         at += (size_t)snprintf(text + at, n - at, "%s%s", k == 0 ? "" : ",", attr->strings[k]);
     }
@@ -396,7 +391,6 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
                                 .inputs = node->inputs,
                                 .attrs = node->attrs};
     const char **names = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_outputs + (size_t)1, sizeof *names);
-    uint32_t first;
 
     if (names == NULL) {
         b->graph->status = VC_E_NOMEM;
@@ -415,7 +409,7 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
         spec.n_inputs--;
     }
     spec.output_names = names;
-    first = spec.n_outputs == 1 ? vc_onnx_fold(b, node, names[0]) : VC_NO_VALUE;
+    uint32_t first = spec.n_outputs == 1 ? vc_onnx_fold(b, node, names[0]) : VC_NO_VALUE;
     if (vc_onnx_fold_split(b, node)) {
         /* its outputs are set */
     } else if (first != VC_NO_VALUE) {
@@ -613,13 +607,11 @@ static enum vc_status add_nodes(struct vc_onnx_build *b)
 
         VC_TRY(vc_check_cancelled(b->ctx));
         while (o.state[k] != 2) {
-            struct step *top;
-
             if (next != SIZE_MAX) {
                 o.state[next] = 1;
                 o.stack[o.n++] = (struct step){next, 0};
             }
-            top = &o.stack[o.n - 1];
+            struct step *top = &o.stack[o.n - 1];
             next = SIZE_MAX;
             while (next == SIZE_MAX && top->input < count_needed(b, &p->nodes[top->node])) {
                 next = waits_for(b, &o, &p->nodes[top->node], top->input++);

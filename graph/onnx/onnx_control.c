@@ -61,12 +61,10 @@ static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, 
 /* The nodes of the inner graph, once more. Its inputs are set. */
 static void run_body(struct vc_onnx_build *body)
 {
-    enum vc_status status;
-
     for (size_t k = 0; k < body->n_names; k++) {
         body->names[k].is_made &= body->names[k].maker != VC_ONNX_BY_NODE;
     }
-    status = body->add_nodes(body);
+    enum vc_status status = body->add_nodes(body);
     body->graph->status = status != VC_OK ? status : body->graph->status;
 }
 
@@ -245,7 +243,6 @@ static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     struct vc_onnx_build *branches[2] = {body_of(b, node, "else_branch"), body_of(b, node, "then_branch")};
     int64_t condition;
-    bool known;
 
     if (branches[0] == NULL || branches[1] == NULL || node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE) {
         (void)vc_onnx_refuse(b, node, "it has no condition, or no two branches");
@@ -254,7 +251,7 @@ static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     if (b->graph->facts[node->inputs[0]].unknown) {
         return;
     }
-    known = number_of(b, node->inputs[0], &condition, NULL);
+    bool known = number_of(b, node->inputs[0], &condition, NULL);
     if (!known && is_squeeze(branches[1]->program) && compares_sizes(b->graph, node->inputs[0])) {
         known = true;
         condition = 1;
@@ -300,8 +297,6 @@ static bool take_step(struct loop *l)
     struct vc_onnx_build *b = l->b;
     uint32_t n_problems = b->graph->n_problems;
     int64_t yes = 1;
-    uint32_t condition;
-    bool known;
 
     set_input(l->body, 0, vc_graph_add_int(b->graph, l->step));
     set_input(l->body, 1,
@@ -330,8 +325,8 @@ static bool take_step(struct loop *l)
             b->graph, "Unsqueeze", NULL,
             (uint32_t[]){output_of(l->body, 1 + l->n_carried + k), vc_graph_add_ints(b->graph, &axis, 1)}, 2);
     }
-    condition = output_of(l->body, 0);
-    known = number_of(b, condition, &yes, NULL);
+    uint32_t condition = output_of(l->body, 0);
+    bool known = number_of(b, condition, &yes, NULL);
     if (b->graph->n_problems != n_problems || b->graph->facts[condition].unknown || (known && yes == 0)) {
         return false;
     }
@@ -354,8 +349,7 @@ static bool count_steps(struct loop *l)
     uint32_t condition = vc_onnx_number(node, 1);
     struct vc_dim dim = vc_dim_number(0);
     int64_t begins = 1;
-    char text[200];
-    char why[300];
+    char text[200], why[300];
 
     l->n_steps = INT64_MAX;
     if (steps != VC_NO_VALUE && !number_of(l->b, steps, &l->n_steps, &dim)) {
@@ -423,7 +417,6 @@ static void unroll(struct loop *l)
 static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     struct loop l = {.b = b, .node = node, .body = body_of(b, node, "body"), .goes_on = VC_NO_VALUE};
-    size_t room;
 
     l.n_carried = node->n_inputs > 2 ? node->n_inputs - 2 : 0;
     if (l.body == NULL || node->n_inputs < 2 || l.body->program->n_inputs != 2 + l.n_carried ||
@@ -440,7 +433,7 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     if (!count_steps(&l)) {
         return;
     }
-    room = l.n_carried + l.n_joined * (size_t)(l.n_steps < MAX_STEPS ? l.n_steps : MAX_STEPS);
+    size_t room = l.n_carried + l.n_joined * (size_t)(l.n_steps < MAX_STEPS ? l.n_steps : MAX_STEPS);
     l.carried = vc_calloc_array(b->ctx, VC_TAG_NAMES, room + 1, sizeof *l.carried);
     if (l.carried == NULL) {
         b->graph->status = VC_E_NOMEM;

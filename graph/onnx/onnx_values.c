@@ -118,9 +118,6 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
     enum vc_dtype kind = vc_onnx_kind(tensor->dtype);
     const char *called = name != NULL ? name : "";
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    size_t n;
-    void *elements;
-    uint32_t value;
 
     if (kind == VC_DTYPE_RAW || tensor->data == NULL || tensor->n_dims > VC_GRAPH_MAX_DIMS) {
         vc_graph_complain(b->graph, "%s: a constant %s cannot be read", called,
@@ -129,11 +126,11 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
                                                  : "of so many dimensions");
         return vc_graph_unknown(b->graph, name);
     }
-    n = count_of(tensor);
+    size_t n = count_of(tensor);
     for (unsigned d = 0; d < tensor->n_dims; d++) {
         shape[d] = (int64_t)tensor->shape[d];
     }
-    elements = vc_alloc_array(b->ctx, VC_TAG_NAMES, n + 1, 8);
+    void *elements = vc_alloc_array(b->ctx, VC_TAG_NAMES, n + 1, 8);
     if (elements == NULL) {
         b->graph->status = VC_E_NOMEM;
         return VC_NO_VALUE;
@@ -145,7 +142,7 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
             ((int64_t *)elements)[k] = vc_integer_at(tensor->dtype, tensor->data, k);
         }
     }
-    value = vc_graph_add_constant(b->graph, name, kind, shape, tensor->n_dims, elements);
+    uint32_t value = vc_graph_add_constant(b->graph, name, kind, shape, tensor->n_dims, elements);
     vc_free(b->ctx, elements);
     return value;
 }
@@ -251,16 +248,14 @@ static bool names_a_size(const char *name)
 static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
 {
     const struct vc_program_dim *dim = &input->shape[d];
-    const int64_t *known;
-    const char *named;
     char name[300];
 
     if (dim->name == NULL && dim->size >= 0) {
         return vc_dim_number(dim->size);
     }
     (void)snprintf(name, sizeof name, "%.250s_dim%u", input->name, d);
-    named = names_a_size(dim->name) ? dim->name : name;
-    known = vc_ctx_known(b->ctx, named);
+    const char *named = names_a_size(dim->name) ? dim->name : name;
+    const int64_t *known = vc_ctx_known(b->ctx, named);
     return known != NULL && *known >= 1 ? vc_dim_number(*known) : vc_dim_symbol(&b->graph->dims, named);
 }
 
@@ -269,7 +264,6 @@ static uint32_t add_known(struct vc_onnx_build *b, const struct vc_program_value
 {
     const int64_t *known = vc_ctx_known(b->ctx, input->name);
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    double real;
 
     for (unsigned d = 0; known != NULL && d < input->n_dims; d++) {
         shape[d] = 1;
@@ -278,7 +272,7 @@ static uint32_t add_known(struct vc_onnx_build *b, const struct vc_program_value
     if (known == NULL) {
         return VC_NO_VALUE;
     }
-    real = (double)*known;
+    double real = (double)*known;
     return vc_graph_add_constant(b->graph, input->name, kind, shape, input->n_dims,
                                  kind == VC_DTYPE_F32 ? (const void *)&real : known);
 }
@@ -314,7 +308,6 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     const struct vc_program_value *input = &b->program->inputs[name->number];
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     enum vc_dtype kind = vc_onnx_kind(input->dtype);
-    uint32_t known;
 
     if (kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS) {
         vc_graph_complain(b->graph, "the input '%s' %s", name->name,
@@ -326,7 +319,7 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     if (name->parameter != NULL) {
         return add_parameter_input(b, input, name->parameter);
     }
-    known = add_known(b, input, kind);
+    uint32_t known = add_known(b, input, kind);
     if (known != VC_NO_VALUE) {
         return known;
     }
@@ -384,7 +377,6 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
                                  .n_dims = t->n_dims,
                                  .shape = t->shape,
                                  .integers = t->quant == NULL && !vc_dtype_is_float(t->dtype)};
-    uint32_t value;
 
     if (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR) {
         const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[name->number].index);
@@ -396,7 +388,7 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
         spec.shape = other->shape;
         spec.transposed = b->matches[name->number].transposed;
     }
-    value = vc_graph_add_param(b->graph, name->name, &spec);
+    uint32_t value = vc_graph_add_param(b->graph, name->name, &spec);
     if (value != VC_NO_VALUE && b->graph->values[value].param < b->of_param_capacity) {
         b->of_param[b->graph->values[value].param] = c->tensor;
     }

@@ -265,14 +265,11 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
 {
     uint64_t *totals = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *totals);
     uint64_t before;
-    uint64_t ties;
-    size_t bin;
-    bool whole;
 
     VC_CALL_ALLOC(totals);
-    bin = find_bin(keys, n, *k, totals, &before);
-    whole = *k == 0 || bin == VC_KEY_BINS || before + totals[bin] == *k;
-    ties = *k - before;
+    size_t bin = find_bin(keys, n, *k, totals, &before);
+    bool whole = *k == 0 || bin == VC_KEY_BINS || before + totals[bin] == *k;
+    uint64_t ties = *k - before;
     for (size_t t = 0; t < n; t++) {
         if (keys[t]->done) {
             continue;

@@ -168,7 +168,6 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
                                  struct act_graph *graph)
 {
     struct vc_program *p = &graph->program;
-    struct vc_program file;
     struct vc_program_node *nodes;
     struct vc_program_constant *constants;
     size_t n_nodes = 0;
@@ -181,7 +180,7 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
                  "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
                  "them (%s)",
                  vc_option(ctx, "activations"));
-    file = *p;
+    struct vc_program file = *p;
     count(p, &n_nodes, &n_constants, &n);
     VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, graph->values, n));
     nodes = vc_arena_alloc(ctx, arena, (n_nodes + 1) * sizeof *nodes);

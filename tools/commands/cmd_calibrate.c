@@ -62,14 +62,13 @@ static bool print(struct app *app, const struct calibrate_cli *cli, const struct
 static int calibrate(struct app *app, struct calibrate_cli *cli, const struct net *net)
 {
     struct vc_calibration_report *report = NULL;
-    enum vc_status status;
 
     cli->calibrate.network = net_of(net);
     cli->calibrate.data = &cli->nets.data;
     cli->calibrate.write = &cli->write;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
-    status = vc_calibrate(app->ctx, &cli->calibrate, &report);
+    enum vc_status status = vc_calibrate(app->ctx, &cli->calibrate, &report);
     progress_end();
     if (status != VC_OK) {
         return app_fail(app, status);
@@ -141,13 +140,12 @@ static int run_calibrate(struct app *app, int n_args, char **args)
 {
     struct calibrate_cli cli;
     struct net net = {.graph = NULL};
-    int rc;
 
     memset(&cli, 0, sizeof cli);
     vc_calibrate_defaults(&cli.calibrate);
     vc_data_defaults(&cli.nets.data);
     vc_write_defaults(&cli.write);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     /* with --data one model; without it files of statistics, which have no graph */
     if (rc == GO_ON && (app->parsed.n_args == 0 || (app->parsed.n_args != 1 && cli.nets.data.path != NULL) ||
                         (cli.nets.data.path == NULL && cli.nets.graph != NULL) || cli.write.path == NULL)) {

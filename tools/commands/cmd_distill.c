@@ -504,7 +504,6 @@ static int open_log(struct app *app, struct distill_cli *cli)
 static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
 {
     struct vc_distillation *d = NULL;
-    enum vc_status status;
     int rc = GO_ON;
 
     cli->distill.student = net_of(student);
@@ -524,7 +523,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
         progress_begin(app);
     }
     /* d is NULL where the library refused before it trained. */
-    status = vc_distill(app->ctx, &cli->distill, &d);
+    enum vc_status status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
     app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
     status = ranks_agree(app, cli->distill.parallel.ranks, status);
@@ -573,14 +572,13 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
 {
     static const char *const of_passes[] = {"include", "exclude"};
     const struct effects_of of = {&cli->distill, teacher, cli->eval != NULL, is_derived(cli)};
-    int rc;
 
     if ((options_seen(&app->parsed, "steps") && cli->distill.training.steps == 0) ||
         (options_seen(&app->parsed, "epochs") && cli->distill.training.epochs == 0)) {
         return app_usage(app, "--%s: expected a number from 1 on",
                          options_seen(&app->parsed, "steps") ? "steps" : "epochs");
     }
-    rc = effects_check(app, &of);
+    int rc = effects_check(app, &of);
     for (size_t i = 0; rc == GO_ON && cli->prune.sparsity == NULL && !cli->has_fake_quant && i < 2; i++) {
         if (options_seen(&app->parsed, of_passes[i])) {
             return app_usage(app, "--%s works with --sparsity or --fake-quant only", of_passes[i]);
@@ -686,13 +684,12 @@ static int init_student(struct app *app, struct distill_cli *cli)
 static int open_all(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
-    int rc;
 
     o->student.student = true;
-    rc = is_derived(cli) ? GO_ON
-         : vc_graph_is_text(cli->student)
-             ? init_student(app, cli)
-             : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+    int rc = is_derived(cli) ? GO_ON
+             : vc_graph_is_text(cli->student)
+                 ? init_student(app, cli)
+                 : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
     cli->distill.graph_path = is_derived(cli) ? cli->nets.graph : NULL;
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc == GO_ON && cli->mask != NULL) {
@@ -740,14 +737,13 @@ static void end(void *options)
 static int run_distill(struct app *app, int n_args, char **args)
 {
     struct distill_cli cli;
-    int rc;
 
     signals_let_finish();
     memset(&cli, 0, sizeof cli);
     convert_defaults(&cli.nets.convert);
     begin(&cli);
     ranks_begin(app, n_args, args);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
     if (rc == GO_ON) {
         set_eval(&cli);
@@ -835,10 +831,9 @@ static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *mo
 static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
-    enum vc_status status;
 
     end(cli);
-    status = find_teacher(ctx, model, cli);
+    enum vc_status status = find_teacher(ctx, model, cli);
     if (status == VC_OK && cli->eval_teacher != NULL) {
         status = answers_read(ctx, cli->eval_teacher, &o->eval_answers);
     }

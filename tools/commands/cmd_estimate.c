@@ -11,14 +11,12 @@ static const struct opt_group *const groups[] = {&group_model, &group_memory, &g
  * --trainer vcompress has no table of layers. GO_ON or a status. */
 static int make_layers(struct app *app, struct memory_cli *cli)
 {
-    enum vc_status status;
-
     if ((app->common.verbose == 0 && !app->json.on && app->json.html == NULL) ||
         cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
         return GO_ON;
     }
-    status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,
-                                   &cli->layers);
+    enum vc_status status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source),
+                                                  &cli->memory, &cli->layers);
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
@@ -38,10 +36,9 @@ static int tell(struct app *app, const struct memory_cli *cli)
 static int run_estimate(struct app *app, int n_args, char **args)
 {
     struct memory_cli cli = {.tell_device = true};
-    int rc;
 
     vc_memory_defaults(&cli.memory);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "estimate needs one MODEL; see vcompress estimate --help");
     }

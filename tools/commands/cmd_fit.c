@@ -356,12 +356,11 @@ static int compare(struct app *app, struct fit_cli *cli)
 {
     uint64_t now;
     bool known;
-    enum vc_status status;
 
     if (cli->baseline == NULL) {
         return GO_ON;
     }
-    status = vc_fit_read_peak(app->ctx, cli->baseline, &cli->peak_before, &known);
+    enum vc_status status = vc_fit_read_peak(app->ctx, cli->baseline, &cli->peak_before, &known);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
@@ -631,9 +630,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
 /* With --quiet nothing else is printed: the reason of the first device that says no, as the sentence of a gate. */
 static void say_why(struct app *app, const struct fit_cli *cli)
 {
-    char need[CELL_BYTES];
-    char usable[CELL_BYTES];
-    char text[3 * CELL_BYTES + 128];
+    char need[CELL_BYTES], usable[CELL_BYTES], text[3 * CELL_BYTES + 128];
     uint64_t now;
     size_t k = 0;
 
@@ -686,12 +683,10 @@ static int answer(struct app *app, const struct fit_cli *cli)
 static int run_fit(struct app *app, int n_args, char **args)
 {
     struct fit_cli cli = {.all = false};
-    bool own_budget;
-    int rc;
 
     vc_memory_defaults(&cli.memory.memory);
     vc_fit_defaults(&cli.fit);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "fit needs one MODEL; see vcompress fit --help");
     }
@@ -702,7 +697,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     /* the budget is found by fit_budget, from the devices */
-    own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
+    bool own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
     if (own_budget) {
         cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
     }

@@ -255,10 +255,9 @@ static int check(struct app *app, const struct graph_cli *cli)
 static int run_graph(struct app *app, int n_args, char **args)
 {
     struct graph_cli cli = {.full = false};
-    int rc;
 
     vc_graph_file_defaults(&cli.run);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {
         rc = check(app, &cli);
     }

@@ -75,15 +75,13 @@ static int tell(struct app *app, const struct vc_inspection *in)
 static int look(struct app *app, const struct vc_model *model, bool stats)
 {
     struct vc_inspection *in = NULL;
-    enum vc_status status;
-    int rc;
 
     if (stats) {
         progress_begin(app);
     }
-    status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
+    enum vc_status status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
     progress_end();
-    rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
+    int rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
     vc_inspection_free(in);
     return rc;
 }
@@ -94,12 +92,11 @@ static int inspect_input(struct app *app, void *user)
     const struct inspect_cli *cli = user;
     struct vc_model *model = NULL;
     enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->open, &model);
-    int rc;
 
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = check_key(app, model, cli->open.key);
+    int rc = check_key(app, model, cli->open.key);
     if (rc == GO_ON) {
         rc = look(app, model, cli->stats);
     }
@@ -111,7 +108,6 @@ static int inspect_input(struct app *app, void *user)
 static int run_inspect(struct app *app, int n_args, char **args)
 {
     struct inspect_cli cli = {.stats = false};
-    int rc;
 
     vc_open_defaults(&cli.open);
     GO(app_parse(app, n_args, args, &cli));
@@ -120,7 +116,7 @@ static int run_inspect(struct app *app, int n_args, char **args)
         return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");
     }
     app->subject = app->parsed.args[0];
-    rc = app_open(app);
+    int rc = app_open(app);
     if (rc == GO_ON) {
         rc = json_check(app);
     }

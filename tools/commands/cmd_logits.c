@@ -74,7 +74,6 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
 {
     struct vc_quality quality;
     struct vc_quality parts[VC_MOST_OUTPUTS];
-    enum vc_status status;
 
     cli->logits.network = net_of(net);
     cli->logits.net_task = cli->task;
@@ -83,7 +82,7 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     cli->logits.write = &cli->write;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
-    status = vc_logits(app->ctx, &cli->logits, &quality);
+    enum vc_status status = vc_logits(app->ctx, &cli->logits, &quality);
     progress_end();
     if (status != VC_OK) {
         return app_fail(app, status);
@@ -103,13 +102,12 @@ static int run_logits(struct app *app, int n_args, char **args)
 {
     struct logits_cli cli;
     struct net net = {.graph = NULL};
-    int rc;
 
     memset(&cli, 0, sizeof cli);
     vc_logits_defaults(&cli.logits);
     vc_data_defaults(&cli.nets.data);
     vc_write_defaults(&cli.write);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
         rc = app_usage(app, "logits needs one TEACHER, --data FILE and -o FILE; see vcompress logits --help");
     }

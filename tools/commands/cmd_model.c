@@ -114,7 +114,6 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
     const struct vc_model *model = graph_source_model(&cli->source);
     struct vc_inspection *in = NULL;
     char buf[CELL_BYTES];
-    enum vc_status status;
 
     print_clean(app->out.to, path_of(app, &cli->source));
     fputs(": ", app->out.to);
@@ -122,7 +121,7 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
         fprintf(app->out.to, "a graph without weights, %s parameters\n", fmt_count(buf, cli->report.n_params));
         return GO_ON;
     }
-    status = vc_inspect(app->ctx, model, false, &in);
+    enum vc_status status = vc_inspect(app->ctx, model, false, &in);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
@@ -307,10 +306,9 @@ static int run_model(struct app *app, int n_args, char **args)
 {
     struct memory_cli cli = {.own_allocator = true}; /* as fit */
     struct about about = {.cli = &cli, .contents = OF_TEXT};
-    int rc;
 
     vc_memory_defaults(&cli.memory);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "one MODEL, or a command; see vcompress --help");
     }

@@ -81,8 +81,6 @@ static const struct opt_group *const groups[] = {&group_plan, &group_model, &gro
 static int find_device(struct app *app, struct plan_cli *cli)
 {
     unsigned count = 1;
-    enum vc_status status;
-    int rc;
 
     GO(device_size_check(app));
     if (cli->gpu != NULL && cli->size != 0) {
@@ -104,12 +102,12 @@ static int find_device(struct app *app, struct plan_cli *cli)
     if (cli->size != 0) {
         return GO_ON;
     }
-    status = cards_open(app, cli->gpus_file, &cli->catalogue);
+    enum vc_status status = cards_open(app, cli->gpus_file, &cli->catalogue);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
-                     &cli->fit.used_bytes);
+    int rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
+                         &cli->fit.used_bytes);
     cli->options.n_devices = count;
     return rc;
 }
@@ -151,7 +149,6 @@ static int make_lines(struct app *app, struct plan_cli *cli)
 static int decide(struct app *app, struct plan_cli *cli)
 {
     const struct graph_source *source = &cli->memory.source;
-    enum vc_status status;
     int rc = find_device(app, cli);
 
     GO(rc);
@@ -162,8 +159,8 @@ static int decide(struct app *app, struct plan_cli *cli)
     cli->options.runtime_given = options_seen(&app->parsed, "runtime");
     cli->options.allocator_given = options_seen(&app->parsed, "allocator");
     cli->options.usual_positions = !options_seen(&app->parsed, "seq") && !memory_cli_sets(&cli->memory, "sequence");
-    status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory, &cli->fit,
-                             &cli->options, &cli->recipes);
+    enum vc_status status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory,
+                                            &cli->fit, &cli->options, &cli->recipes);
     return status == VC_OK ? make_lines(app, cli) : app_fail(app, status);
 }
 
@@ -341,12 +338,11 @@ static int answer_no(struct app *app, const struct plan_cli *cli)
 static int run_plan(struct app *app, int n_args, char **args)
 {
     struct plan_cli cli = {.all = false};
-    int rc;
 
     vc_memory_defaults(&cli.memory.memory);
     vc_fit_defaults(&cli.fit);
     vc_recipe_defaults(&cli.options);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON && app->parsed.n_args != 1) {
         rc = app_usage(app, "plan needs one MODEL; see vcompress plan --help");
     }

@@ -54,12 +54,11 @@ static bool take_set(void *group, const char *value)
 {
     struct prune_cli *cli = group;
     const char *equals = strrchr(value, '=');
-    char *glob;
 
     if (equals == NULL || equals == value || cli->n_sets == MAX_SETS) {
         return false;
     }
-    glob = strndup(value, (size_t)(equals - value));
+    char *glob = strndup(value, (size_t)(equals - value));
     if (glob == NULL) {
         return false;
     }
@@ -288,7 +287,6 @@ static int take_least(struct app *app, struct prune_cli *own)
 static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *model, struct prune_cli *own)
 {
     struct vc_evaluate_options options;
-    enum vc_status status;
 
     vc_text_free(own->drop);
     vc_text_free(own->why);
@@ -296,7 +294,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *m
     vc_evaluate_defaults(&options);
     options.network.weights = model;
     options.data = &own->data;
-    status = vc_graph_build(ctx, model, NULL, &options.network.graph);
+    enum vc_status status = vc_graph_build(ctx, model, NULL, &options.network.graph);
     status = status == VC_OK ? vc_layers_least(ctx, &options, own->depth.layers, own->n_least, &own->drop, &own->why)
                              : status;
     own->depth.drop = own->drop;

@@ -394,12 +394,11 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     struct quantize_cli *own = cli;
     const struct opt *target = target_given(app);
     bool aim = target != NULL && strncmp(target->name, "aim-", 4) == 0;
-    int rc;
 
     own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.gguf != NULL ? VC_TARGET_GGUF : own->quantize.target;
     own->quantize.rules = own->convert.rules;
     own->quantize.n_rules = own->convert.n_rules;
-    rc = check_target(app, &own->quantize);
+    int rc = check_target(app, &own->quantize);
     if (rc == GO_ON && own->type_file != NULL) {
         rc = named_types_read(app, &own->types, own->type_file);
         own->type_file = NULL; /* its lines are there now */

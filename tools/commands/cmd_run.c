@@ -174,13 +174,12 @@ static int run_run(struct app *app, int n_args, char **args)
     struct run_cli cli = {.convert = {.n_rules = 0}};
     struct chain *chain = calloc(1, sizeof(*chain));
     struct conversion what = {.add = add_chain, .user = chain};
-    int rc;
 
     if (chain == NULL) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory for the passes");
     }
     convert_defaults(&cli.convert);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? list_passes(app, &cli, chain) : rc;
     rc = rc == GO_ON ? join(app, chain, &cli.convert, &what) : rc;
     rc = rc == GO_ON ? do_chain(app, chain, &cli.convert, &what) : rc;

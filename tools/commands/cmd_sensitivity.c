@@ -161,12 +161,11 @@ static enum vc_status measure_outputs(struct app *app, const struct sensitivity_
 static int measure(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model)
 {
     struct vc_sensitivity *s = NULL;
-    enum vc_status status;
     int rc = check_key(app, model, cli->convert.open.key);
 
     GO(rc);
     progress_begin(app);
-    status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
+    enum vc_status status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
     if (status == VC_OK && cli->with_data.data != NULL) {
         status = measure_outputs(app, cli, model, s);
     }
@@ -182,12 +181,11 @@ static int measure_input(struct app *app, void *user)
     const struct sensitivity_cli *cli = user;
     struct vc_model *model = NULL;
     enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->convert.open, &model);
-    int rc;
 
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = measure(app, cli, model);
+    int rc = measure(app, cli, model);
     vc_model_close(model);
     return rc;
 }
@@ -219,7 +217,6 @@ static int check_data(struct app *app, const struct sensitivity_cli *cli)
 static int run_sensitivity(struct app *app, int n_args, char **args)
 {
     struct sensitivity_cli cli;
-    int rc;
 
     memset(&cli, 0, sizeof cli);
     vc_open_defaults(&cli.convert.open);
@@ -234,7 +231,7 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
     cli.measure.rules = cli.convert.rules;
     cli.measure.n_rules = cli.convert.n_rules;
     app->subject = app->parsed.args[0];
-    rc = app_open(app);
+    int rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? check_svg(app, cli.svg) : rc;
     return rc == GO_ON ? inputs_each(app, measure_input, &cli) : rc;

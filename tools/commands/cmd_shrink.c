@@ -219,8 +219,7 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
 {
     struct shrink_cli *cli = user;
     const struct out *out = &cli->app->out;
-    char size[CELL_BYTES];
-    char part[CELL_BYTES];
+    char size[CELL_BYTES], part[CELL_BYTES];
 
     if (!is_shown(cli->app)) {
         return;
@@ -412,18 +411,16 @@ static int find_device(struct app *app, struct shrink_cli *cli)
     unsigned count = 1;
     uint64_t visible = 0;
     uint64_t used = 0;
-    enum vc_status status;
-    int rc;
 
     GO(device_size_check(app));
     if (cli->gpu == NULL) {
         return GO_ON;
     }
-    status = cards_open(app, cli->gpus_file, &cli->catalogue);
+    enum vc_status status = cards_open(app, cli->gpus_file, &cli->catalogue);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->shrink.gpu, &count, &visible, &used);
+    int rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->shrink.gpu, &count, &visible, &used);
     return rc == GO_ON && count != 1 ? app_usage(app, "--fit: '%s' are several devices", cli->gpu) : rc;
 }
 
@@ -463,13 +460,11 @@ static int check(struct app *app, struct shrink_cli *cli)
 /* The table, the document, then the gate: the report of a missed limit is printed, too. */
 static int finish(struct app *app, const struct vc_shrinkage *r, enum vc_status status)
 {
-    int rc;
-
     app->written = r->written;
     if (is_shown(app) && !print_result(app, r)) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    rc = document_shrink(app, r);
+    int rc = document_shrink(app, r);
     return rc != GO_ON ? rc : status == VC_E_GATE ? app_gate(app, r->missed) : EXIT_YES;
 }
 
@@ -477,13 +472,12 @@ static int finish(struct app *app, const struct vc_shrinkage *r, enum vc_status 
 static enum vc_status name_output(struct app *app, struct shrink_cli *cli, const struct vc_model *model)
 {
     struct vc_name_options names;
-    enum vc_status status;
 
     vc_name_defaults(&names);
     names.tag = "small";
     names.input = app->subject;
     names.more_tensors = true;
-    status = vc_model_output_name(app->ctx, model, &names, &app->own_output);
+    enum vc_status status = vc_model_output_name(app->ctx, model, &names, &app->own_output);
     cli->write.path = app->own_output;
     app->output = app->own_output;
     return status;
@@ -523,18 +517,16 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     struct vc_shrinkage *result = NULL;
     struct vc_open_options open;
     struct vc_model *model = NULL;
-    enum vc_status status;
-    int rc;
 
     vc_open_defaults(&open);
     /* the output's name decides, before the model is opened, how a folder is presented */
     open.as_gguf = cli->write.path != NULL && vc_format_of_name(cli->write.path) != NULL &&
                    strcmp(vc_format_of_name(cli->write.path), "gguf") == 0;
-    status = vc_model_open(app->ctx, app->subject, &open, &model);
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &open, &model);
     if (status == VC_OK && cli->write.path == NULL) {
         status = name_output(app, cli, model);
     }
-    rc = status == VC_OK ? set_types(app, cli, model) : GO_ON;
+    int rc = status == VC_OK ? set_types(app, cli, model) : GO_ON;
     if (rc != GO_ON) {
         vc_model_close(model);
         return rc;
@@ -561,7 +553,6 @@ static int shrink(struct app *app, struct shrink_cli *cli)
 static int run_shrink(struct app *app, int n_args, char **args)
 {
     struct shrink_cli cli;
-    int rc;
 
     signals_let_finish();
     memset(&cli, 0, sizeof(cli));
@@ -570,7 +561,7 @@ static int run_shrink(struct app *app, int n_args, char **args)
     vc_write_defaults(&cli.write);
     vc_data_defaults(&cli.nets.data);
     vc_data_defaults(&cli.eval);
-    rc = app_parse(app, n_args, args, &cli);
+    int rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
     rc = rc == GO_ON && cli.type_file != NULL ? named_types_read(app, &cli.named, cli.type_file) : rc;
     if (rc == GO_ON) {

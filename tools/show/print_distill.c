@@ -220,8 +220,7 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
 /* Rows, steps, epochs; then notes about what the rows and the answers look like. */
 static void print_data(FILE *to, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
-    char buf[CELL_BYTES];
-    char text[200];
+    char buf[CELL_BYTES], text[200];
 
     fputs("\ndata      ", to);
     print_clean(to, o->data->path);
