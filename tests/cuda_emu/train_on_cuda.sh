@@ -106,6 +106,14 @@ done
 "$program" quantize -q --int8 --asymmetric "$digits/digits.npz" -o "$folder/coded.npz"
 both "a student of codes" --student "$folder/coded.npz" --steps 2 --batch 2 --optimizer momentum --lr 0.0001
 
+# A loss that is NaN: losses come with the norm of a step, and the batch that has none is computed again for the reason.
+outcome=0
+for device in cpu cuda; do
+    train "$device" "$device.nan" --steps 3 --batch 2 --optimizer momentum --lr 100000 >/dev/null && outcome=1
+done
+grep -q "the loss is NaN" "$folder/cpu.nan.out" && cmp "$folder/cpu.nan.out" "$folder/cuda.nan.out" || outcome=1
+say "the sentence of a loss that is NaN" "$outcome"
+
 # A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
 outcome=0
 train cuda whole --steps 3 --batch 1 && train cuda first --steps 3 --batch 1 --checkpoint "$folder/run.ckpt" \
