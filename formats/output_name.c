@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-
 #include "core/base/option_struct.h"
 #include "core/text/text.h"
 #include "formats/formats.h"
