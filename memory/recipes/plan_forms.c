@@ -324,14 +324,17 @@ static bool is_gguf(const struct vc_planning *p)
     return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
 }
 
-/* "quantize --int8 --rest fp16", and its tag; of a GGUF file the types of eight bits are Q8_0. */
-static void set_quantize(const struct vc_planning *p, struct vc_weights_form *form, bool int8, bool bf16)
+/* "quantize --int8 --rest fp16", and its tag; of a GGUF file those of Q8_0. passes[0] NULL: no memory. */
+static void set_quantize(struct vc_planning *p, struct vc_weights_form *form, bool int8, bool bf16)
 {
     form->int8 = int8;
     form->type = form->half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
     if (int8 && is_gguf(p)) {
-        form->tag = "q8_0";
-        form->passes[0] = "quantize --gguf Q8_0";
+        size_t n;
+        const struct vc_search_scheme *row = vc_search_schemes(VC_SEARCH_GGUF, &n); /* the first is Q8_0 */
+
+        form->tag = row->tag;
+        form->passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", row->flags);
         return;
     }
     form->tag = int8 ? "int8" : "fp16";
@@ -390,6 +393,7 @@ static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
         VC_CALL(add_form(p, form, VC_SHARES));
     }
     set_quantize(p, &form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
+    VC_CALL_ALLOC(form.passes[0]);
     form.type = type_of(p, form.type);
     return add_form(p, form, VC_SHARES);
 }
