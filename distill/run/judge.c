@@ -18,6 +18,14 @@
 #include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 
+/* Of several outputs, each as if it were the only one: at the end of this file. */
+static enum vc_status heads_tally_begin(const struct vc_trainer *t, struct vc_tally *tally);
+static enum vc_status heads_tally(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers,
+                                  size_t n, const void *answers, const struct vc_teacher_rows *teacher,
+                                  struct vc_tally *tally);
+static enum vc_status heads_quality(const struct vc_trainer *t, const struct vc_tally *tally,
+                                    struct vc_quality *quality);
+
 /* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher.
  * Where the teacher has more classes the last ones are left out. */
 static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
@@ -322,7 +330,7 @@ enum vc_status vc_tally_add(struct vc_trainer *t, const struct vc_network *netwo
     size_t step = task == VC_NET_TASK_SPANS ? 2 : 1;
 
     if (t->student.net.n_heads != 0) {
-        return vc_heads_tally(t, network, numbers, n, logits, teacher, tally);
+        return heads_tally(t, network, numbers, n, logits, teacher, tally);
     }
     if (logits != NULL) {
         sums = losses_of(t, logits, n * positions, teacher, tally);
@@ -577,7 +585,7 @@ enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally
 {
     *tally = (struct vc_tally){0};
     if (t->student.net.n_heads != 0) {
-        return vc_heads_tally_begin(t, tally);
+        return heads_tally_begin(t, tally);
     }
     if (t->student.net.task == VC_NET_TASK_SPANS) {
         vc_rows_count_ends(&t->eval.rows, NULL, (size_t)t->eval.rows.n, tally->ends);
@@ -609,7 +617,7 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
     double n_labels = (double)tally->n_labels;
 
     if (t->student.net.n_heads != 0) {
-        return vc_heads_quality(t, tally, quality);
+        return heads_quality(t, tally, quality);
     }
     *quality = (struct vc_quality){.n_rows = tally->n,
                                    .n_labels = tally->n_labels,
@@ -654,4 +662,77 @@ out:
     vc_free(t->ctx, numbers);
     vc_tally_end(t, &tally);
     return status;
+}
+
+/* ---- several outputs ---- */
+
+static enum vc_status heads_tally_begin(const struct vc_trainer *t, struct vc_tally *tally)
+{
+    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, tally->heads, t->student.net.n_heads));
+    for (size_t k = 0; k < t->student.net.n_heads; k++) {
+        const struct vc_trainer view = vc_heads_view(t, k);
+
+        VC_CALL(vc_tally_begin(&view, &tally->heads[k]));
+    }
+    return VC_OK;
+}
+
+static enum vc_status heads_tally(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers,
+                                  size_t n, const void *answers, const struct vc_teacher_rows *teacher,
+                                  struct vc_tally *tally)
+{
+    for (size_t k = 0; k < t->student.net.n_heads; k++) {
+        struct vc_trainer view = vc_heads_view(t, k);
+        struct vc_teacher_rows its_teacher = vc_heads_teacher(t, k, n, teacher);
+
+        vc_batch_gather(&view.batch, &view.eval.rows, t->student.f64, numbers, n);
+        if (answers != NULL) {
+            vc_heads_move(&t->student.net, &view.student.net, n, (void *)(uintptr_t)answers, t->heads[k].logits, false);
+        }
+        VC_CALL(vc_tally_add(&view, network, numbers, n, answers != NULL ? t->heads[k].logits : NULL, &its_teacher,
+                             &tally->heads[k], NULL));
+    }
+    return VC_OK;
+}
+
+/* What an output's figures come to as one number to become smaller: the loss of y, else that of the teacher. */
+static double loss_of(const struct vc_quality *q)
+{
+    bool values = q->n_targets != 0 && q->task != VC_NET_TASK_LABELS;
+    double of_values = q->task == VC_NET_TASK_EMBEDDINGS ? 1 - q->cosine : q->squared_error;
+
+    return q->n_labels + q->n_targets == 0 ? q->kd : values ? of_values : q->ce;
+}
+
+static enum vc_status heads_quality(const struct vc_trainer *t, const struct vc_tally *tally,
+                                    struct vc_quality *quality)
+{
+    size_t n = t->student.net.n_heads;
+    struct vc_quality room[VC_MOST_OUTPUTS];
+    struct vc_quality *parts = t->texts != NULL ? vc_arena_alloc(t->ctx, t->texts, n * sizeof *parts) : t->parts;
+
+    VC_REFUSE_IF(t->texts != NULL && parts == NULL, t->ctx, VC_E_NOMEM, "not enough memory for the figures");
+    *quality = (struct vc_quality){.n_rows = t->eval.rows.n,
+                                   .accuracy = NAN,
+                                   .ce = NAN,
+                                   .agreement = NAN,
+                                   .n_parts = parts != NULL ? n : 0,
+                                   .parts = parts};
+    vc_trainer_describe(t, quality);
+    parts = parts != NULL ? parts : room;
+    for (size_t k = 0; k < n; k++) {
+        const struct vc_trainer view = vc_heads_view(t, k);
+        const char *name = vc_net_output(&view.student.net)->name;
+        size_t length = strlen(name);
+
+        VC_CALL(vc_tally_quality(&view, &tally->heads[k], &parts[k]));
+        length = length < sizeof parts[k].name ? length : sizeof parts[k].name - 1;
+        memcpy(parts[k].name, name, length);
+        parts[k].name[length] = '\0';
+        quality->kd += t->eval.rows.outputs[k].task.weight * loss_of(&parts[k]);
+        if (isnan(quality->accuracy) || parts[k].accuracy < quality->accuracy) {
+            quality->accuracy = parts[k].accuracy; /* the worst */
+        }
+    }
+    return VC_OK;
 }

@@ -24,6 +24,23 @@ bool vc_trainer_has_y(const struct vc_rows *rows)
     return has;
 }
 
+/* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence.
+ * Labels below 0 mean "no label" and were sorted out when the rows were read. */
+enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows)
+{
+    if (rows->max_label < (int64_t)net->n_classes) {
+        return VC_OK;
+    }
+    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
+        VC_REFUSE_IF(rows->labels[i] >= (int64_t)net->n_classes, t->ctx, VC_E_ARGUMENT,
+                     "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
+                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
+                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], net->n_classes,
+                     net->n_classes - 1);
+    }
+    return VC_OK;
+}
+
 /* ---- work space ---- */
 
 /* Bytes of an output's part of the answers, and of what is known of its rows. */
@@ -113,7 +130,7 @@ enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows)
 /* ---- parts of answers ---- */
 
 /* An output's part of n rows, out of the rows of all outputs or back into them. */
-static void move_part(const struct vc_net *net, const struct vc_net *head, size_t n, void *all, void *part, bool back)
+void vc_heads_move(const struct vc_net *net, const struct vc_net *head, size_t n, void *all, void *part, bool back)
 {
     size_t bytes = vc_real_bytes(net->options.precision);
     size_t width = head->positions * head->n_classes * bytes;
@@ -126,14 +143,14 @@ static void move_part(const struct vc_net *net, const struct vc_net *head, size_
 }
 
 /* The teacher's part; none where there is no teacher. */
-static struct vc_teacher_rows teacher_of(const struct vc_trainer *t, size_t k, size_t n,
-                                         const struct vc_teacher_rows *teacher)
+struct vc_teacher_rows vc_heads_teacher(const struct vc_trainer *t, size_t k, size_t n,
+                                        const struct vc_teacher_rows *teacher)
 {
     struct vc_teacher_rows part = {.logits = NULL};
 
     if (teacher->logits != NULL) {
-        move_part(&t->student.net, &t->student.net.heads[k], n, (void *)(uintptr_t)teacher->logits, t->heads[k].teacher,
-                  false);
+        vc_heads_move(&t->student.net, &t->student.net.heads[k], n, (void *)(uintptr_t)teacher->logits,
+                      t->heads[k].teacher, false);
         part.logits = t->heads[k].teacher;
     }
     return part;
@@ -171,7 +188,7 @@ struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine
     for (size_t k = 0; k < t->student.net.n_heads; k++) {
         const struct vc_rows *rows = t->data.rows.outputs[k].rows;
         struct vc_head_work *work = &t->heads[k];
-        struct vc_teacher_rows its_teacher = teacher_of(t, k, n, teacher);
+        struct vc_teacher_rows its_teacher = vc_heads_teacher(t, k, n, teacher);
         struct vc_net head = t->student.net.heads[k];
         const struct vc_step_loss loss = {t->student.math,
                                           &head,
@@ -186,9 +203,9 @@ struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine
         memcpy(head.engines, t->student.net.engines, sizeof head.engines);
         work->batch.row = t->batch.row;
         vc_batch_gather(&work->batch, rows, t->student.f64, numbers, n);
-        move_part(&t->student.net, &head, n, answers->data, work->logits, false);
+        vc_heads_move(&t->student.net, &head, n, answers->data, work->logits, false);
         own = vc_step_loss(&loss, engine, n * head.positions, work->logits, work->gradient);
-        move_part(&t->student.net, &head, n, answers->grad, work->gradient, true);
+        vc_heads_move(&t->student.net, &head, n, answers->grad, work->gradient, true);
         sums.kd += work->weight * own.kd;
         sums.ce += work->weight * own.ce;
     }
@@ -197,8 +214,8 @@ struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine
 
 /* ---- judgement ---- */
 
-/* The run with output k alone. */
-static struct vc_trainer view_of(const struct vc_trainer *t, size_t k)
+/* A copy, in which what belongs to all outputs is replaced. */
+struct vc_trainer vc_heads_view(const struct vc_trainer *t, size_t k)
 {
     struct vc_trainer view = *t;
 
@@ -210,73 +227,4 @@ static struct vc_trainer view_of(const struct vc_trainer *t, size_t k)
         view.batch.row = t->batch.row;
     }
     return view;
-}
-
-enum vc_status vc_heads_tally_begin(const struct vc_trainer *t, struct vc_tally *tally)
-{
-    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, tally->heads, t->student.net.n_heads));
-    for (size_t k = 0; k < t->student.net.n_heads; k++) {
-        const struct vc_trainer view = view_of(t, k);
-
-        VC_CALL(vc_tally_begin(&view, &tally->heads[k]));
-    }
-    return VC_OK;
-}
-
-enum vc_status vc_heads_tally(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers, size_t n,
-                              const void *answers, const struct vc_teacher_rows *teacher, struct vc_tally *tally)
-{
-    for (size_t k = 0; k < t->student.net.n_heads; k++) {
-        struct vc_trainer view = view_of(t, k);
-        struct vc_teacher_rows its_teacher = teacher_of(t, k, n, teacher);
-
-        vc_batch_gather(&view.batch, &view.eval.rows, t->student.f64, numbers, n);
-        if (answers != NULL) {
-            move_part(&t->student.net, &view.student.net, n, (void *)(uintptr_t)answers, t->heads[k].logits, false);
-        }
-        VC_CALL(vc_tally_add(&view, network, numbers, n, answers != NULL ? t->heads[k].logits : NULL, &its_teacher,
-                             &tally->heads[k], NULL));
-    }
-    return VC_OK;
-}
-
-/* What an output's figures come to as one number to become smaller: the loss of y, else that of the teacher. */
-static double loss_of(const struct vc_quality *q)
-{
-    bool values = q->n_targets != 0 && q->task != VC_NET_TASK_LABELS;
-    double of_values = q->task == VC_NET_TASK_EMBEDDINGS ? 1 - q->cosine : q->squared_error;
-
-    return q->n_labels + q->n_targets == 0 ? q->kd : values ? of_values : q->ce;
-}
-
-enum vc_status vc_heads_quality(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality)
-{
-    size_t n = t->student.net.n_heads;
-    struct vc_quality room[VC_MOST_OUTPUTS];
-    struct vc_quality *parts = t->texts != NULL ? vc_arena_alloc(t->ctx, t->texts, n * sizeof *parts) : t->parts;
-
-    VC_REFUSE_IF(t->texts != NULL && parts == NULL, t->ctx, VC_E_NOMEM, "not enough memory for the figures");
-    *quality = (struct vc_quality){.n_rows = t->eval.rows.n,
-                                   .accuracy = NAN,
-                                   .ce = NAN,
-                                   .agreement = NAN,
-                                   .n_parts = parts != NULL ? n : 0,
-                                   .parts = parts};
-    vc_trainer_describe(t, quality);
-    parts = parts != NULL ? parts : room;
-    for (size_t k = 0; k < n; k++) {
-        const struct vc_trainer view = view_of(t, k);
-        const char *name = vc_net_output(&view.student.net)->name;
-        size_t length = strlen(name);
-
-        VC_CALL(vc_tally_quality(&view, &tally->heads[k], &parts[k]));
-        length = length < sizeof parts[k].name ? length : sizeof parts[k].name - 1;
-        memcpy(parts[k].name, name, length);
-        parts[k].name[length] = '\0';
-        quality->kd += t->eval.rows.outputs[k].task.weight * loss_of(&parts[k]);
-        if (isnan(quality->accuracy) || parts[k].accuracy < quality->accuracy) {
-            quality->accuracy = parts[k].accuracy; /* the worst */
-        }
-    }
-    return VC_OK;
 }

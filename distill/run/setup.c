@@ -39,23 +39,6 @@
 
 /* ---- what fits what ---- */
 
-/* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence.
- * Labels below 0 mean "no label" and were sorted out when the rows were read. */
-enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows)
-{
-    if (rows->max_label < (int64_t)net->n_classes) {
-        return VC_OK;
-    }
-    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
-        VC_REFUSE_IF(rows->labels[i] >= (int64_t)net->n_classes, t->ctx, VC_E_ARGUMENT,
-                     "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
-                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], net->n_classes,
-                     net->n_classes - 1);
-    }
-    return VC_OK;
-}
-
 /* What y has to be, for a sentence. */
 static const char *wanted_y(const struct vc_trainer *t)
 {

@@ -198,11 +198,13 @@ void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, uin
 /* The weighted sum of the losses of n rows, with the gradient of all answers. */
 struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
                                   const struct vc_engine_value *answers, const struct vc_teacher_rows *teacher);
-/* The same arguments as vc_tally_add, for every output. */
-enum vc_status vc_heads_tally(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers, size_t n,
-                              const void *answers, const struct vc_teacher_rows *teacher, struct vc_tally *tally);
-enum vc_status vc_heads_tally_begin(const struct vc_trainer *t, struct vc_tally *tally);
-enum vc_status vc_heads_quality(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality);
+/* The run with output k alone, for what is computed of it. */
+struct vc_trainer vc_heads_view(const struct vc_trainer *t, size_t k);
+/* An output's part of n rows, out of the rows of all outputs or back into them. */
+void vc_heads_move(const struct vc_net *net, const struct vc_net *head, size_t n, void *all, void *part, bool back);
+/* The teacher's part, in t->heads[k]; none where there is no teacher. */
+struct vc_teacher_rows vc_heads_teacher(const struct vc_trainer *t, size_t k, size_t n,
+                                        const struct vc_teacher_rows *teacher);
 /* Labels of rows are classes of that network. */
 enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows);
 
