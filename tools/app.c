@@ -421,6 +421,18 @@ FILE *app_notes(struct app *app)
     return app->call != NULL ? app->call->printed : stderr;
 }
 
+void app_warn(struct app *app, int status)
+{
+    bool answered = status == EXIT_YES || status == EXIT_NO;
+    const char *known = answered && app->ctx != NULL && !app->common.quiet ? vc_ctx_unused_known(app->ctx) : NULL;
+
+    if (known != NULL) {
+        fputs("note: --known ", app_notes(app));
+        print_clean(app_notes(app), known);
+        fputs("=N: no graph of this run has an input of one number or an open size of that name\n", app_notes(app));
+    }
+}
+
 void app_end(struct app *app)
 {
     out_end(&app->out);

@@ -126,6 +126,8 @@ FILE *app_notes(struct app *app);              /* where lines beside the report 
 /* The table for people is wanted: not with --quiet, nor where the document takes its place. A call (call.h) has both. */
 bool app_prints(const struct app *app);
 /* Frees what the command leaves, but for the context. */
+void app_warn(struct app *app,
+              int status); /* of options that changed nothing, at the end of a run that has an answer */
 void app_end(struct app *app);
 /* Creates the context and sets it up from the common options. GO_ON or a status. */
 int app_open(struct app *app);

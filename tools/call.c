@@ -26,6 +26,7 @@ void vcompress_call_run(struct vcompress_call *call)
         call->status = app.command != NULL ? app.command->run(&app, call->n_words - 1, call->words + 1)
                                            : app_usage(&app, "unknown command");
     }
+    app_warn(&app, call->status);
     app_end(&app);
     if (call->printed != NULL) {
         (void)fflush(call->printed);

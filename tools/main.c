@@ -185,6 +185,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN);
     int status = run_with_stack(&app, argc, argv);
     out_end(&app.out);
+    app_warn(&app, status);
     remote_inputs_close(&app); /* before the context that they are of */
     watch_signals(NULL);
     vc_ctx_free(app.ctx);

@@ -169,8 +169,9 @@ const char *vc_ctx_device(const struct vc_ctx *ctx)
 
 const int64_t *vc_ctx_known(const struct vc_ctx *ctx, const char *name)
 {
-    for (const struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
+    for (struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
         if (strcmp(known->name, name) == 0) {
+            atomic_store(&known->used, true);
             return &known->value;
         }
     }
@@ -185,9 +186,20 @@ enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t va
     VC_CALL_ALLOC(known);
     known->next = ctx->shared->known;
     known->value = value;
+    atomic_init(&known->used, false);
     memcpy(known->name, name, n);
     ctx->shared->known = known; /* in front of what was said before */
     return VC_OK;
+}
+
+const char *vc_ctx_unused_known(const struct vc_ctx *ctx)
+{
+    for (const struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
+        if (!atomic_load(&known->used)) {
+            return known->name;
+        }
+    }
+    return NULL;
 }
 
 void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress), void *user)

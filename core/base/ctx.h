@@ -58,6 +58,7 @@ struct vc_shared {
 struct vc_known_input {
     struct vc_known_input *next;
     int64_t value;
+    atomic_bool used; /* some graph has such an input or size */
     char name[];
 };
 

@@ -4,7 +4,7 @@ Conditions that constants, shapes and --known decide, and conditions of data; lo
 they carry, with what they join over their steps, and with conditions of data; weights of inner graphs and of those around them;
 codes, static codes and removed channels inside branches. What cannot be known is refused with a sentence that says what to do.
 """
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 
 try:
     import onnx
@@ -180,6 +180,7 @@ class Control(Judge):
         for limit in 100, 3, 0.5, -1:
             self.same(path, {"x": np.abs(x[:1]) + 1, "limit": np.float32(limit)})
         self.same(self.model(STEPS), {"x": x}, "--known", "n=7")
+        self.assertIn("note: --known m=N: no graph of this run has", run("graph", "--known", "m=7", "--known", "n=7", self.path("m.onnx")).err)
         self.refuses(self.path("m.onnx"), "the number of its steps is n", "--known NAME=N")
         self.refuses(self.model(LOOP.replace("(float[n, 6] x)", "(float[n, 6] x, int64 k)").replace("(four", "(k").replace("float[4,", "float[k,")),
                      "'k' is the number of its steps, and computed while the model runs", "--known k=N")
