@@ -123,20 +123,19 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                      const struct vc_quant *quant)
 {
     const struct vc_tensor *t = &job->plan.model->tensors[item->source];
-    static const struct vc_tensor_io none = {.n_unfolded = 0};
     bool kept = root->chain->n_steps == 0;
     bool raw = kept && vc_sink_of_tensor(job->sink, item->source)->accepts_raw;
     uint64_t size_bytes = kept ? t->size_bytes : vc_dtype_bytes(item->desc->dtype, item->desc->n_elems);
-    const struct vc_tensor_io *io = job->model->io != NULL ? &job->model->io[item->source] : &none;
-    bool unfolds = io->n_unfolded != 0 && item->desc->n_elems == t->n_elems && vc_dtype_is_float(item->desc->dtype);
+    const struct vc_unfolded *whole = job->model->unfolded != NULL ? job->model->unfolded[item->source] : NULL;
+    bool unfolds = whole != NULL && item->desc->n_elems == t->n_elems && vc_dtype_is_float(item->desc->dtype);
 
     if (raw) {
         size_bytes = job->model->io[item->source].raw_bytes;
     }
     return (struct vc_out_tensor){.name = t->name,
                                   .dtype = item->desc->dtype,
-                                  .n_dims = unfolds ? io->n_unfolded : item->desc->n_dims,
-                                  .shape = unfolds ? io->unfolded : item->desc->shape,
+                                  .n_dims = unfolds ? whole->n_dims : item->desc->n_dims,
+                                  .shape = unfolds ? whole->shape : item->desc->shape,
                                   .size_bytes = size_bytes,
                                   .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
                                   .kept = kept,

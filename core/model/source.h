@@ -109,8 +109,12 @@ struct vc_tensor_io {
     uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
     unsigned shard;     /* which of several files it lies in */
     bool sequential;
-    unsigned n_unfolded; /* blocks that lie in rows of another length than the tensor has: its shape; 0: as it is */
-    const uint64_t *unfolded;
+};
+
+/* The shape of a tensor whose blocks lie in rows of another length than the tensor has. */
+struct vc_unfolded {
+    unsigned n_dims;
+    uint64_t shape[];
 };
 
 #define VC_MAX_FACTS 32
@@ -185,6 +189,8 @@ struct vc_model {
     /* Gives `see` every byte of all files that the model lies in, and of what goes with the weights, each time in the
      * same order: for a digest. Set by vc_model_open; NULL: no file is behind the model. */
     enum vc_status (*bytes)(struct vc_ctx *ctx, const struct vc_model *model, vc_see_fn *see, void *user);
+    /* By tensor, NULL for one that is as it was; the format's. NULL: so are all. */
+    const struct vc_unfolded **unfolded;
     bool merged;                    /* adapters are in its values already: vc_open_options.merge */
     const struct vc_model *made_of; /* whose files these are, where the model is another form of one; NULL: its own */
     /* The config.json beside it as a program. Set by vc_model_open; NULL: no file is behind the model. Called by

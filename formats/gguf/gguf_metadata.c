@@ -379,12 +379,13 @@ static enum vc_status restore(struct gguf_cursor *cursor, uint64_t value, const 
         return VC_OK;
     }
     VC_CALL(vc_infile_read(cursor->ctx, cursor->file, value + 12, bytes + 12, (size_t)(4 * n)));
-    uint64_t *shape = vc_arena_alloc(cursor->ctx, arena, (size_t)n * sizeof *shape);
-    VC_CALL_ALLOC(shape);
+    struct vc_unfolded *whole = vc_arena_alloc(cursor->ctx, arena, sizeof *whole + (size_t)n * sizeof *whole->shape);
+    VC_CALL_ALLOC(whole);
+    whole->n_dims = (unsigned)n;
     struct vc_tensor *t = &model->tensors[index];
     for (uint64_t d = 0; d < n; d++) {
-        shape[d] = vc_le32(bytes + 12 + 4 * d);
-        if (shape[d] > INT32_MAX || !vc_mul_u64(n_elems, shape[d], &n_elems)) {
+        whole->shape[d] = vc_le32(bytes + 12 + 4 * d);
+        if (whole->shape[d] > INT32_MAX || !vc_mul_u64(n_elems, whole->shape[d], &n_elems)) {
             return VC_OK;
         }
     }
@@ -392,12 +393,18 @@ static enum vc_status restore(struct gguf_cursor *cursor, uint64_t value, const 
         return VC_OK;
     }
     if (vc_dtype_is_float(t->dtype)) {
-        t->n_dims = (unsigned)n;
-        t->shape = shape;
-    } else {
-        model->io[index].n_unfolded = (unsigned)n;
-        model->io[index].unfolded = shape;
+        t->n_dims = whole->n_dims;
+        t->shape = whole->shape;
+        return VC_OK;
     }
+    if (model->unfolded == NULL) {
+        size_t n_bytes = model->n_tensors * sizeof *model->unfolded;
+
+        model->unfolded = vc_arena_alloc(cursor->ctx, arena, n_bytes);
+        VC_CALL_ALLOC(model->unfolded);
+        memset(model->unfolded, 0, n_bytes);
+    }
+    model->unfolded[index] = whole;
     return VC_OK;
 }
 
