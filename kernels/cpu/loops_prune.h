@@ -3,8 +3,7 @@
  *
  * Keys are magnitudes as integers, which are in the order of the floats. The loops run over spans of SPAN elements,
  * whose flags lie in an array on the stack. */
-#ifndef VC_KERNELS_LOOPS_PRUNE_H
-#define VC_KERNELS_LOOPS_PRUNE_H
+#pragma once
 
 #define SPAN 64 /* elements that are looked at together: a multiple of 8 */
 
@@ -236,7 +235,7 @@ typedef uint8_t bytes_f64 __attribute__((vector_size(8)));
             keys_##suffix before;                                                                                      \
             bytes_##suffix kept;                                                                                       \
                                                                                                                        \
-            memcpy(&k, x + i, sizeof k);                                                                               \
+            memcpy(&k, (const char *)x + i * sizeof(type), sizeof k); /* x may be unaligned */                         \
             k &= (keys_##suffix){0} + ((key_type)-1 >> 1);                                                             \
             before = ACROSS_##suffix(k, 1) > k - LOWER_##suffix(1);                                                    \
             if (group > 2) {                                                                                           \
@@ -598,5 +597,3 @@ static void squares_f64(double *restrict lane, const double *v, size_t n)
 SUMS(float, f32)
 SUMS(double, f64)
 #undef SUMS
-
-#endif
