@@ -9,8 +9,7 @@
  * Numbers that a class takes where config.json says nothing, and which of its layers are of another kind: arch.h. Knows
  * no JSON, no file and no tensor's values: formats/gguf_folder makes GGUF models by these rows and reads them,
  * graph/families builds graphs by them. */
-#ifndef VC_ARCH_FAMILY_H
-#define VC_ARCH_FAMILY_H
+#pragma once
 
 #include "arch/arch.h"
 #include "core/model/edit.h"
@@ -284,5 +283,3 @@ bool vc_arch_knows_pair(const struct vc_arch_family *family, const struct vc_arc
 bool vc_arch_writes_pair(const struct vc_arch_family *family, const struct vc_arch_pair *pair);
 /* The size of a key of VC_FROM_SIZE or VC_FROM_HEAD_SIZE. */
 uint64_t *vc_arch_pair_size(struct vc_arch_sizes *sizes, const struct vc_arch_pair *pair);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The names are those of the files that ComfyUI and stable-diffusion.cpp load. Layers at both ends and those that read the time step are few and small, and errors there reach the
  * whole picture: published files of 8 bits keep them. */
-#ifndef VC_ARCH_PICTURES_H
-#define VC_ARCH_PICTURES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char 
 
 /* The same for the weight of a layer in a file with such tensors; *known: the file is one of these networks. */
 const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const char *weight, bool *known);
-
-#endif

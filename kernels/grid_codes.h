@@ -29,8 +29,7 @@
  * Error: the sum of h * (x - value(code(x / s)) * s)^2, h the weight of the element or 1. Sums are f64, lane l of 8
  * adds elements l, l + 8, ... in ascending order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal
  * errors the first one wins. */
-#ifndef VC_KERNELS_GRID_CODES_H
-#define VC_KERNELS_GRID_CODES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -746,5 +745,3 @@ VC_HD void vc_codes_unpack(const void *packed, size_t n, unsigned bits, int high
         n_waiting -= bits;
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* scheme.h - the bytes of weights under the names that schemes have (vc_weight_scheme_name). */
-#ifndef VC_MEMORY_SCHEME_H
-#define VC_MEMORY_SCHEME_H
+#pragma once
 
 #include <vcompress/memory.h>
 #include <vcompress/quantize.h>
@@ -39,5 +38,3 @@ struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layou
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);
-
-#endif

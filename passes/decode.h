@@ -3,8 +3,7 @@
  *
  * The functions are called while an item is planned; they return VC_E_NOMEM or what is said below, and the item then
  * has no new step or one that vc_item_undo takes back. */
-#ifndef VC_PASSES_DECODE_H
-#define VC_PASSES_DECODE_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -36,5 +35,3 @@ enum vc_status vc_decode_add_f8(struct vc_ctx *ctx, struct vc_item *item);
 
 /* f32 to f64, exactly: for weights that were f64 before they were quantized. */
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item);
-
-#endif

@@ -1,6 +1,5 @@
 /* shrink_inside.h - the inside of vc_shrink: a candidate as a chain of passes, and the state of a search. */
-#ifndef VC_SHRINK_INSIDE_H
-#define VC_SHRINK_INSIDE_H
+#pragma once
 
 #include <vcompress/calibrate.h>
 #include <vcompress/depth.h>
@@ -145,5 +144,3 @@ void vc_remove_folder(const char *path);
 enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out);
 /* Reads the output back, verifies and judges it, gives it its name, writes the recipe. */
 enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k);
-
-#endif

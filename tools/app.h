@@ -7,8 +7,7 @@
  *     if (rc == GO_ON) {
  *         rc = app_open(app);
  *     } */
-#ifndef VC_TOOLS_APP_H
-#define VC_TOOLS_APP_H
+#pragma once
 
 #include <vcompress/experimental.h>
 
@@ -214,5 +213,3 @@ bool progress_fd_is_open(const struct app *app);
 /* For work that is counted in steps, from a function that the library calls. */
 void progress_steps(const char *what, uint64_t done, uint64_t total);
 void progress_end(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The executor gives each worker a context of its own (vc_ctx_fork): same pool, own error. So a function just fails
  * into the context it was given, and the executor picks the error of the earliest tile: the message does not depend
  * on timing. */
-#ifndef VC_CORE_CTX_H
-#define VC_CORE_CTX_H
+#pragma once
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -156,5 +155,3 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
             goto out;            \
         }                        \
     } while (0)
-
-#endif

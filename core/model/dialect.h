@@ -7,8 +7,7 @@
  * This header is what core and the passes see of a dialect. They hold a pointer to the row of the output and put
  * questions to it; they never ask which row it is. The rows are in formats/dialects/, one file each, and so is the part
  * that only formats need: names, packing, the loader's configuration, reading (formats/dialects/dialects.h). */
-#ifndef VC_CORE_DIALECT_H
-#define VC_CORE_DIALECT_H
+#pragma once
 
 #include <vcompress/model.h>
 
@@ -128,5 +127,3 @@ struct vc_layout vc_dialect_layout(const struct vc_dialect *dialect, const struc
 
 /* The dialect that passes have to make for outputs of both; NULL: no run can write both. Either may be NULL. */
 const struct vc_dialect *vc_dialect_common(const struct vc_dialect *a, const struct vc_dialect *b);
-
-#endif

@@ -6,8 +6,7 @@
  *   VC_PROGRAM_CONFIG  the text of a config.json, as transformers writes it
  *   VC_PROGRAM_KEYS    keys with values: GGUF's metadata
  * All strings and arrays are in the arena that the caller gives. */
-#ifndef VC_CORE_PROGRAM_H
-#define VC_CORE_PROGRAM_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/model/edit.h"
@@ -205,5 +204,3 @@ enum vc_status vc_program_take_shapes(struct vc_ctx *ctx, const struct vc_model 
  * VC_PROGRAM_NONE where the file says nothing. */
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out);
-
-#endif

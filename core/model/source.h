@@ -6,8 +6,7 @@
  *                   the same format
  * Tensors that are `sequential` (compressed) are read front to back through a stream, which verifies the checksum at
  * its end; others by range, from any thread, with a vc_check that collects the checksum piece by piece. */
-#ifndef VC_CORE_SOURCE_H
-#define VC_CORE_SOURCE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <string.h>
@@ -316,5 +315,3 @@ static inline unsigned vc_input_axis(const struct vc_tensor *tensor)
  * where needed). */
 enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes);
-
-#endif

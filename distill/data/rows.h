@@ -1,7 +1,6 @@
 /* rows.h - the rows that a network is trained with or judged by, from the arrays of a file: labels and mask as a whole,
  * inputs by rows, on request. */
-#ifndef VC_DISTILL_ROWS_H
-#define VC_DISTILL_ROWS_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -125,5 +124,3 @@ void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n
                    uint64_t *labelled);
 /* Of spans: the rows among these that count and have a start, and those that have an end. numbers NULL: the first n. */
 void vc_rows_count_ends(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t ends[2]);
-
-#endif

@@ -1,6 +1,5 @@
 /* step_loss.h - the loss of a batch, on all threads of an engine. */
-#ifndef VC_DISTILL_STEP_LOSS_H
-#define VC_DISTILL_STEP_LOSS_H
+#pragma once
 
 #include "distill/data/batch.h"
 #include "distill/data/network.h"
@@ -25,5 +24,3 @@ struct vc_loss_sums vc_step_loss_row(const struct vc_step_loss *loss, size_t r, 
 /* The loss of n_rows rows of logits, those of the mask that count, and its gradient: vc_loss_f32 (step_math.h). */
 struct vc_loss_sums vc_step_loss(const struct vc_step_loss *loss, struct vc_engine *engine, size_t n_rows,
                                  const void *logits, void *gradient);
-
-#endif

@@ -16,8 +16,7 @@
  *     metric.c    the figures that networks are judged by
  *     outputs.c   several outputs, each with a task of its own
  *     logits.c    answers into a file, which data/teacher_file.c reads */
-#ifndef VC_DISTILL_TRAINER_H
-#define VC_DISTILL_TRAINER_H
+#pragma once
 
 #include "distill/data/batch.h"
 #include "distill/data/teacher_file.h"
@@ -219,5 +218,3 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers);
-
-#endif

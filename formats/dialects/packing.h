@@ -13,8 +13,7 @@
  *
  * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns.
  * Other parts than codes can be packed, too (scales that lie in columns); positions count bytes of the part then. */
-#ifndef VC_FORMATS_PACKING_H
-#define VC_FORMATS_PACKING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void vc_packing_masks(unsigned turned, unsigned char masks[8]);
 /* Whether rows of that length make so many words of packed codes: side by side, or with whole codes in each word, as
  * older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */
 bool vc_packing_words_fit(uint64_t row, unsigned bits, uint64_t n_words);
-
-#endif

@@ -21,8 +21,7 @@
  *     program   onnx_program.c, onnx_attribute.c: what the nodes compute, for graph/
  *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes change
  *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces */
-#ifndef VC_FORMATS_ONNX_H
-#define VC_FORMATS_ONNX_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/array.h"
@@ -698,5 +697,3 @@ enum vc_status vc_onnx_sink_create_in(struct vc_ctx *ctx, const struct vc_model 
 
 /* Tests: a model file of more bytes moves its weights to external data. 0: what protocol buffers can read, 2^31 - 1. */
 void vc_onnx_set_embed_limit(uint64_t bytes);
-
-#endif

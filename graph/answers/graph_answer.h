@@ -11,8 +11,7 @@
  *     z [n, 1] -> Sigmoid -> out                         logits of two classes, 0 and z
  *
  * Knows nothing of data and losses: what an output without such a function is, the caller decides. */
-#ifndef VC_GRAPH_ANSWER_H
-#define VC_GRAPH_ANSWER_H
+#pragma once
 
 #include "graph/base/graph_state.h"
 
@@ -49,5 +48,3 @@ uint32_t vc_graph_answer_last(struct vc_graph *graph, const struct vc_graph_answ
 /* Values [rows, ...] side by side, [rows, numbers of the first, numbers of the second, ...]. Nodes are added, which a second
  * call finds. VC_NO_VALUE: no memory. */
 uint32_t vc_graph_answer_join(struct vc_graph *graph, const uint32_t *values, unsigned n);
-
-#endif

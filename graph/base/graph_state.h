@@ -7,8 +7,7 @@
  *     nodes[k].inputs --> values[v] --> params[p]      by number, VC_NO_VALUE for an omitted input
  *                         facts[v]                     same number: what programs do not see
  */
-#ifndef VC_GRAPH_STATE_H
-#define VC_GRAPH_STATE_H
+#pragma once
 
 #include <vcompress/graph.h>
 
@@ -127,5 +126,3 @@ const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const
 int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
 double vc_node_float(const struct vc_graph_node *node, const char *name, double otherwise);
 const char *vc_node_string(const struct vc_graph_node *node, const char *name, const char *otherwise);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * A rewrite is taken only if the result is the same. Nodes that a rewrite replaces stay in the graph, and
  * vc_graph_finish removes those that nothing uses. */
-#ifndef VC_GRAPH_ONNX_BUILD_H
-#define VC_GRAPH_ONNX_BUILD_H
+#pragma once
 
 #include "core/text/name_table.h"
 #include "graph/build.h"
@@ -231,5 +230,3 @@ enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, 
 /* The program that the text says; problems are sentences with lines, the first of which is the failure. */
 enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
                              struct vc_program *out);
-
-#endif

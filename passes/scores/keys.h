@@ -9,8 +9,7 @@
  *
  * Ties are exact: of the keys equal to the threshold the first ones go. Memory: a table of bins while a tensor is
  * looked at, then a list of the bins that are not empty. */
-#ifndef VC_PASSES_KEYS_H
-#define VC_PASSES_KEYS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -91,5 +90,3 @@ void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint6
 
 /* Frees everything. */
 void vc_keys_release(struct vc_ctx *ctx, struct vc_keys *keys);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * quantize.c chooses the tensors and asks the row; the row's file (int8.c, group_codes.c, q8_0.c, cast.c) adds the
  * steps and knows the arithmetic; it asks nothing of the table. Rows are constant and may be used from any thread. */
-#ifndef VC_QUANTIZE_SCHEMES_H
-#define VC_QUANTIZE_SCHEMES_H
+#pragma once
 
 #include <vcompress/quantize.h>
 
@@ -126,5 +125,3 @@ static inline size_t vc_scratch_room(size_t n_bytes)
 {
     return (n_bytes + 63) & ~(size_t)63;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* emu.h - the emulated card: the .cu files of kernels/cuda/ compiled as C++ against include/cuda_runtime.h, with one
  * fiber per thread of a block. This header is how tests steer it, and what its two halves share: emu_runtime.cpp
  * (memory, streams, errors) and emu_fibers.cpp (blocks, barriers, warps). */
-#ifndef VC_EMU_H
-#define VC_EMU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,4 @@ enum vc_emu_schedule vc_emu_current_schedule(unsigned *seed);
 #include <functional>
 
 bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const std::function<void()> &body);
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* emu_compare.h - one kernel table against another on small tiles, for builds that hold nothing but kernels
  * (test_cuda_emu, also under sanitizers, without the library), and for test_cuda_load. tests/kernelcheck is the
  * thorough one. */
-#ifndef VC_EMU_COMPARE_H
-#define VC_EMU_COMPARE_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -25,5 +24,3 @@ const char *emu_compare(const struct vc_kernels *reference, const struct vc_kern
 
 /* All reference loops. */
 void emu_reference(struct vc_kernels *table);
-
-#endif

@@ -1,8 +1,7 @@
 /* emu_sanitizers.h - tells AddressSanitizer and ThreadSanitizer about fibers: that the stack changes, which memory
  * may not be touched, what is ordered. The functions are those of the compilers' runtime libraries; without a
  * sanitizer they are empty here. */
-#ifndef VC_EMU_SANITIZERS_H
-#define VC_EMU_SANITIZERS_H
+#pragma once
 
 #include <cstddef>
 
@@ -70,6 +69,4 @@ static inline void __tsan_acquire(void *)
 static inline void __tsan_release(void *)
 {
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* distill_test.h - a teacher, a student and rows in files of the test's folder, and a run over them: for the tests of
  * what surrounds training. Included once by each test. */
-#ifndef VC_TESTS_DISTILL_TEST_H
-#define VC_TESTS_DISTILL_TEST_H
+#pragma once
 
 #include "scratch.h"
 #include "support.h"
@@ -278,5 +277,3 @@ static inline void expect_refused(struct run *run, enum vc_status wanted, const 
     assert_null(d);
     expect_says(ctx, words);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* fake_quant_test.h - what tests of fake quantization share: files that quantize makes, and what a run tells of its
  * student beside what the written file answers. Included once by each test. */
-#ifndef VC_TESTS_FAKE_QUANT_TEST_H
-#define VC_TESTS_FAKE_QUANT_TEST_H
+#pragma once
 
 #include "distill_test.h"
 
@@ -108,5 +107,3 @@ static inline void cancel(void *user, const struct vc_distill_step *step)
         vc_ctx_cancel(ctx);
     }
 }
-
-#endif

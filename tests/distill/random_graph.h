@@ -5,8 +5,7 @@
  *
  * Parameters are w1, w2, ... of [n, 3]. Inputs are x [b, 6], and at times z [b, 6] and t [b, 3], integers from 0 to 4.
  */
-#ifndef VC_TESTS_RANDOM_GRAPH_H
-#define VC_TESTS_RANDOM_GRAPH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct random_graph {
 
 /* The same graph for the same seed, on every machine. */
 void random_graph_make(uint64_t seed, struct random_graph *out);
-
-#endif

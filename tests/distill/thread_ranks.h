@@ -1,7 +1,6 @@
 /* thread_ranks.h - ranks that are threads of the test: a transport whose exchanges are copies. Included once by a test.
  */
-#ifndef VC_TESTS_THREAD_RANKS_H
-#define VC_TESTS_THREAD_RANKS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -147,5 +146,3 @@ static void on_ranks(unsigned size, unsigned who_dies, unsigned long dies_at,
         vc_ctx_free(calls[k].ctx);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* decoder_text.h - a small decoder as a graph, for tests of the engine. */
-#ifndef VC_TESTS_DECODER_TEXT_H
-#define VC_TESTS_DECODER_TEXT_H
+#pragma once
 
 /* Tokens, one layer with two heads of queries for each of keys, a mask, and the table of tokens as the last matrix. */
 #define DECODER                                                                                                        \
@@ -19,5 +18,3 @@
     "gu = MatMul(b, tf)  g, u = Split<axis: int = 2>(gu, parts)  gs = Sigmoid(g)  gl = Mul(g, gs)  gu2 = Mul(gl, u)  " \
     "tg = Transpose<perm: ints = [1, 0]>(pg)  d = MatMul(gu2, tg)  h3 = Add(h2, d)  "                                  \
     "te = Transpose<perm: ints = [1, 0]>(pa)  y = MatMul(h3, te) }"
-
-#endif

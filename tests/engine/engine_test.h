@@ -1,7 +1,6 @@
 /* engine_test.h - what tests of the engine share: a graph from a text, its weights with numbers in them, an engine with
  * memory, and its values from doubles and back. */
-#ifndef VC_TESTS_ENGINE_TEST_H
-#define VC_TESTS_ENGINE_TEST_H
+#pragma once
 
 #include "core/base/ctx.h"
 #include "core/model/memory_model.h"
@@ -286,5 +285,3 @@ static inline void net_end(struct net *net)
     net_drop(net);
     test_ctx_done(net->ctx);
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     shape y -1,48,8,8           what is declared for y; without numbers: it holds
  *
  * It stands for passes that know what they remove. Not part of the library. */
-#ifndef VC_TESTS_CUT_PASS_H
-#define VC_TESTS_CUT_PASS_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -19,5 +18,3 @@ enum vc_status add_cut(struct vc_ctx *ctx, struct vc_job *job, const char *scrip
 
 /* A job with this pass alone. `also`: a second output of the same run; NULL: none. */
 enum vc_status run_cut(struct vc_ctx *ctx, const char *from, const char *to, const char *also, const char *script);
-
-#endif

@@ -1,7 +1,6 @@
 /* folder_builder.h - a small checkpoint in a folder, for tests and fuzz targets: two shards that never change, and what
  * the index and config.json of them say when all is well. */
-#ifndef VC_TESTS_FOLDER_BUILDER_H
-#define VC_TESTS_FOLDER_BUILDER_H
+#pragma once
 
 #include "zip_builder.h"
 
@@ -32,5 +31,3 @@ void folder_write(const char *path, const char *name, const void *data, size_t n
 
 /* Removes the files in it, and it. */
 void folder_remove(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* formats_test.h - what every test of a reader asks: good files open, bad ones are refused with one sentence that says
  * the right thing. */
-#ifndef VC_TESTS_FORMATS_TEST_H
-#define VC_TESTS_FORMATS_TEST_H
+#pragma once
 
 #include "model_walk.h"
 #include "support.h"
@@ -43,5 +42,3 @@ static inline void expect_calm(struct vc_ctx *ctx, const void *data, size_t n)
     assert_true((status == VC_OK) == (vc_ctx_message(ctx)[0] == '\0'));
     assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
 }
-
-#endif

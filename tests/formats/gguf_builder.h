@@ -1,6 +1,5 @@
 /* gguf_builder.h - makes small GGUF files in memory, right or wrong in one place. Not part of the library. */
-#ifndef VC_TESTS_GGUF_BUILDER_H
-#define VC_TESTS_GGUF_BUILDER_H
+#pragma once
 
 #include "zip_builder.h"
 
@@ -28,5 +27,3 @@ void gguf_tensor(struct gguf_builder *g, const char *name, uint32_t type, uint32
 
 /* The file; the builder is empty afterwards. */
 struct bytes gguf_finish(struct gguf_builder *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* llm_builder.h - a tiny language model in a folder of Hugging Face, for tests and fuzz targets: weights that never
  * change, and what config.json and the tokenizers of them say when all is well. */
-#ifndef VC_TESTS_LLM_BUILDER_H
-#define VC_TESTS_LLM_BUILDER_H
+#pragma once
 
 /* One layer of llama: hidden size 4, two heads, one key head, eight rows of the vocabulary. */
 #define LLM_CONFIG                                                                                                \
@@ -47,5 +46,3 @@ void llm_fill(const char *path);
     "\"hidden_act\": \"silu\", \"pad_token_id\": 0, \"sliding_window\": null, \"tie_word_embeddings\": false}"
 
 void llm_fill_packed(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* model_walk.h - opens bytes as a model and reads every tensor in both forms: what the reader tests and the fuzz
  * targets do with each input. */
-#ifndef VC_TESTS_MODEL_WALK_H
-#define VC_TESTS_MODEL_WALK_H
+#pragma once
 
 #include "core/model/source.h"
 
@@ -15,5 +14,3 @@ enum vc_status walk_model(struct vc_ctx *ctx, struct vc_model *model);
 /* Opens, walks, closes. */
 enum vc_status walk_path(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options);
 enum vc_status walk_bytes(struct vc_ctx *ctx, const void *data, size_t n, const struct vc_open_options *options);
-
-#endif

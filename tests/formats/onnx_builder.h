@@ -1,6 +1,5 @@
 /* onnx_builder.h - makes small ONNX files in memory, right or wrong in one place. Not part of the library. */
-#ifndef VC_TESTS_ONNX_BUILDER_H
-#define VC_TESTS_ONNX_BUILDER_H
+#pragma once
 
 #include "zip_builder.h"
 
@@ -46,5 +45,3 @@ void onnx_info(struct onnx_builder *g, unsigned field, const char *name);
 
 /* The file; the builder is empty afterwards. */
 struct bytes onnx_finish(struct onnx_builder *g);
-
-#endif

@@ -1,6 +1,5 @@
 /* onnx_jobs.h - jobs from an ONNX file to another, in a folder of the test's own. Not part of the library. */
-#ifndef VC_TESTS_ONNX_JOBS_H
-#define VC_TESTS_ONNX_JOBS_H
+#pragma once
 
 #include "formats_test.h"
 
@@ -25,5 +24,3 @@ extern const char *beside; /* another output of the same run; NULL: none */
 enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, enum what what, bool force);
 void must_convert(const char *from, const char *to, enum what what);
 void must_not_convert(const char *from, const char *to, enum what what, const char *words);
-
-#endif

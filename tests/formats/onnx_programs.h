@@ -1,7 +1,6 @@
 /* onnx_programs.h - programs of ONNX files: what the file says is expected, or that it is refused. Not part of the
  * library. */
-#ifndef VC_TESTS_ONNX_PROGRAMS_H
-#define VC_TESTS_ONNX_PROGRAMS_H
+#pragma once
 
 #include "core/model/program.h"
 #include "formats_test.h"
@@ -23,5 +22,3 @@ struct bytes named(const char *name, unsigned type);
 void add_node(struct onnx_builder *g, struct bytes *attribute);
 /* The same with a tensor as the attribute. */
 void add_tensor(struct onnx_builder *g, struct bytes *tensor);
-
-#endif

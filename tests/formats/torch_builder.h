@@ -1,7 +1,6 @@
 /* torch_builder.h - makes small pickles and PyTorch files in memory for the tests: opcodes by hand, so that every wrong
  * one can be made, too. Not part of the library. */
-#ifndef VC_TESTS_TORCH_BUILDER_H
-#define VC_TESTS_TORCH_BUILDER_H
+#pragma once
 
 #include "zip_builder.h"
 
@@ -28,5 +27,3 @@ struct bytes torch_archive(const struct bytes *pickle, const char *byteorder, co
 
 /* A legacy file around the object; keys "0", "1", ... with so many elements of item bytes each. */
 struct bytes torch_legacy(const struct bytes *pickle, const size_t *numels, const size_t *items, size_t n);
-
-#endif

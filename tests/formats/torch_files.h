@@ -1,6 +1,5 @@
 /* torch_files.h - small PyTorch files in a folder of their own: what the tests of reading and of writing share. */
-#ifndef VC_TESTS_TORCH_FILES_H
-#define VC_TESTS_TORCH_FILES_H
+#pragma once
 
 #include "formats_test.h"
 #include "tasks.h"
@@ -21,5 +20,3 @@ extern const size_t plain_sizes[2];
 struct bytes training_pickle(void);
 extern const size_t training_sizes[4];
 void save_training(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* zip_builder.h - makes small npy and zip files in memory for the tests, and remembers where every part lies so that a
  * test can damage exactly one field. Not part of the library; uses malloc and stops the test where that fails. */
-#ifndef VC_TESTS_ZIP_BUILDER_H
-#define VC_TESTS_ZIP_BUILDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ void zip_release(struct zip_builder *z);
 
 /* Two stored matrices "a" (3 x 4) and "b" (5 x 2), finished. */
 void zip_simple(struct zip_builder *z, const struct member_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* fuzz_target.h - what the fuzz targets share. */
-#ifndef VC_TESTS_FUZZ_TARGET_H
-#define VC_TESTS_FUZZ_TARGET_H
+#pragma once
 
 #include <string.h>
 
@@ -50,5 +49,3 @@ void fuzz_safetensors(const uint8_t *data, size_t n, size_t max_bytes, void (*ea
 
 /* Aborts, with the sentence of ctx, where a promise is not kept. */
 void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 /* seed_layouts.h - seeds of weights as compressed-tensors and bitsandbytes store them in safetensors, for make_seeds.c.
  */
-#ifndef SEED_LAYOUTS_H
-#define SEED_LAYOUTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
 typedef void save_fn(const char *name, const char *header, const void *data, size_t n);
 
 void seed_layouts(save_fn *save);
-
-#endif

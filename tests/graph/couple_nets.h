@@ -1,7 +1,6 @@
 /* couple_nets.h - small graphs, at least one for each way in which axes belong together, and the groups that they have.
  * test_couple.c compares the groups, test_couple_remove.c cuts units out of them. */
-#ifndef VC_TESTS_COUPLE_NETS_H
-#define VC_TESTS_COUPLE_NETS_H
+#pragma once
 
 struct couple_net {
     const char *name, *text;
@@ -199,5 +198,3 @@ static const struct couple_net couple_nets[] = {
 };
 
 #define N_COUPLE_NETS (sizeof couple_nets / sizeof *couple_nets)
-
-#endif

@@ -1,7 +1,6 @@
 /* graph_test.h - what tests of graphs share: a context and a graph for each test, which the test may make or replace,
  * and which are given back behind it. */
-#ifndef VC_TESTS_GRAPH_TEST_H
-#define VC_TESTS_GRAPH_TEST_H
+#pragma once
 
 #include "graph/builder/builder.h"
 #include "support.h"
@@ -33,5 +32,3 @@ static inline int end(void **state)
     test_ctx_done(ctx);
     return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* cases.h - how each kernel is called: its arguments, which inputs its contract covers, which shapes it takes. A new
  * kernel needs a call function and a line in cases.c. */
-#ifndef VC_TESTS_KERNELCHECK_CASES_H
-#define VC_TESTS_KERNELCHECK_CASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ size_t trial_block_cols(const struct trial *t);
 size_t trial_elems(const struct trial *t);
 size_t trial_groups(const struct trial *t);
 size_t arg_bytes(const struct arg *arg, const struct trial *t);
-
-#endif

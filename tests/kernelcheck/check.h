@@ -4,8 +4,7 @@
  * Each kernel is called with outputs poisoned and fenced (fence.h), arrays that end at an unmapped page or start one
  * byte off, inputs of 14 patterns (inputs.h) that must come back unchanged, and some 50 shapes. What is undefined by
  * contract is not compared (cases.h). Results are the same for the same seed. */
-#ifndef VC_TESTS_KERNELCHECK_CHECK_H
-#define VC_TESTS_KERNELCHECK_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,4 @@ int kernelcheck_exhaustive(const struct vc_kernels *const *tables, const char *c
 
 #ifdef __cplusplus
 }
-#endif
 #endif

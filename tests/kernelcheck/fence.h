@@ -2,8 +2,7 @@
  *
  *     low                                                       high
  *     | ... | 64 bytes poison | data, n_bytes | poison, <= 64 | unmapped page */
-#ifndef VC_TESTS_KERNELCHECK_FENCE_H
-#define VC_TESTS_KERNELCHECK_FENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void fence_place(struct fence *fence, size_t n_bytes, enum placement placement, 
 
 /* Whether the surroundings are still poisoned. */
 bool fence_intact(const struct fence *fence);
-
-#endif

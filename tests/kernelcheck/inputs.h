@@ -1,7 +1,6 @@
 /* inputs.h - values for the kernels: ordinary ones, and the ones that break kernels. Everything is a function of
  * *state, a seed that is moved on. */
-#ifndef VC_TESTS_KERNELCHECK_INPUTS_H
-#define VC_TESTS_KERNELCHECK_INPUTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ uint64_t random_next(uint64_t *state);
 void fill_f32(float *x, size_t n, enum pattern pattern, uint64_t *state);
 void fill_f64(double *x, size_t n, enum pattern pattern, uint64_t *state);
 void fill_bytes(void *p, size_t n_bytes, uint64_t *state);
-
-#endif

@@ -1,6 +1,5 @@
 /* verify_support.h - files in memory and what a verification finds in them: what the tests of verify share. */
-#ifndef VC_TESTS_VERIFY_SUPPORT_H
-#define VC_TESTS_VERIFY_SUPPORT_H
+#pragma once
 
 #include "formats_test.h"
 #include "scratch.h"
@@ -31,5 +30,3 @@ struct vc_verification *verify_bytes(struct vc_ctx *ctx, const struct bytes *b, 
 /* The findings, spelled "error hole a|warning tied b": severity, id, name. */
 void expect(const struct bytes *b, struct vc_verify_options options, const char *wanted);
 void expect_at(const char *path, struct vc_verify_options options, const char *wanted);
-
-#endif

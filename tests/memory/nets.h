@@ -1,6 +1,5 @@
 /* nets.h - models of the tests of memory/: from a list of layers, or from the text of a config.json. */
-#ifndef VC_TESTS_MEMORY_NETS_H
-#define VC_TESTS_MEMORY_NETS_H
+#pragma once
 
 #include "scratch.h"
 #include "support.h"
@@ -86,5 +85,3 @@ static inline uint64_t bytes_of(const struct vc_memory_report *report, enum vc_m
 {
     return report->components[component].bytes;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* bytes.h - a growing array of bytes, of which tests build files. {NULL, 0, 0} is an empty one; what does not fit into
  * memory ends the program. */
-#ifndef VC_TESTS_BYTES_H
-#define VC_TESTS_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void bytes_u32(struct bytes *b, uint32_t v);
 void bytes_u64(struct bytes *b, uint64_t v);
 /* Frees the memory; the array itself must be set anew before it is used again. */
 void bytes_release(struct bytes *b);
-
-#endif

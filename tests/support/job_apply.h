@@ -1,8 +1,7 @@
 /* job_apply.h - applies the passes of a planned job to one tensor and gives the result in memory, without a file.
  * Nothing is written and nothing is reported. The job is usually planned without an output, on a model in memory
  * (core/model/memory_model.h) whose values may change between two calls; calibration is not repeated then. */
-#ifndef VC_TESTS_JOB_APPLY_H
-#define VC_TESTS_JOB_APPLY_H
+#pragma once
 
 #include <vcompress/job.h>
 
@@ -11,5 +10,3 @@
  * to be the size of the result: VC_E_ARGUMENT otherwise, and for a part that there is not. One thread per job. */
 enum vc_status job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index, enum vc_part_role role, void *dst,
                          size_t n_bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* scratch.h - a folder of the test program's own, and files in it: under $TMPDIR, else /dev/shm where that has a GiB of
  * room (TMPDIR names it from then on), else /tmp. Names are those of files in the folder; what begins with '/' is a
  * path and stays one. Whatever fails here stops the test. */
-#ifndef VC_TESTS_SCRATCH_H
-#define VC_TESTS_SCRATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ void remove_path(const char *name);
 void empty_folder(void);
 /* The files and folders in it, temporary ones of the library's (.vc...) too. */
 unsigned count_files(void);
-
-#endif

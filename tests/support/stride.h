@@ -2,8 +2,7 @@
  * every ninth of them under AddressSanitizer and in cross builds, whose programs an emulator runs: both make each case
  * some ten times as slow. Other builds take all. TEST_TURN(i, n): case i of like ones, n in a row, has its turn: where
  * TEST_STRIDE is 9, one in each row, another each time. */
-#ifndef VC_TESTS_STRIDE_H
-#define VC_TESTS_STRIDE_H
+#pragma once
 
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
@@ -17,5 +16,3 @@
 #endif
 
 #define TEST_TURN(i, n) (TEST_STRIDE == 1 || (i) % (n) == (i) / (n) % (n))
-
-#endif

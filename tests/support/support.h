@@ -1,7 +1,6 @@
 /* support.h - what most tests in C begin with: cmocka after the headers that it needs, a context, sentences. With
  * scratch.h (a folder and files in it), tasks.h (from one file to another), support_options.h and bytes.h. */
-#ifndef VC_TESTS_SUPPORT_H
-#define VC_TESTS_SUPPORT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,5 +24,3 @@ void test_ctx_done(struct vc_ctx *ctx);
 
 /* The sentence of the last failure has these words in it, and is one line. */
 void expect_says(const struct vc_ctx *ctx, const char *words);
-
-#endif

@@ -1,7 +1,6 @@
 /* support_options.h - the options of the library as the tests begin with them: nothing in tests/ fills such a structure
  * from nothing, so that a member that every caller has to set is set in support_options.c alone. */
-#ifndef VC_TESTS_SUPPORT_OPTIONS_H
-#define VC_TESTS_SUPPORT_OPTIONS_H
+#pragma once
 
 #include <vcompress/experimental.h>
 #include <vcompress/verify.h>
@@ -16,5 +15,3 @@ struct vc_name_options support_name(const char *tag);
 /* The defaults, but small tensors are worked on as well: those of tests are small. */
 struct vc_quantize_options support_quantize(void);
 struct vc_dequantize_options support_dequantize(void);
-
-#endif

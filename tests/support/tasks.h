@@ -1,6 +1,5 @@
 /* tasks.h - jobs from one file to another, as a test says them in a line: what is done, and with which options. */
-#ifndef VC_TESTS_TASKS_H
-#define VC_TESTS_TASKS_H
+#pragma once
 
 #include "scratch.h"
 #include "support_options.h"
@@ -61,5 +60,3 @@ void change_each_byte(struct vc_ctx *ctx, const char *from, const char *file, co
  * ends. Either the job says so and leaves nothing, or there is an output that can be opened. */
 void damage_each_byte(struct vc_ctx *ctx, const char *from, const char *file, const char *to, struct task task,
                       size_t step);
-
-#endif

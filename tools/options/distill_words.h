@@ -1,7 +1,6 @@
 /* distill_words.h - values of options that fill several fields, of vcompress distill and of others. false, or NULL: the
  * word is none. */
-#ifndef VC_TOOLS_DISTILL_WORDS_H
-#define VC_TOOLS_DISTILL_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -73,5 +72,3 @@ const char *loss_word(size_t index);
         METRIC_ROW(type, member, "max-mae", "X", max_mae,                                                         \
                    "gate: ... if the mean absolute error of values is higher, in their unit"),                    \
         METRIC_ROW(type, member, "max-mse", "X", max_mse, "gate: ... if their mean squared error is higher")
-
-#endif

@@ -1,6 +1,5 @@
 /* print_answers.h - what was taken for a network's answers, where the graph alone does not tell. */
-#ifndef VC_TOOLS_PRINT_ANSWERS_H
-#define VC_TOOLS_PRINT_ANSWERS_H
+#pragma once
 
 #include <vcompress/distill.h>
 
@@ -14,5 +13,3 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
 void print_answers(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph);
 /* How well the network of this graph answers: a line of figures, and a note for what is not defined. */
 void print_quality(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph);
-
-#endif

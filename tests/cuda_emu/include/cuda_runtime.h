@@ -4,8 +4,7 @@
  *
  * It shows logic, barriers, bounds, races between barriers, host-side ordering and error paths. It cannot show rounding
  * of the device build, memory order between blocks, limits of registers, or speed. */
-#ifndef VC_EMU_CUDA_RUNTIME_H
-#define VC_EMU_CUDA_RUNTIME_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -225,5 +224,3 @@ static inline void vc_emu_launch_kernel(void (*kernel)(P...), const char *name, 
 
 #define VC_CUDA_LAUNCH(kernel, grid, block, stream, ...) \
     vc_emu_launch_kernel(kernel, #kernel, grid, block, stream, __VA_ARGS__)
-
-#endif
