@@ -19,7 +19,8 @@
 #include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"
 
-#define MAX_STEPS 4096 /* of a loop */
+#define MAX_STEPS     4096 /* of a loop */
+#define MAX_LOOKED_AT 1000 /* values, for the input that decides */
 
 /* The graph of that attribute; NULL: the node has none, or one that was not read. */
 static struct vc_onnx_build *body_of(const struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *attr)
@@ -104,8 +105,9 @@ static uint32_t choose(struct vc_onnx_build *b, uint32_t condition, uint32_t yes
     return yes == no ? yes : vc_graph_add(b->graph, "Where", name, (uint32_t[]){condition, yes, no}, 3);
 }
 
-/* The input of one number that the value is computed from; NULL: none within some nodes. */
-static const char *deciding_input(const struct vc_graph *graph, uint32_t value, unsigned depth)
+/* The input of one number that the value is computed from; NULL: none within some nodes. left: values to look at, so
+ * that what many nodes read many times is not followed for ever. */
+static const char *deciding_input(const struct vc_graph *graph, uint32_t value, unsigned depth, unsigned *left)
 {
     const struct vc_graph_value *v = &graph->values[value];
     const struct vc_graph_node *node = v->node == VC_NO_NODE ? NULL : &graph->nodes[v->node];
@@ -116,8 +118,9 @@ static const char *deciding_input(const struct vc_graph *graph, uint32_t value, 
             return NULL;
         }
     }
-    for (unsigned k = 0; node != NULL && depth < 12 && found == NULL && k < node->n_inputs; k++) {
-        found = node->inputs[k] != VC_NO_VALUE ? deciding_input(graph, node->inputs[k], depth + 1) : NULL;
+    for (unsigned k = 0; node != NULL && depth < 12 && found == NULL && k < node->n_inputs && *left != 0; k++) {
+        (*left)--;
+        found = node->inputs[k] != VC_NO_VALUE ? deciding_input(graph, node->inputs[k], depth + 1, left) : NULL;
     }
     return v->kind == VC_VALUE_INPUT ? v->name : found;
 }
@@ -125,7 +128,8 @@ static const char *deciding_input(const struct vc_graph *graph, uint32_t value, 
 /* "where 'sr' is the same in every run, --known sr=N says what it is" */
 static const char *advice(struct vc_onnx_build *b, uint32_t value, char *text, size_t n)
 {
-    const char *input = deciding_input(b->graph, value, 0);
+    unsigned left = MAX_LOOKED_AT;
+    const char *input = deciding_input(b->graph, value, 0, &left);
 
     if (input == NULL) {
         (void)snprintf(text, n, "no input of a single number decides it, which %s could say",
@@ -382,11 +386,14 @@ static void unroll(struct loop *l)
     uint32_t *joined;
 
     for (bool more = true; more && l->step < l->n_steps; l->step++) {
-        if (l->step == MAX_STEPS) {
-            (void)vc_onnx_refuse(l->b, l->node,
-                                 "it has more than 4096 steps, and they are laid out one behind the other");
+        if (l->step == MAX_STEPS || l->b->graph->n_steps == VC_GRAPH_MAX_NODES) {
+            (void)vc_onnx_refuse(
+                l->b, l->node,
+                "it has more than 4096 steps, or a million with those of the loops around it, and they "
+                "are laid out one behind the other");
             return;
         }
+        l->b->graph->n_steps++;
         more = take_step(l);
         if (l->b->graph->n_problems != 0 || l->b->graph->status != VC_OK) {
             return;
