@@ -429,7 +429,9 @@ void app_warn(struct app *app, int status)
     if (known != NULL) {
         fputs("note: --known ", app_notes(app));
         print_clean(app_notes(app), known);
-        fputs("=N: no graph of this run has an input of one number or an open size of that name\n", app_notes(app));
+        fputs("=N changed nothing: no graph of this run has an input of one number of that name, nor an open size, "
+              "which is 1 or more\n",
+              app_notes(app));
     }
 }
 

@@ -167,12 +167,11 @@ const char *vc_ctx_device(const struct vc_ctx *ctx)
     return ctx->shared->device;
 }
 
-const int64_t *vc_ctx_known(const struct vc_ctx *ctx, const char *name)
+struct vc_known_input *vc_ctx_known(const struct vc_ctx *ctx, const char *name)
 {
     for (struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
         if (strcmp(known->name, name) == 0) {
-            atomic_store(&known->used, true);
-            return &known->value;
+            return known;
         }
     }
     return NULL;

@@ -94,7 +94,7 @@ void vc_clear_error(struct vc_ctx *ctx);
 const char *vc_option(const struct vc_ctx *ctx, const char *field);
 
 /* What vc_ctx_set_known said of that name; NULL: nothing. */
-const int64_t *vc_ctx_known(const struct vc_ctx *ctx, const char *name);
+struct vc_known_input *vc_ctx_known(const struct vc_ctx *ctx, const char *name);
 
 /* VC_E_CANCELLED, with its sentence, from vc_ctx_cancel until the end of the call. */
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx);

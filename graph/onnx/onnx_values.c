@@ -255,14 +255,18 @@ static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_
     }
     (void)snprintf(name, sizeof name, "%.250s_dim%u", input->name, d);
     const char *named = names_a_size(dim->name) ? dim->name : name;
-    const int64_t *known = vc_ctx_known(b->ctx, named);
-    return known != NULL && *known >= 1 ? vc_dim_number(*known) : vc_dim_symbol(&b->graph->dims, named);
+    struct vc_known_input *known = vc_ctx_known(b->ctx, named);
+    if (known == NULL || known->value < 1) {
+        return vc_dim_symbol(&b->graph->dims, named);
+    }
+    atomic_store(&known->used, true);
+    return vc_dim_number(known->value);
 }
 
 /* An input of one number that is the same in every run (vc_ctx_set_known). VC_NO_VALUE: it is not. */
 static uint32_t add_known(struct vc_onnx_build *b, const struct vc_program_value *input, enum vc_dtype kind)
 {
-    const int64_t *known = vc_ctx_known(b->ctx, input->name);
+    struct vc_known_input *known = vc_ctx_known(b->ctx, input->name);
     int64_t shape[VC_GRAPH_MAX_DIMS];
 
     for (unsigned d = 0; known != NULL && d < input->n_dims; d++) {
@@ -272,9 +276,10 @@ static uint32_t add_known(struct vc_onnx_build *b, const struct vc_program_value
     if (known == NULL) {
         return VC_NO_VALUE;
     }
-    double real = (double)*known;
+    double real = (double)known->value;
+    atomic_store(&known->used, true);
     return vc_graph_add_constant(b->graph, input->name, kind, shape, input->n_dims,
-                                 kind == VC_DTYPE_F32 ? (const void *)&real : known);
+                                 kind == VC_DTYPE_F32 ? (const void *)&real : &known->value);
 }
 
 /* An input that a note of the file calls a parameter: its shape has to be numbers. It is a tensor of the

@@ -63,8 +63,8 @@ VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; valid u
  * called `name` is `value` in every run. The graph has a number there and no input, so that an If is one of its branches
  * and a Loop has its steps. A name that a graph does not have changes nothing. VC_E_NOMEM. */
 VC_API enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t value);
-/* A name of these that no graph built so far has, the one said last of several; NULL: there is none. Borrowed, valid as
- * long as the context. */
+/* A name of these that changed no graph built so far, the one said last of several: none has such an input or open
+ * size, or the value is below 1 and it is a size. NULL: there is none. Borrowed, valid as long as the context. */
 VC_API const char *vc_ctx_unused_known(const struct vc_ctx *ctx);
 
 struct vc_progress {

@@ -157,6 +157,9 @@ class Control(Judge):
         for c in False, True:
             self.same(path, {"x": x, "c": np.bool_(c)})
             self.same(path, {"x": x, "c": np.bool_(c)}, "--known", "c=%d" % c)
+        for idle in "m=7", "x=3", "n=0":  # no such name, no single number, no size
+            self.assertIn("note: --known %s=N changed nothing: " % idle[0], run("graph", "--known", idle, path).err)
+        self.assertEqual(run("graph", "--known", "n=3", "--known", "c=1", path).err, "")
         said = self.vc("graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f", path).out.decode()
         self.assertIn("both branches of If 'z' are computed: where 'c' is the same in every run, --known c=N says what it is", said)
         self.same(self.model(IF_SHAPE), {"x": x})
@@ -180,7 +183,6 @@ class Control(Judge):
         for limit in 100, 3, 0.5, -1:
             self.same(path, {"x": np.abs(x[:1]) + 1, "limit": np.float32(limit)})
         self.same(self.model(STEPS), {"x": x}, "--known", "n=7")
-        self.assertIn("note: --known m=N: no graph of this run has", run("graph", "--known", "m=7", "--known", "n=7", self.path("m.onnx")).err)
         self.refuses(self.path("m.onnx"), "the number of its steps is n", "--known NAME=N")
         self.refuses(self.model(LOOP.replace("(float[n, 6] x)", "(float[n, 6] x, int64 k)").replace("(four", "(k").replace("float[4,", "float[k,")),
                      "'k' is the number of its steps, and computed while the model runs", "--known k=N")

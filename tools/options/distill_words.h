@@ -26,6 +26,8 @@ const char *loss_word(size_t index);
      .kind = OPT_CHOICE,                                                                                               \
      .more = task_word,                                                                                                \
      .call = take_output_task,                                                                                         \
+     .wanted = "OUTPUT=TASK, OUTPUT=TASK:WEIGHT or OUTPUT=TASK:WEIGHT:END, with a task such as classes and weights "   \
+               "above 0",                                                                                              \
      .field = offsetof(type, task_),                                                                                   \
      .option = "net_task",                                                                                             \
      .needs = "data",                                                                                                  \

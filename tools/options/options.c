@@ -427,7 +427,9 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
                  options_value(opt));
         return PARSE_ERROR;
     }
-    if (options_has_words(opt)) {
+    if (options_has_words(opt) && opt->wanted != NULL && strchr(value, '=') != NULL) {
+        snprintf(allowed, sizeof(allowed), "%s", opt->wanted);
+    } else if (options_has_words(opt)) {
         spell(options_value(opt), allowed, sizeof(allowed));
     } else if (opt->kind == OPT_CALL) {
         snprintf(allowed, sizeof(allowed), "%s", opt->wanted != NULL ? opt->wanted : options_value(opt));
