@@ -220,10 +220,25 @@ static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_mo
                          (unsigned long long)(t->n_dims != 0 ? t->shape[0] : 0), (unsigned long long)rows->n_all);
 }
 
+/* The array is what the caller names for something else: --array OUTPUT=y. */
+static bool is_given(const struct vc_rows *rows, const char *array)
+{
+    for (size_t k = 0; k < rows->options.n_arrays; k++) {
+        if (strcmp(strchr(rows->options.arrays[k], '=') + 1, array) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The array y of the file, or the single one of the file for labels. */
 static enum vc_status find_labels(struct vc_rows *rows, const struct vc_model **model, size_t *tensor)
 {
     *model = rows->model;
+    if (rows->options.labels == NULL && array_for(rows, "y") == NULL && is_given(rows, "y")) {
+        *tensor = VC_NO_TENSOR;
+        return VC_OK;
+    }
     if (rows->options.labels == NULL) {
         return find_array(rows, "y", tensor);
     }
@@ -462,7 +477,13 @@ static enum vc_status open_outputs(struct vc_rows *rows, const struct vc_graph *
                  "say (OUTPUT=y)",
                  rows->model->path, vc_option(rows->ctx, "arrays"));
     for (size_t k = 0; k < rows->options.n_outputs; k++) {
-        VC_CALL(open_output(rows, &rows->options.outputs[k]));
+        const struct vc_output_task *task = &rows->options.outputs[k];
+
+        VC_REFUSE_IF(task->output == NULL || !(task->weight > 0) || !(task->weight_end >= 0) ||
+                         !isfinite(task->weight + task->weight_end),
+                     rows->ctx, VC_E_ARGUMENT, "%s: an output needs a name, and a weight above 0",
+                     vc_option(rows->ctx, "net_task"));
+        VC_CALL(open_output(rows, task));
     }
     for (uint32_t k = 0; !has_y && rows->options.n_outputs == 0 && k < vc_graph_output_count(graph); k++) {
         const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_output(graph, k));
@@ -470,7 +491,10 @@ static enum vc_status open_outputs(struct vc_rows *rows, const struct vc_graph *
         size_t tensor;
 
         VC_CALL(find_array(rows, value->name, &tensor));
-        if (tensor != VC_NO_TENSOR && value->dtype == VC_DTYPE_F32 && rows->n_outputs < VC_MOST_OUTPUTS) {
+        if (tensor != VC_NO_TENSOR && value->dtype == VC_DTYPE_F32) {
+            VC_REFUSE_IF(rows->n_outputs == VC_MOST_OUTPUTS, rows->ctx, VC_E_ARGUMENT,
+                         "%s: has arrays for more than %d outputs of the graph; %s says which of them are meant",
+                         rows->model->path, VC_MOST_OUTPUTS, vc_option(rows->ctx, "net_task"));
             VC_CALL(open_output(rows, &task));
         }
     }

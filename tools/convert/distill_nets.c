@@ -4,7 +4,6 @@
 
 #include "tools/options/distill_words.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,21 +28,26 @@ bool take_output_task(void *group, const char *value)
     struct nets_cli *cli = group;
     const char *equals = strrchr(value, '=');
     size_t n = (size_t)(equals - value);
-    struct vc_output_task *task = &cli->outputs[cli->data.n_outputs];
-    char word[32] = "";
-    double weight = 1, end = 0;
-    char rest;
-    int n_read = sscanf(equals + 1, "%31[a-z]:%lf:%lf%c", word, &weight, &end, &rest);
+    size_t n_word = strcspn(equals + 1, ":");
+    const char *weight = equals + 1 + n_word;
+    const char *end = *weight != '\0' ? weight + 1 + strcspn(weight + 1, ":") : weight;
+    char first[64];
 
-    if (cli->data.n_outputs == VC_MOST_OUTPUTS || n == 0 || n >= sizeof cli->names[0] || n_read < 1 || n_read > 3 ||
-        (strchr(equals, ':') != NULL && n_read == 1) || !(weight > 0) || !isfinite(weight) || !(end >= 0) ||
-        !isfinite(end) || (n_read == 3 && end == 0)) {
+    if (cli->data.n_outputs == VC_MOST_OUTPUTS || n == 0 || n >= sizeof cli->names[0] ||
+        (size_t)(end - weight) >= sizeof first) {
+        return false;
+    }
+    struct vc_output_task *task = &cli->outputs[cli->data.n_outputs];
+    (void)snprintf(first, sizeof first, "%.*s", (int)(end - weight), weight); /* with its colon */
+    *task = (struct vc_output_task){.weight = 1};
+    if ((*weight != '\0' && (!options_real(first + 1, &task->weight) || !(task->weight > 0))) ||
+        (*end != '\0' && (!options_real(end + 1, &task->weight_end) || !(task->weight_end > 0)))) {
         return false;
     }
     memcpy(cli->names[cli->data.n_outputs], value, n);
-    *task = (struct vc_output_task){.output = cli->names[cli->data.n_outputs], .weight = weight, .weight_end = end};
+    task->output = cli->names[cli->data.n_outputs];
     for (size_t k = 0; task_word(k) != NULL; k++) {
-        if (strcmp(task_word(k), word) == 0) {
+        if (strlen(task_word(k)) == n_word && strncmp(task_word(k), equals + 1, n_word) == 0) {
             task->task = (enum vc_net_task)k;
             cli->data.outputs = cli->outputs;
             cli->data.n_outputs++;
