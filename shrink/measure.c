@@ -107,7 +107,7 @@ double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *who
     if (whole->n_parts != 0 && s->result.metric == VC_METRIC_AUTO) { /* each by its own figure */
         for (size_t k = 0; k < whole->n_parts && k < now->n_parts; k++) {
             loss = loss_by(vc_metric_of_task(&whole->parts[k]), &whole->parts[k], &now->parts[k]);
-            most = !(loss <= most) ? loss : most;
+            most = !isnan(most) && !(loss <= most) ? loss : most; /* one that is not known stays so */
         }
         return most;
     }

@@ -89,9 +89,9 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
     VC_CALL(vc_shrink_quality(s, path, &s->prove, s->parts[2], &r->quality));
     r->loss = vc_shrink_loss(s, &r->teacher, &r->quality);
     if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
-        miss(s,
-             vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss of %s is %.4g, %s allows %g",
-                             vc_metric_name(r->metric), r->loss, vc_option(s->ctx, "max_loss"), s->options.max_loss));
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss of %s is %.4g, %s allows %g",
+                                r->metric != VC_METRIC_AUTO ? vc_metric_name(r->metric) : "an output", r->loss,
+                                vc_option(s->ctx, "max_loss"), s->options.max_loss));
     }
     check_limits(s, &r->quality);
     return VC_OK;
