@@ -621,10 +621,46 @@ enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows)
     return settle(net, rows);
 }
 
+/* The number of an output by its name. */
+static enum vc_status find_output(struct vc_net *head, const char *name)
+{
+    const struct vc_graph *graph = head->network.graph;
+    uint32_t count = vc_graph_output_count(graph);
+    char names[512] = "";
+    size_t at = 0;
+
+    for (head->output = 0; head->output < count && head->output < VC_GRAPH_ANSWERS; head->output++) {
+        const char *is = vc_graph_value(graph, vc_graph_output(graph, head->output))->name;
+
+        if (strcmp(is, name) == 0) {
+            return VC_OK;
+        }
+        at += at < sizeof names ? (size_t)snprintf(names + at, sizeof names - at, "%s%s", at != 0 ? ", " : "", is) : 0;
+    }
+    return vc_fail(head->ctx, VC_E_ARGUMENT, "%s: the graph has no output %s; its outputs are %s%s", vc_net_file(head),
+                   name, names, head->output < count || at >= sizeof names ? ", ..." : "");
+}
+
+const char *vc_net_outputs_text(const struct vc_net *net, struct vc_arena *arena)
+{
+    const char *text = "";
+
+    for (size_t k = 0; text != NULL && k < net->n_heads; k++) {
+        const struct vc_net *head = &net->heads[k];
+        char positions[32] = "";
+
+        if (head->positions != 1) {
+            (void)snprintf(positions, sizeof positions, "%zux", head->positions);
+        }
+        text = vc_arena_printf(net->ctx, arena, "%s%s%s %s%zu", text, k != 0 ? ", " : "", vc_net_output(head)->name,
+                               positions, head->n_classes);
+    }
+    return text;
+}
+
 /* Of several outputs each finds its own answers; side by side they are the values of one. */
 enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows)
 {
-    const struct vc_graph *graph = net->network.graph;
     uint32_t values[VC_MOST_OUTPUTS];
     size_t width = 0;
 
@@ -649,14 +685,7 @@ enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows)
         head->offset = width;
         head->options.task = rows->outputs[k].task.task;
         head->options.loss = VC_TEACHER_LOSS_AUTO;
-        for (head->output = 0; head->output < vc_graph_output_count(graph) && head->output < VC_GRAPH_ANSWERS;
-             head->output++) {
-            if (strcmp(vc_graph_value(graph, vc_graph_output(graph, head->output))->name, name) == 0) {
-                break;
-            }
-        }
-        VC_REFUSE_IF(head->output == vc_graph_output_count(graph) || head->output == VC_GRAPH_ANSWERS, net->ctx,
-                     VC_E_ARGUMENT, "%s: the graph has no output %s", vc_net_file(net), name);
+        VC_CALL(find_output(head, name));
         VC_CALL(vc_net_find_answer(head, rows->outputs[k].rows));
         values[k] = head->answer;
         width += head->positions * head->n_classes;

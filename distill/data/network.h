@@ -72,6 +72,8 @@ enum vc_status vc_net_fit_labels(const struct vc_net *net, struct vc_rows *rows)
 enum vc_status vc_net_find_answer(struct vc_net *net, struct vc_rows *rows);
 /* The same for each output that the rows have a y for. */
 enum vc_status vc_net_find_heads(struct vc_net *net, struct vc_rows *rows);
+/* "kind 4, price 1", with the numbers of each output for a row, of spans "2x384"; "" of one output. NULL: no memory. */
+const char *vc_net_outputs_text(const struct vc_net *net, struct vc_arena *arena);
 /* What sentences begin with. */
 static inline const char *vc_net_file(const struct vc_net *net)
 {

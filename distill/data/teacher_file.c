@@ -129,6 +129,31 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct vc_model *mode
                          model->path, vc_option(ctx, "loss.kind"));
 }
 
+/* Answers of several outputs lie side by side: the same outputs, in the same order. */
+static enum vc_status check_outputs(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_teacher_question *question)
+{
+    size_t tensor = vc_model_find(model, VC_TEACHER_OUTPUTS);
+    uint64_t n = tensor != VC_NO_TENSOR ? model->tensors[tensor].n_elems : 0;
+    char text[4096] = "";
+
+    VC_REFUSE_IF(tensor != VC_NO_TENSOR &&
+                     (n == 0 || !has_shape(&model->tensors[tensor], VC_DTYPE_U8, (struct shape){n, 0, 0})),
+                 ctx, VC_E_FORMAT, "%s: is no file of logits: %s is no text", model->path, VC_TEACHER_OUTPUTS);
+    if (n != 0 && n < sizeof text) {
+        VC_CALL(vc_model_read(ctx, model, tensor, 0, (size_t)n, text, sizeof text - 1));
+    }
+    VC_REFUSE_IF(n != strlen(question->parts) || strcmp(text, question->parts) != 0, ctx, VC_E_ARGUMENT,
+                 "%s: has answers of %s for each row, the student has %s: the same outputs, in the same order, have a "
+                 "task in both (%s)",
+                 model->path,
+                 n == 0            ? "one output"
+                 : n < sizeof text ? text
+                                   : "other outputs",
+                 question->parts[0] != '\0' ? question->parts : "one output", vc_option(ctx, "net_task"));
+    return VC_OK;
+}
+
 /* Opens one file and checks all of it but its inputs' digests.
  * k = 0 stands for all logits. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_rows *rows,
@@ -150,6 +175,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
     width = t->shape[t->n_dims - 1];
     file->n_classes = (size_t)classes;
     file->k = width < file->n_classes ? (size_t)width : 0;
+    VC_CALL(check_outputs(ctx, model, question));
     VC_CALL(check_kind(ctx, model, question));
     VC_CALL(check_classes(ctx, file, question));
     VC_REFUSE_IF(t->shape[0] != rows->n, ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,

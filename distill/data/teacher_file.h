@@ -6,6 +6,7 @@
  *     temperature  f64 [1]          ... T
  *     n_classes    i64 [1]
  *     values       i64 [1]          of values that are no logits: 1; else there is no such array
+ *     outputs      u8 [n]           of several outputs: "kind 4, price 1" (vc_net_outputs_text); else there is no such array
  *     teacher      u8 [64]          SHA-256, as digits, of graph and weights (identity.h)
  *     data.x       u8 [64]          ... of the rows of the input x
  *     digest       u8 [64]          ... of all of these (vc_identity_content)
@@ -17,8 +18,9 @@
 #include "distill/data/rows.h"
 #include "distill/math/step_math.h"
 
-#define VC_TEACHER_DATA   "data." /* begins the names of digests of inputs */
-#define VC_TEACHER_VALUES "values"
+#define VC_TEACHER_DATA    "data." /* begins the names of digests of inputs */
+#define VC_TEACHER_VALUES  "values"
+#define VC_TEACHER_OUTPUTS "outputs"
 
 struct vc_teacher_file {
     const struct vc_model *model;
@@ -53,10 +55,11 @@ struct vc_taught_rows {
 
 /* What a run asks of the files. */
 struct vc_teacher_question {
-    size_t n_classes; /* of the student */
-    bool common;      /* the first classes, that both have, are compared (VC_CLASSES_COMMON) */
-    bool outputs;     /* ... by their values, so that the teacher has to have all of the student's */
-    bool values;      /* the student answers with values, not with logits */
+    size_t n_classes;  /* of the student */
+    bool common;       /* the first classes, that both have, are compared (VC_CLASSES_COMMON) */
+    bool outputs;      /* ... by their values, so that the teacher has to have all of the student's */
+    bool values;       /* the student answers with values, not with logits */
+    const char *parts; /* vc_net_outputs_text of the student */
     double temperature;
     uint64_t batch; /* the most rows that are read at once */
 };

@@ -29,7 +29,8 @@ void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_s
     vc_options_fill(&logits_kind, options, struct_size);
 }
 
-#define FIXED_ARRAYS 8 /* logits, classes, rest, temperature, n_classes, values, teacher, digest; then the inputs' */
+#define FIXED_ARRAYS \
+    9 /* logits, classes, rest, temperature, n_classes, values, outputs, teacher, digest; then the inputs' */
 
 /* The trainer, the arrays of the file, and room for one position. */
 struct answers {
@@ -42,7 +43,7 @@ struct answers {
     double *rest;
     int64_t n_classes, values;
     double temperature;
-    uint64_t shape[3], rows, one, digits;
+    uint64_t shape[3], rows, one, digits, n_outputs;
     char teacher[VC_SHA256_HEX_BYTES], digest[VC_SHA256_HEX_BYTES];
     char (*inputs)[VC_SHA256_HEX_BYTES];
     struct vc_memory_tensor *tensors;
@@ -263,6 +264,13 @@ static enum vc_status lay_out(struct answers *a)
     a->values = 1;
     if (a->t.student.net.answers == VC_ANSWERS_VALUES) {
         add_array(a, VC_TEACHER_VALUES, VC_DTYPE_I64, 1, &a->one, &a->values);
+    }
+    if (a->t.student.net.n_heads != 0) {
+        const char *outputs = vc_net_outputs_text(&a->t.student.net, &a->arena);
+
+        VC_CALL_ALLOC(outputs);
+        a->n_outputs = strlen(outputs);
+        add_array(a, VC_TEACHER_OUTPUTS, VC_DTYPE_U8, 1, &a->n_outputs, outputs);
     }
     add_array(a, "teacher", VC_DTYPE_U8, 1, &a->digits, a->teacher);
     add_array(a, VC_DIGEST_NAME, VC_DTYPE_U8, 1, &a->digits, a->digest);

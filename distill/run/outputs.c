@@ -24,6 +24,16 @@ bool vc_trainer_has_y(const struct vc_rows *rows)
     return has;
 }
 
+bool vc_trainer_has_labels(const struct vc_rows *rows)
+{
+    bool has = rows->labels != NULL;
+
+    for (size_t k = 0; k < rows->n_outputs; k++) {
+        has = has || rows->outputs[k].rows->labels != NULL;
+    }
+    return has;
+}
+
 /* Labels are classes of the student. The largest is known, so rows are looked at only for the sentence.
  * Labels below 0 mean "no label" and were sorted out when the rows were read. */
 enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net *net, const struct vc_rows *rows)
@@ -33,10 +43,12 @@ enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net
     }
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
         VC_REFUSE_IF(rows->labels[i] >= (int64_t)net->n_classes, t->ctx, VC_E_ARGUMENT,
-                     "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
+                     "%s: row %llu%s%s has the label %lld; there are %zu classes, 0 to %zu",
                      rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                     (unsigned long long)(i / rows->positions), (long long)rows->labels[i], net->n_classes,
-                     net->n_classes - 1);
+                     (unsigned long long)vc_rows_in_file(rows, i / rows->positions),
+                     net->output != VC_NO_VALUE ? " of " : "",
+                     net->output != VC_NO_VALUE ? vc_net_output(net)->name : "", (long long)rows->labels[i],
+                     net->n_classes, net->n_classes - 1);
     }
     return VC_OK;
 }
@@ -107,7 +119,11 @@ void vc_heads_close(struct vc_trainer *t)
 enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows)
 {
     const struct vc_net *net = &t->student.net;
+    bool some = false; /* has labels, of which some may be ignored; values of other outputs have none */
 
+    for (size_t k = 0; k < rows->rows.n_outputs; k++) {
+        some = some || rows->rows.outputs[k].rows->has_labels;
+    }
     VC_REFUSE_IF(net->n_heads != rows->rows.n_outputs, t->ctx, VC_E_ARGUMENT,
                  "%s: has y for %zu outputs of the network; the other rows have it for %zu", rows->rows.model->path,
                  rows->rows.n_outputs, net->n_heads);
@@ -121,6 +137,7 @@ enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows)
                      "%s: has y for the output %s, and the other rows for %s", rows->rows.model->path,
                      rows->rows.outputs[k].task.output, vc_net_output(head)->name);
         VC_CALL(vc_net_fit_labels(head, own));
+        own->options.ignored_label = own->has_labels || !some ? own->options.ignored_label : -1;
         VC_CALL(vc_rows_take_positions(own, &rows->student, head->positions, head->next));
         VC_CALL(vc_trainer_check_labels(t, head, own));
     }

@@ -89,7 +89,8 @@ static enum vc_status check_terms(struct vc_trainer *t)
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
                        vc_teacher_loss_name(o->loss.kind));
     }
-    VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL),
+    VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) &&
+                     (!t->eval.open || !vc_trainer_has_labels(&t->eval.rows)),
                  t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
                  vc_option(t->ctx, "gates.min_accuracy"), vc_option(t->ctx, "gates.max_drop"),
                  vc_option(t->ctx, "eval.rows"));
@@ -217,6 +218,19 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
                          teacher, role, student, vc_option(t->ctx, "loss.classes"));
 }
 
+/* Answers of several outputs lie side by side, so each has to be as wide. */
+static enum vc_status check_outputs(struct vc_trainer *t, struct vc_rows *rows)
+{
+    const char *teacher = vc_net_outputs_text(&t->teacher, &rows->arena);
+    const char *student = vc_net_outputs_text(&t->student.net, &rows->arena);
+
+    VC_REFUSE_IF(teacher == NULL || student == NULL, t->ctx, VC_E_NOMEM, "not enough memory for the outputs' names");
+    return strcmp(teacher, student) == 0
+               ? VC_OK
+               : vc_fail(t->ctx, VC_E_ARGUMENT, "the outputs of the teacher are %s for each row, those of the %s %s",
+                         teacher, t->judge_only ? "network" : "student", student);
+}
+
 /* Which task the teacher is asked for: what was named, and what its own output does not say. */
 static enum vc_net_task task_of_teacher(enum vc_net_task is, enum vc_net_task named)
 {
@@ -279,6 +293,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     }
     if (t->runs_teacher) {
         VC_CALL(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
+        VC_CALL(check_outputs(t, &rows->rows));
         VC_CALL(check_classes(t, student.role));
     }
     VC_REFUSE_IF(t->runs_teacher && t->teacher.positions != t->student.net.positions, t->ctx, VC_E_ARGUMENT,
@@ -311,7 +326,11 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
     VC_REFUSE_IF(n_files != 0 && t->runs_teacher, t->ctx, VC_E_ARGUMENT,
                  "there are two teachers: a network, and files with its answers");
     if (n_files != 0) {
-        const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
+        const char *parts = vc_net_outputs_text(&t->student.net, &rows->rows.arena);
+
+        VC_CALL_ALLOC(parts);
+        const struct vc_teacher_question question = {.parts = parts,
+                                                     .n_classes = t->student.net.n_classes,
                                                      .common = o->loss.classes == VC_CLASSES_COMMON,
                                                      .outputs = vc_loss_compares(o->loss.kind) != VC_OF_CLASSES,
                                                      .values = t->student.net.answers == VC_ANSWERS_VALUES,

@@ -184,7 +184,8 @@ struct vc_tally {
 };
 
 /* outputs.c: several outputs, each judged and trained as if it were the only one. */
-bool vc_trainer_has_y(const struct vc_rows *rows); /* y, or that of some output */
+bool vc_trainer_has_y(const struct vc_rows *rows);      /* y, or that of some output */
+bool vc_trainer_has_labels(const struct vc_rows *rows); /* the same of labels of classes */
 /* Work space, for batches of the run's size; vc_heads_bytes is what it takes. */
 enum vc_status vc_heads_open(struct vc_trainer *t);
 uint64_t vc_heads_bytes(const struct vc_trainer *t);

@@ -60,6 +60,10 @@ static enum vc_status run_control(struct vc_trainer *t)
     struct vc_run_figures *f = &t->progress.figures;
     enum vc_status status = VC_OK;
 
+    if (t->student.net.n_heads != 0) {
+        t->report->control_reason = "a control compares answers of one output, and several have a task";
+        return VC_OK;
+    }
     if (t->data.rows.labels == NULL) {
         t->report->control_reason = "the data have no labels";
         return VC_OK;
@@ -175,10 +179,10 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     if (!r->evaluated || r->missed != NULL) {
         return VC_OK;
     }
-    if (t->options.gates.min_accuracy > 0 && r->after.accuracy < t->options.gates.min_accuracy) {
+    if (t->options.gates.min_accuracy > 0 && !(r->after.accuracy >= t->options.gates.min_accuracy)) {
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is below %s %g", r->after.accuracy,
                                  vc_option(t->ctx, "gates.min_accuracy"), t->options.gates.min_accuracy);
-    } else if (t->options.gates.max_drop < 1 && drop > t->options.gates.max_drop) {
+    } else if (t->options.gates.max_drop < 1 && !(drop <= t->options.gates.max_drop)) {
         missed =
             vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                             r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);

@@ -3,7 +3,7 @@ weights at the end agree to 1e-10, with a teacher and with y; and the figures of
 """
 import json
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 
 try:
     import torch
@@ -328,33 +328,80 @@ class Losses(Judge):
 
     # ---- several outputs ----
 
-    def test_outputs(self):
-        """A classifier and a number of one network: weights on lines, a teacher's share, figures of each."""
+    def heads(self, name, kinds=4, prices=1):
+        """A classifier and numbers of one network: NAME.npz and its graph, NAME.onnxtxt."""
         class Heads(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.a, self.c, self.d = nn.Linear(12, 24), nn.Linear(24, 4), nn.Linear(24, 1)
+                self.a, self.c, self.d = nn.Linear(12, 24), nn.Linear(24, kinds), nn.Linear(24, prices)
 
             def forward(self, x):
                 t = torch.tanh(self.a(x))
                 return self.c(t), self.d(t)
 
-        self.student, self.teacher = Heads().double(), Heads().double()
-        self.save("student.npz", self.student)
-        self.save("teacher.npz", self.teacher)
-        names = [n for n, _ in self.student.named_parameters()]
-        shapes = {n: ", ".join(map(str, p.shape)) for n, p in self.student.named_parameters()}
-        with open(self.path("net.onnxtxt"), "w") as f:
-            f.write('<ir_version: 10, opset_import: ["" : 21], metadata_props: [%s]>\n' % ", ".join('"vcompress.parameter:%s" : "%s"' % (n, n) for n in names))
-            f.write("g (float[batch, 12] x, %s) => (float[batch, 4] kind, float[batch, 1] price) {\n" % ", ".join('float[%s] "%s"' % (shapes[n], n) for n in names))
+        made = Heads().double()
+        self.save(name + ".npz", made)
+        shapes = {n: ", ".join(map(str, p.shape)) for n, p in made.named_parameters()}
+        with open(self.path(name + ".onnxtxt"), "w") as f:
+            f.write('<ir_version: 10, opset_import: ["" : 21], metadata_props: [%s]>\n' % ", ".join('"vcompress.parameter:%s" : "%s"' % (n, n) for n in shapes))
+            f.write("g (float[batch, 12] x, %s) => (float[batch, %d] kind, float[batch, %d] price) {\n" % (", ".join('float[%s] "%s"' % (shapes[n], n) for n in shapes), kinds, prices))
             f.write('h = Gemm <transB = 1> (x, "a.weight", "a.bias")\nt = Tanh (h)\n')
             f.write('kind = Gemm <transB = 1> (t, "c.weight", "c.bias")\nprice = Gemm <transB = 1> (t, "d.weight", "d.bias")\n}\n')
+        return made
+
+    def test_outputs_refused(self):
+        """Tasks that no output has, labels that are no classes of an output, and teachers whose outputs lie elsewhere."""
+        self.heads("s", 4, 3), self.heads("t", 3, 4)
+        rng = np.random.default_rng(2)
+        kind, price = rng.integers(0, 4, 96), rng.standard_normal((96, 3))
+        self.data(kind=kind, price=price)
+        np.savez(self.path("x.npz"), x=self.x)
+        np.savez(self.path("y.npz"), x=self.x, y=kind)
+        np.savez(self.path("large.npz"), x=self.x, kind=np.where(np.arange(96) == 90, 9, kind), price=price)
+        net, data, s = ("--graph", self.path("s.onnxtxt")), ("--data", self.path("data.npz")), self.path("s.npz")
+        for options, sentence in (
+                (("--task", "kind=classes", "--task", "kind=labels"), "--task: the output kind has two tasks"),
+                (("--task", "knd=classes"), "s.npz: the graph has no output knd; its outputs are kind, price"),
+                (("--task", "classes"), "--task is for one output; of several each is named: OUTPUT=TASK"),
+                (("--task", "kind=classes", "--task", "classes"), "--task is for one output; of several each is named: OUTPUT=TASK"),
+                (("--loss", "mse"), "--loss is for one output; of several each has the loss of its task"),
+                *((("--task", word), "--task: '%s' is not OUTPUT=TASK, OUTPUT=TASK:WEIGHT or" % word) for word in (
+                    "kind=classes:0", "kind=classes:-1", "kind=classes:nan", "kind=classes:1:inf", "kind=classes:", "kind=classes:1:",
+                    "kind=classes:1:0", "kind=classes:1:2:3", "kind=classes: 2", "kind=clases", "=classes", "kind=")),
+                (("--data", self.path("y.npz"), "--task", "kind=classes"), "y.npz: y belongs to a network with one output; of several each has the array"),
+                (("--data", self.path("x.npz"), "--task", "kind=classes"), "x.npz: there are neither labels nor a teacher to judge by"),
+                (("--data", self.path("large.npz")), "large.npz: row 90 of kind has the label 9; there are 4 classes, 0 to 3"),
+                (("--data", self.path("x.npz"), "--task", "kind=classes", "--task", "price=regression", "--teacher", self.path("t.npz"), "--teacher-graph",
+                  self.path("t.onnxtxt")), "the outputs of the teacher are kind 3, price 4 for each row, those of the network kind 4, price 3")):
+            self.assertIn(sentence, self.refuse(2, "evaluate", *net, *data, *options, s))
+        # y of one output, by --array; labels of one output alone are left out
+        self.vc("evaluate", *net, "--data", self.path("y.npz"), "--array", "kind=y", s)
+        self.vc("evaluate", *net, *data, "--ignore-label", 3, "-q", "--json=" + self.path("e.json"), s)
+        with open(self.path("e.json")) as f:
+            self.assertEqual([p["labels"] for p in json.load(f)["quality"]["outputs"]], [(kind != 3).sum(), 0])
+        # answers in files: the same outputs in the same order
+        swapped = "--task", "price=regression", "--task", "kind=classes"
+        self.vc("logits", *net, *data, *swapped, "-q", "-o", self.path("l.npz"), s)
+        distill = "distill", *net, *data, "--student", s, "--steps", 2, "-f", "-o", self.path("o.npz")
+        self.vc(*distill, *swapped, "--teacher", self.path("l.npz"), "--alpha", 0.5)
+        for options, has in ((), "kind 4, price 3"), (swapped[2:], "kind 4"), (swapped[:2], "price 3"):
+            self.assertIn("l.npz: has answers of price 3, kind 4 for each row, the student has %s: the same outputs" % has,
+                          self.refuse(2, *distill, *options, "--teacher", self.path("l.npz"), "--alpha", 0.5))
+        # the accuracy of an output is one that gates know; a control is of one output
+        evaluated = *distill, "--alpha", 0.5, "--teacher", s, "--eval", self.path("data.npz")
+        said = self.vc(*evaluated, "--min-accuracy", 0.01, "--max-drop", 0.9, "--control").out.decode()
+        self.assertIn("no control run: a control compares answers of one output, and several have a task", said)
+        self.assertIn("is below --min-accuracy 0.99", run(*evaluated, "--min-accuracy", 0.99).err)
+
+    def test_outputs(self):
+        """A classifier and a number of one network: weights on lines, a teacher's share, figures of each."""
+        self.student, self.teacher = self.heads("student"), self.heads("teacher")
         rng = np.random.default_rng(5)
         kind, price = rng.integers(0, 4, 96), rng.standard_normal((96, 1))
         kind[::9] = -1
         self.data(kind=kind, price=price)
         labels, values, steps = torch.from_numpy(kind), torch.from_numpy(price), iter(range(20))
-        net, data = self.path("net.onnxtxt"), self.path("data.npz")
+        net, data = self.path("student.onnxtxt"), self.path("data.npz")
 
         def of(z, x, rows):
             part = next(steps) / 19
