@@ -33,7 +33,8 @@ static struct vc_onnx_build *body_of(const struct vc_onnx_build *b, const struct
     return NULL;
 }
 
-/* The one number that an integer or a truth value is known to be; `dim`, where not NULL, may be a size that is open. */
+/* The one number that an integer or a truth value is known to be, else *number stays; `dim`, where not NULL, may be a
+ * size that is open. */
 static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, struct vc_dim *dim)
 {
     uint32_t v = value == VC_NO_VALUE || b->graph->facts[value].unknown ? VC_NO_VALUE : vc_onnx_known(b, value);
@@ -55,8 +56,11 @@ static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, 
     if (elems != NULL && dim != NULL) {
         *dim = *elems;
     }
-    *number = elems != NULL ? elems->size : 0;
-    return elems != NULL && vc_dim_is_number(*elems);
+    if (elems == NULL || !vc_dim_is_number(*elems)) {
+        return false;
+    }
+    *number = elems->size;
+    return true;
 }
 
 /* The nodes of the inner graph, once more. Its inputs are set. */
@@ -154,35 +158,82 @@ static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, uns
 
 /* ---- If ---- */
 
-/* The branch that an exporter of PyTorch writes for x.squeeze(axis): a Squeeze, and constants. Taken where the size is
- * open: the operator refuses runs in which it is not 1. */
-static bool is_squeeze(const struct vc_program *branch)
+/* The size that a value of one number is: *dim. */
+static bool size_of(struct vc_onnx_build *b, uint32_t value, struct vc_dim *dim)
 {
-    size_t n = 0;
+    int64_t number;
 
-    for (size_t k = 0; k < branch->n_nodes; k++) {
-        n += strcmp(branch->nodes[k].op, "Squeeze") == 0;
-        if (strcmp(branch->nodes[k].op, "Squeeze") != 0 && strcmp(branch->nodes[k].op, "Constant") != 0) {
-            return false;
-        }
+    *dim = vc_dim_number(-1);
+    if (value != VC_NO_VALUE && number_of(b, value, &number, dim)) {
+        *dim = vc_dim_number(number);
     }
-    return n == 1 && branch->n_outputs == 1;
+    return !vc_dim_is(*dim, -1);
 }
 
-/* An Equal of sizes, and Casts behind it. */
-static bool compares_sizes(const struct vc_graph *graph, uint32_t value)
+/* An Equal of 1 and a size, and Casts behind it: *size. */
+static bool is_one(struct vc_onnx_build *b, uint32_t value, struct vc_dim *size)
 {
-    const struct vc_graph_node *node =
-        graph->values[value].node == VC_NO_NODE ? NULL : &graph->nodes[graph->values[value].node];
+    const struct vc_graph *graph = b->graph;
+    const struct vc_graph_node *node = NULL;
+    struct vc_dim other;
 
-    while (node != NULL && strcmp(node->op, "Cast") == 0) {
-        value = node->inputs[0];
+    do {
+        value = node == NULL ? value : node->inputs[0];
         node = graph->values[value].node == VC_NO_NODE ? NULL : &graph->nodes[graph->values[value].node];
+    } while (node != NULL && strcmp(node->op, "Cast") == 0);
+    if (node == NULL || strcmp(node->op, "Equal") != 0 || !size_of(b, node->inputs[0], size) ||
+        !size_of(b, node->inputs[1], &other)) {
+        return false;
     }
-    return node != NULL && strcmp(node->op, "Equal") == 0 && node->inputs[0] != VC_NO_VALUE &&
-           node->inputs[1] != VC_NO_VALUE &&
-           (graph->facts[node->inputs[0]].elems != NULL || graph->values[node->inputs[0]].kind == VC_VALUE_CONSTANT) &&
-           (graph->facts[node->inputs[1]].elems != NULL || graph->values[node->inputs[1]].kind == VC_VALUE_CONSTANT);
+    if (vc_dim_is(*size, 1)) {
+        *size = other;
+        return true;
+    }
+    return vc_dim_is(other, 1);
+}
+
+/* The axis that the Squeeze leaves out, if it is one: an attribute, or from operator set 13 on an input. */
+static bool axis_of(struct vc_onnx_build *b, const struct vc_program_node *squeeze, int64_t *axis)
+{
+    struct vc_onnx_name *name = squeeze->n_inputs == 2 ? vc_onnx_find_name(b, squeeze->inputs[1]) : NULL;
+
+    if (name != NULL) {
+        return number_of(b, vc_onnx_make_value(b, name), axis, NULL);
+    }
+    bool one = squeeze->n_attrs == 1 && squeeze->attrs->kind == VC_PROGRAM_INTS && squeeze->attrs->n == 1;
+    *axis = one ? squeeze->attrs->ints[0] : 0;
+    return one;
+}
+
+/* The branch that an exporter of PyTorch writes for x.squeeze(axis): a Squeeze of the axis whose size the condition
+ * compares with 1, and constants. Taken where that size is open: the operator refuses runs in which it is not 1. */
+static bool is_squeeze(struct vc_onnx_build *b, struct vc_onnx_build *branch, uint32_t condition)
+{
+    const struct vc_program *p = branch->program;
+    const struct vc_program_node *squeeze = NULL;
+    struct vc_dim size;
+    int64_t axis;
+
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        bool constant = strcmp(p->nodes[k].op, "Constant") == 0;
+
+        if (!constant && (squeeze != NULL || strcmp(p->nodes[k].op, "Squeeze") != 0)) {
+            return false;
+        }
+        squeeze = constant ? squeeze : &p->nodes[k];
+    }
+    if (squeeze == NULL || squeeze->n_inputs == 0 || squeeze->n_outputs != 1 || p->n_outputs != 1 ||
+        strcmp(squeeze->outputs[0], p->outputs[0].name) != 0) {
+        return false;
+    }
+    struct vc_onnx_name *x = vc_onnx_find_name(branch, squeeze->inputs[0]);
+    if (x == NULL || !x->is_made || b->graph->facts[x->value].unknown || !is_one(b, condition, &size) ||
+        !axis_of(branch, squeeze, &axis)) {
+        return false;
+    }
+    const struct vc_graph_value *value = &b->graph->values[x->value];
+    axis += axis < 0 ? (int64_t)value->n_dims : 0;
+    return axis >= 0 && axis < (int64_t)value->n_dims && vc_dim_equal(value->shape[axis], size);
 }
 
 /* Both branches, and for each output the one that the condition chooses. */
@@ -256,7 +307,7 @@ static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
         return;
     }
     bool known = number_of(b, node->inputs[0], &condition, NULL);
-    if (!known && is_squeeze(branches[1]->program) && compares_sizes(b->graph, node->inputs[0])) {
+    if (!known && is_squeeze(b, branches[1], node->inputs[0])) {
         known = true;
         condition = 1;
     }

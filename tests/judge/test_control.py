@@ -48,6 +48,9 @@ SQUEEZE = """g (float[n, k, 6] x) => (float[n, 5] y) {
   q = If (c) <then_branch = a () => (float[n, 6] t) { t = Squeeze (x, i1) }, else_branch = b () => (float[n, k, 6] e) { e = Identity (x) }>
   y = MatMul (q, w)
 }"""
+# The same branch, chosen by another size than the one that it leaves out: an If like any other.
+OTHER_SIZE = SQUEEZE.replace("(s, i1)", "(s, i0)").replace("(float[n, k, 6] e) { e = Identity (x) }",
+                                                             "(float[n, 6] e) { o = Squeeze (x, i1) e = Mul (o, half) }")
 # An RNN written out: the state is carried, and the states of all steps are joined.
 LOOP = """g (float[n, 6] x) => (float[n, 5] last, float[4, n, 5] all) {
   begin = MatMul (x, w)
@@ -69,6 +72,10 @@ WHILE = """g (float[1, 6] x, float limit) => (float[1, 6] y, float n) {
     sum = ReduceSum <keepdims = 0> (v2)
     more = Greater (sum, limit)
   }>
+}"""
+# Whether it begins, too, is data.
+BEGINS = """g (float[n, 6] x, bool c, bool d) => (float[n, 6] y) {
+  y = Loop (four, c, x) <body = b (int64 i, bool go, float[n, 6] v) => (bool more, float[n, 6] v2) { more = And (go, d) v2 = Mul (v, half) }>
 }"""
 STEPS = """g (float[n, 6] x) => (float[n, 6] y) {
   s = Shape (x)
@@ -168,6 +175,8 @@ class Control(Judge):
             for d in False, True:
                 self.same(path, {"x": x, "c": np.bool_(c), "d": np.bool_(d)}, "--known", "d=%d" % d)
                 self.same(path, {"x": x, "c": np.bool_(c), "d": np.bool_(d)})
+        for rows in 1, 7:
+            self.same(self.model(OTHER_SIZE), {"x": x[:rows, None]})
         self.same(self.model(SQUEEZE), {"x": x[:, None]})
         np.savez(self.path("d.npz"), x=np.zeros((7, 2, 6), np.float32))
         self.assertIn("cannot be left out", self.refuse(3, "graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f",
@@ -182,6 +191,10 @@ class Control(Judge):
         path = self.model(WHILE)
         for limit in 100, 3, 0.5, -1:
             self.same(path, {"x": np.abs(x[:1]) + 1, "limit": np.float32(limit)})
+        path = self.model(BEGINS)
+        for c in False, True:
+            for d in False, True:
+                self.same(path, {"x": x, "c": np.bool_(c), "d": np.bool_(d)})
         self.same(self.model(STEPS), {"x": x}, "--known", "n=7")
         self.refuses(self.path("m.onnx"), "the number of its steps is n", "--known NAME=N")
         self.refuses(self.model(LOOP.replace("(float[n, 6] x)", "(float[n, 6] x, int64 k)").replace("(four", "(k").replace("float[4,", "float[k,")),
