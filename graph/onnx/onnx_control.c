@@ -303,6 +303,12 @@ static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
         (void)vc_onnx_refuse(b, node, "it has no condition, or no two branches");
         return;
     }
+    for (unsigned k = 0; k < 2; k++) {
+        if (branches[k]->program->n_inputs != 0 || branches[k]->program->n_outputs != node->from->n_outputs) {
+            (void)vc_onnx_refuse(b, node, "a branch of it takes inputs, or does not give what it gives");
+            return;
+        }
+    }
     if (b->graph->facts[node->inputs[0]].unknown) {
         return;
     }
@@ -478,11 +484,15 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 
     l.n_carried = node->n_inputs > 2 ? node->n_inputs - 2 : 0;
     if (l.body == NULL || node->n_inputs < 2 || l.body->program->n_inputs != 2 + l.n_carried ||
-        l.body->program->n_outputs < 1 + l.n_carried) {
+        l.body->program->n_outputs < 1 + l.n_carried || l.body->program->n_outputs != 1 + node->from->n_outputs) {
         (void)vc_onnx_refuse(b, node, "its body does not take and give what it carries");
         return;
     }
     for (size_t k = 0; k < node->n_inputs; k++) {
+        if (node->inputs[k] == VC_NO_VALUE && k >= 2) {
+            (void)vc_onnx_refuse(b, node, "a value that it carries is left out");
+            return;
+        }
         if (node->inputs[k] != VC_NO_VALUE && b->graph->facts[node->inputs[k]].unknown) {
             return;
         }

@@ -203,6 +203,34 @@ class Control(Judge):
         self.refuses(self.model(LOOP.replace("stays = Identity (go)", "top = ReduceMax <keepdims = 0> (h) stays = Less (top, two_f)")),
                      "its condition is computed from data, and so is the size of what it joins")
 
+    def test_damaged(self):
+        """Graphs inside nodes that do not fit their node, or need themselves: onnxruntime takes none of them either."""
+        for text, old, new, said in (
+                (IF_DATA, "b () =>", "b (float[n, 5] h2) =>", "If 'z': a branch of it takes inputs"),
+                (IF_DATA, "=> (float[n, 5] e)", "=> (float[n, 5] e, float[n, 5] m)", "If 'z': a branch of it takes inputs, or does not give"),
+                (IF_DATA, "(float[n, 5] t)", "(float[n, 5] other)", "nothing makes the output 'other'"),
+                (IF_DATA, "m = Mul (h, h)", "m = Mul (h, e)", "nodes need each other in a cycle"),
+                (IF_DATA, "m = Mul (h, h)", "m = Mul (h, z)", "nodes need each other in a cycle: If 'z'"),
+                (IF_DATA, "m = Mul (h, h)", "m = Mul (h, k)", "Mul 'm' uses 'k', which nothing makes"),
+                (STEPS, "bool go, float[n, 6] v", "bool go", "which nothing makes"),
+                (STEPS, "bool go, float[n, 6] v", "bool v", "Loop 'y': its body does not take and give what it carries"),
+                (STEPS, "(bool stays, ", "(", "Loop 'y': its body does not take and give what it carries")):
+            self.assertIn(old, text)
+            path = self.model(text.replace(old, new))
+            r = run("graph", path)
+            self.assertEqual(r.code, 3, said)
+            self.assertIn(said, r.err)
+            with self.assertRaises(Exception):
+                onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        m = onnx.load(self.model(IF_DATA))
+        del next(n for n in m.graph.node if n.op_type == "If").attribute[1]
+        onnx.save(m, self.path("m.onnx"))
+        self.refuses(self.path("m.onnx"), "no two branches")
+        m = onnx.load(self.model(STEPS))
+        next(n for n in m.graph.node if n.op_type == "Loop").input[2] = ""
+        onnx.save(m, self.path("m.onnx"))
+        self.refuses(self.path("m.onnx"), "a value that it carries is left out")
+
     def test_weights(self):
         """Weights of branches and of loops are weights: counted once, and codes of them are what onnxruntime computes with."""
         rng = np.random.default_rng(3)
