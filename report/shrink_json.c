@@ -6,6 +6,8 @@
 
 #include "report/rows_write.inc"
 
+#include "report/quality.inc"
+
 #include "report/shrink.inc"
 
 enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *r, char **text)

@@ -134,3 +134,10 @@ function plainTable(label, heads, rows) {
     el('tbody', {}, rows.map(cells => el('tr', {}, cells.map((cell, k) =>
       k === 0 ? el('th', {scope: 'row'}, cell) : el('td', {class: right[k] ? 'n' : null}, cell)))))));
 }
+
+// Where several outputs have a task: the figure of each, a column for each [name, quality]. Nothing of one output.
+function outputsTable(judged) {
+  const outputs = judged.map(([, quality]) => quality.outputs).find(list => list && list.length > 0) || [];
+  return outputs.length > 0 && plainTable('figures of the outputs', ['output', 'task', 'figure', ...judged.map(([name]) => '>' + name)],
+    outputs.map((part, k) => [clean(part.output), part.task, part.metric, ...judged.map(([, quality]) => real(quality.outputs && quality.outputs[k] ? quality.outputs[k].value : null))]));
+}

@@ -194,6 +194,8 @@ function viewShrink(document) {
     tiles([['before', bytes(document.input_bytes)], ['after', proof && bytes(proof.output_bytes), proof && times(document.input_bytes / proof.output_bytes) + ' smaller'],
       ['need', proof && proof.need_bytes && bytes(proof.need_bytes), proof && proof.verdict],
       ['loss', proof && isNumber(proof.loss) && (['mae', 'mse', 'cross-entropy'].includes(proof.metric) ? real : percent)(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
+  const outputs = proof && proof.rows && outputsTable([['model', proof.teacher], ['output', proof.output]]);
+  if (outputs) section('The proof', 'By rows that steered nothing: the figure of each output.', outputs);
   section('Candidates', 'In the order in which they were tried.', explorer({
     label: 'candidates', head: 'candidate', unit: 'candidate', grouped: false, rows: document.candidates, name: row => row.name, sub: row => row.reason && el('span', {class: 'sub'}, ' ' + clean(row.reason)), columns: [
       {title: 'within', value: row => row.within === null ? '' : row.within ? 'yes' : 'no'}, {title: 'front', value: row => row.front ? 'yes' : 'no'},

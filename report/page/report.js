@@ -128,7 +128,7 @@ function viewDistill(document) {
   const answer = quality => quality[key];
   const trained = judged && !options.dry_run && isNumber(answer(judged.after));
   const missed = document.missed && note(badge('no', '✕ missed'), ' ', clean(document.missed), '; nothing was written');
-  section(null, null, trained && hero('', write(answer(judged.after)), `${says}, ${write(answer(judged.before))} before`,
+  section(null, null, trained && hero('', write(answer(judged.after)), `${says}${(judged.before.outputs || []).length > 0 ? ' (the worst output)' : ''}, ${write(answer(judged.before))} before`,
     write === percent && el('div', {class: 'bars'}, beforeAfter(answer(judged.before), answer(judged.after), percent))), tiles([
     ['task', run.task && run.task !== 'auto' ? run.task : null],
     [options.dry_run ? 'steps planned' : 'steps', count(run.steps)], ['rows of a step', count(run.batch * run.accum)], ['weights that are trained', short(run.weights)],
@@ -146,7 +146,7 @@ function distillSections(document) {
     const measure = {mse: 'squared error', cosine: '1 − cosine', huber: 'Huber loss', reverse: 'reverse divergence', js: 'Jensen-Shannon divergence'}[options.loss] || 'divergence';
     const more = OF_Y.filter(([, key]) => rows.some(([, quality]) => isNumber(quality[key])));
     section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>' + measure, ...more.map(([name]) => '>' + name)],
-      rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence), ...more.map(([, key, write]) => write(quality[key]))])),
+      rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence), ...more.map(([, key, write]) => write(quality[key]))])), outputsTable(rows),
     judged.control && isNumber(judged.gain) && note(`The teacher is worth ${(100 * judged.gain).toFixed(2)} points, with a standard error of ${(100 * judged.gain_error).toFixed(2)}.`));
     if (judged.steps && judged.steps.length > 1) section('Evaluations on the way', null, curves('quality over the steps', [['accuracy', 'accuracy', 'k0'], ['agreement', 'agreement', 'k3'], ['F1', 'f1', 'k2'], ['mean IoU', 'iou', 'k12']].map(([name, key, look]) =>
       ({name, look, points: judged.steps.map(one => [one.step, one[key]])})).filter(line => line.points.some(([, y]) => isNumber(y))), {yText: percent}),

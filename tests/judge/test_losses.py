@@ -435,8 +435,14 @@ class Losses(Judge):
 
         self.compare(alone, "--graph", net, "--task", "kind=classes", "--task", "price=regression", "--teacher", self.path("l.npz"), "--alpha", 0.4)
         self.data(kind=kind, price=price)
-        r = self.vc("shrink", "--graph", net, "--data", data, "--ratio", 1.1, "--max-loss", 0.9, "--steps", 4, "-f", "-o", self.path("small.npz"), self.path("student.npz"))
+        r = self.vc("shrink", "--graph", net, "--data", data, "--ratio", 1.1, "--max-loss", 0.9, "--steps", 4, "-f", "-o", self.path("small.npz"),
+                    "--json=" + self.path("e.json"), self.path("student.npz"))
         self.assertRegex(r.out.decode(), r"proof: 2\d rows that steered nothing: kind: classes, accuracy 0\.\d+ of 0\.\d+; price: regression, r2 ")
+        with open(self.path("e.json")) as f:
+            proof = json.load(f)["proof"]
+        self.assertEqual([(p["output"], p["metric"]) for p in proof["output"]["outputs"]], [("kind", "accuracy"), ("price", "r2")])
+        for part, of in zip(proof["output"]["outputs"], proof["teacher"]["outputs"]):
+            self.assertIn("%s %.4f of %.4f" % (part["metric"], part["value"], of["value"]), r.out.decode())
 
     def test_constant(self):
         """R2 of a constant and F1 without a yes are told."""

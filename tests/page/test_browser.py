@@ -234,6 +234,13 @@ def make_pages(program, root, folder):
     (folder / "net.txt").write_text("input x [batch, 6]\nlinear a 8\nrelu\nlinear b 2\n")
     run("distill", "--student", "small_net.npz", "--graph", "net.txt", "--data", "rows.npz", "--eval", "rows.npz", "--alpha", "0", "--steps", "9", "--eval-every", "3",
         "-q", "-o", "fitted.npz", "--html", "regression.html")
+    (folder / "two.onnxtxt").write_text('<ir_version: 8, opset_import: ["" : 21], metadata_props: ["vcompress.parameter:a" : "a", "vcompress.parameter:b" : "b"]>\n'
+                                        "g (float[batch, 6] x, float[6, 3] a, float[6, 2] b) => (float[batch, 3] kind, float[batch, 2] price) { kind = MatMul (x, a) price = MatMul (x, b) }")
+    npz(folder / "two.npz", {"a": (draw(18), (6, 3)), "b": (draw(12), (6, 2))})
+    npz(folder / "two_rows.npz", {"x": (draw(96 * 6), (96, 6)), "kind": ([k % 3 for k in range(96)], (96,)), "price": (draw(96 * 2), (96, 2))})
+    two = "--graph", "two.onnxtxt", "--data", "two_rows.npz", "--task", "kind=classes", "--task", "price=regression", "--steps", "4", "-q"
+    run("distill", "--student", "two.npz", "--eval", "two_rows.npz", "--alpha", "0", *two, "-o", "two_fitted.npz", "--html", "two.html")
+    run("shrink", "--max-loss", "0.9", *two, "-o", "two_small.npz", "two.npz", "--html", "shrink-two.html")
     run("shrink", "--ratio", "3", "decoder.npz", "-o", "small.npz", "-q", "--html", "shrink.html")
     run("shrink", "--ratio", "40", "--steps", "12", "--graph", digits / "digits.layers.txt", "--data", digits / "images.npz", "--array",
         "test_images=train_images", "-q", "-o", "tiny.npz", digits / "digits.npz", "--html", "shrink-data.html")
@@ -355,6 +362,12 @@ class Test:
         self.browser.open(by_name["regression"])
         drawn = self.browser.run("[...document.querySelectorAll('.drawing svg')].map(e => e.getAttribute('aria-label'))")
         self.expect("" if {"R2 over the steps", "mean absolute error over the steps"} <= set(drawn) else str(drawn), "the task's figures over the steps")
+        for name in ("two", "shrink-two"):
+            self.name = name + " outputs"
+            self.browser.open(by_name[name])
+            cells = self.browser.run("""[...document.querySelectorAll('[aria-label="figures of the outputs"] tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))""")
+            figures = all(re.fullmatch(r"-?[0-9.e-]+", cell) for row in cells for cell in row[3:])
+            self.expect("" if [row[:3] for row in cells] == [["kind", "classes", "accuracy"], ["price", "regression", "r2"]] and figures else str(cells), "figures of the outputs")
         for name in ("shrink", "shrink-data", "plan"):
             self.name = name + " commands"
             self.browser.open(by_name[name])
