@@ -150,10 +150,10 @@ static void check_lengths(const struct vc_train_call *call, const struct vc_engi
     *(int64_t *)call->p[1] = 0;
     for (uint64_t i = 0; i < l->rows && l->e->define_status == VC_OK; i++) {
         if (lengths[i] < 0 || (uint64_t)lengths[i] > l->steps) {
-            l->e->define_status =
-                vc_fail(&l->e->define_ctx, VC_E_FORMAT, "%s '%s': row %llu has the length %lld; there are %llu steps",
-                        n->op, n->name[0] != '\0' ? n->name : l->e->graph->values[n->outputs[0]].name,
-                        (unsigned long long)i, (long long)lengths[i], (unsigned long long)l->steps);
+            l->e->define_status = vc_fail(&l->e->define_ctx, VC_E_FORMAT,
+                                          "%s '%s': row %llu of the batch has the length %lld; there are %llu steps",
+                                          n->op, n->name[0] != '\0' ? n->name : l->e->graph->values[n->outputs[0]].name,
+                                          (unsigned long long)i, (long long)lengths[i], (unsigned long long)l->steps);
         }
     }
 }
