@@ -190,12 +190,12 @@ enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model,
 struct json_t;
 enum vc_status vc_gguf_json(struct vc_ctx *ctx, const struct gguf_shard *shard, struct json_t **out, uint64_t *counted);
 
-/* "general.file_type" and so on. */
 /* Of tensors that lie as rows of 256 in that file, by its pairs of VC_GGUF_KEY_SHAPE: floats get their shape again, and of
- * blocks model->io has it, for outputs that are none. Pairs that fit no tensor say nothing. The names are indexed. */
+ * blocks model->unfolded has it, for outputs that are none. Pairs that fit no tensor say nothing. The names are indexed. */
 enum vc_status vc_gguf_restore_shapes(struct vc_ctx *ctx, const struct gguf_shard *shard, struct vc_arena *arena,
                                       struct vc_model *model);
 
+/* "general.file_type" and so on. */
 extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 
 /* The writer (create_sink of the row in gguf_read.c). options->path NULL or dry_run: only sizes are planned. The model
