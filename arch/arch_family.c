@@ -848,7 +848,7 @@ static const struct vc_arch_family families[] = {
     {"starcoder2", "Starcoder2", NULL, "starcoder2", 0, .windows = VC_WINDOW_ALL,
      .layer = NORM_BIASES " " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
      .whole = LAST_NORM, .activation = TANH, .rules = rules_of_starcoder2},
-    {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
+    {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE) | ON(HEADS_FILL), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
      .whole = LAST_NORM " position_embd", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_gpt2,
      .prefix = "transformer."},
     {"gpt_neox", "GPTNeoX", NULL, "gptneox", ON(PARTIAL) | ON(HEADS_FILL),

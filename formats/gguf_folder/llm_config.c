@@ -108,7 +108,7 @@ static void note_wrong(const struct llm_config *config, const char *names, const
 
 static double real_value(const struct llm_config *config, const json_t *value, const char *names, double otherwise)
 {
-    if (json_is_string(value) || json_is_boolean(value)) {
+    if (value != NULL && !json_is_number(value) && !json_is_null(value)) {
         note_wrong(config, names, value, "a number");
     }
     return json_is_number(value) ? json_number_value(value) : otherwise;
@@ -173,6 +173,8 @@ double vc_llm_real_of(const struct llm_config *config, const json_t *object, con
 
 enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *config)
 {
+    static const char *const others[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_TRUE] = "true", [JSON_FALSE] = "false"};
     const struct llm_wrong *wrong = config->wrong;
     const char *key;
     size_t n = 0;
@@ -195,10 +197,7 @@ enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *
                        json_number_value(wrong->value), wrong->wanted);
     }
     return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is %s, not %s", VC_HF_CONFIG_NAME, (int)n, key,
-                   json_is_true(wrong->value)    ? "true"
-                   : json_is_false(wrong->value) ? "false"
-                                                 : "a list",
-                   wrong->wanted);
+                   others[json_typeof(wrong->value)], wrong->wanted);
 }
 
 /* vc_arch_number answers its third argument for a name without a number, so a later name that has one wins. */
@@ -260,6 +259,34 @@ static uint64_t count_of_kinds(const struct llm_config *config)
     const char *letters = json_string_value(vc_llm_find(config, "hybrid_override_pattern"));
 
     return letters != NULL ? strlen(letters) : json_array_size(vc_llm_find(config, "layer_types|layers_block_type"));
+}
+
+enum vc_status vc_llm_kinds_check(struct vc_ctx *ctx, const struct llm_config *config,
+                                  const struct vc_arch_family *family, uint64_t layers)
+{
+    const char *name = vc_llm_find(config, "layer_types") != NULL ? "layer_types" : "layers_block_type";
+    const char *words = vc_arch_slides(family) ? "full_attention|sliding_attention"
+                                               : "full_attention|attention|linear_attention|mamba|conv|mlp|moe";
+    const json_t *types = vc_llm_find(config, name);
+    const char *letters = json_string_value(vc_llm_find(config, "hybrid_override_pattern"));
+
+    if (!vc_arch_has_kinds(family)) {
+        return VC_OK;
+    }
+    VC_REFUSE_IF(letters != NULL && (strlen(letters) != layers || strspn(letters, "M*-E") != layers), ctx, VC_E_FORMAT,
+                 "%s: \"hybrid_override_pattern\" has no 'M', '*', '-' or 'E' for each of %llu layers",
+                 VC_HF_CONFIG_NAME, (unsigned long long)layers);
+    VC_REFUSE_IF(types != NULL && json_array_size(types) != layers, ctx, VC_E_FORMAT,
+                 "%s: \"%s\" has %zu entries, expected %llu", VC_HF_CONFIG_NAME, name, json_array_size(types),
+                 (unsigned long long)layers);
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *word = json_string_value(json_array_get(types, i));
+
+        VC_REFUSE_IF(word == NULL || !vc_is_one_of(word, words), ctx, VC_E_UNSUPPORTED,
+                     "%s: entry %zu of \"%s\" is no kind of layer that is known here: %.40s", VC_HF_CONFIG_NAME, i,
+                     name, word != NULL ? word : "no text");
+    }
+    return VC_OK;
 }
 
 /* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
@@ -476,9 +503,11 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     }
     block = json_is_object(full) ? full : json_is_object(block) ? block : NULL;
     out->block = block;
-    out->type = json_string_value(json_object_get(block, "rope_type"));
-    out->type = out->type != NULL ? out->type : json_string_value(json_object_get(block, "type"));
-    out->type = out->type != NULL ? out->type : "default";
+    const json_t *type = find_in(block, "rope_type|type");
+    if (type != NULL && !json_is_string(type)) {
+        note_wrong(config, "rope_type", type, "a text");
+    }
+    out->type = json_is_string(type) ? json_string_value(type) : "default";
     out->theta = vc_llm_real_of(config, block, "rope_theta", theta);
     if (strcmp(out->type, "mrope") == 0) { /* older files; "mrope_section" says the rest */
         out->type = "default";

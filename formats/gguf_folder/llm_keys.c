@@ -143,6 +143,9 @@ static enum vc_status check_llama4(struct vc_ctx *ctx, const struct llm_config *
     if (!is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
     }
+    if (vc_llm_flag(config, "use_qk_norm", true) != (sizes->experts != 128)) { /* it goes by the number of experts */
+        return refuse_key(ctx, family, "use_qk_norm", sizes->experts != 128 ? "is false" : "is true");
+    }
     if (chunk != 8192 && chunk < sizes->context) {
         return refuse_key(ctx, family, "attention_chunk_size", "is not 8192");
     }
@@ -157,6 +160,43 @@ static enum vc_status check_llama4(struct vc_ctx *ctx, const struct llm_config *
             return refuse_key(ctx, family, "moe_layers", "is not each layer of \"interleave_moe_layer_step\"");
         }
         n += experts;
+    }
+    return VC_OK;
+}
+
+/* Whether sections are those of time, height and width, and all pairs of a head are in one: [24, 20, 20] of 128. */
+static bool shares_pairs(const json_t *sections, const struct vc_arch_sizes *sizes)
+{
+    json_int_t sum = 0;
+    bool fine = json_array_size(sections) == 3;
+
+    for (size_t i = 0; i < 3 && fine; i++) {
+        json_int_t n = json_integer_value(json_array_get(sections, i));
+
+        fine = n >= 0 && n <= (json_int_t)sizes->head_size;
+        sum += n;
+    }
+    return fine && (uint64_t)sum == sizes->head_size / 2;
+}
+
+/* DeepSeek's kind: llama.cpp turns neighbours of a head, takes the best groups of experts wherever there are some, and
+ * tells models without compressed queries by their layers. */
+static enum vc_status check_latent(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    if (is(family, "deepseek2") && !vc_llm_flag(config, "rope_interleave", true)) {
+        return refuse_key(ctx, family, "rope_interleave", "is false");
+    }
+    if (strcmp(config->model_type, "deepseek_v2") == 0 && sizes->groups > 1 &&
+        strcmp(vc_llm_word(config, "topk_method", "greedy"), "group_limited_greedy") != 0) {
+        return refuse_key(ctx, family, "topk_method", "is not \"group_limited_greedy\", and \"n_group\" is above 1");
+    }
+    if (sizes->groups > 1 && (sizes->experts % sizes->groups != 0 || sizes->groups_used > sizes->groups)) {
+        return refuse_key(ctx, family, "n_group", "does not divide the experts, or is less than \"topk_group\"");
+    }
+    if (is(family, "deepseek2") && sizes->query_rank == 0 && sizes->layers != 26 && sizes->layers != 27 &&
+        !(sizes->layers == 48 && vc_llm_count(config, "vocab_size", 0) == 128256)) {
+        return refuse_key(ctx, family, "q_lora_rank", "is not there in a model without 26 or 27 layers");
     }
     return VC_OK;
 }
@@ -189,10 +229,7 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "olmoe") && sizes->heads != sizes->key_heads) {
         return refuse_key(ctx, family, "num_key_value_heads", "is not the number of heads");
     }
-    if (is(family, "deepseek2") && sizes->query_rank == 0 && sizes->layers != 26 && sizes->layers != 27 &&
-        !(sizes->layers == 48 && vc_llm_count(config, "vocab_size", 0) == 128256)) {
-        return refuse_key(ctx, family, "q_lora_rank", "is not there in a model without 26 or 27 layers");
-    }
+    VC_CALL(check_latent(ctx, config, family, sizes));
     if (is(family, "exaone4") && window_of(config) != 0 && sizes->layers != 64) {
         return refuse_key(ctx, family, "sliding_window", "is there in a model without 64 layers");
     }
@@ -218,8 +255,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "nemotron_h_moe") && vc_llm_find(config, "moe_latent_size") != NULL) {
         return refuse_key(ctx, family, "moe_latent_size", "is there");
     }
-    if (vc_arch_has(family, VC_ARCH_SECTIONS) && !json_is_array(json_object_get(rope->block, "mrope_section"))) {
-        return refuse_key(ctx, family, "mrope_section", "is no list in \"rope_parameters\"");
+    if (vc_arch_has(family, VC_ARCH_SECTIONS) && !shares_pairs(json_object_get(rope->block, "mrope_section"), sizes)) {
+        return refuse_key(ctx, family, "mrope_section",
+                          "is no list of three numbers of pairs, all of a head's together");
     }
     if (is(family, "gemma4")) {
         return check_gemma4(ctx, config, family, sizes);
@@ -292,6 +330,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     if (vc_arch_slides(family) && window == 0 && !is(family, "exaone4")) {
         return refuse_key(ctx, family, "sliding_window", "is not there");
     }
+    VC_CALL(vc_llm_kinds_check(ctx, config, family, sizes->layers));
     VC_CALL(check_family(ctx, config, family, sizes, rope));
     if (vc_arch_loses_window(family) && window != 0 && window < sizes->context) {
         VC_CALL(note_window(ctx, model, window));
@@ -458,18 +497,13 @@ static void put_name(const struct llm_config *config, struct llm_pairs *pairs)
 }
 
 /* The kinds of all layers. An array of truth values: true for a layer that slides, or is recurrent. */
-static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *config,
-                                const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
-                                struct llm_pairs *pairs)
+static void put_kinds(const struct llm_config *config, const struct vc_arch_family *family,
+                      const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
     bool recurrent = vc_arch_has(family, VC_ARCH_RECURRENT);
-    const json_t *types = vc_llm_find(config, "layer_types");
 
-    VC_REFUSE_IF(types != NULL && json_array_size(types) != sizes->layers, ctx, VC_E_FORMAT,
-                 "config.json: \"layer_types\" has %zu entries, expected %" PRIu64, json_array_size(types),
-                 sizes->layers);
     if (!recurrent && window_of(config) == 0) { /* exaone4 */
-        return VC_OK;
+        return;
     }
     if (!recurrent) {
         vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config));
@@ -479,7 +513,6 @@ static enum vc_status put_kinds(struct vc_ctx *ctx, const struct llm_config *con
     for (uint64_t i = 0; i < sizes->layers; i++) {
         vc_llm_element_u8(pairs, vc_llm_is_second(config, family, i));
     }
-    return VC_OK;
 }
 
 /* Keys without a suffix are of full layers, "_swa" of sliding ones. */
@@ -643,7 +676,8 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (vc_llm_says_recurrent(family)) {
         put_recurrent(config, rope, pairs);
     }
-    VC_CALL(put_rest(ctx, config, family, rope, pairs));
-    return vc_arch_slides(family) || vc_llm_says_recurrent(family) ? put_kinds(ctx, config, family, sizes, pairs)
-                                                                   : VC_OK;
+    if (vc_arch_slides(family) || vc_llm_says_recurrent(family)) {
+        put_kinds(config, family, sizes, pairs);
+    }
+    return put_rest(ctx, config, family, rope, pairs);
 }

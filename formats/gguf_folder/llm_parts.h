@@ -37,8 +37,8 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config);
 /* The value of the first of the names "a|b" that is there and not null; NULL: none is. */
 json_t *vc_llm_find(const struct llm_config *config, const char *names);
 /* The same as a whole number, a number, a truth value, a word; `otherwise` where there is none. A value of another kind
- * is recorded for vc_llm_config_check: a text where a number belongs would else become the default unseen. Lists and
- * objects are not recorded, since some keys have an entry for each layer. */
+ * is recorded for vc_llm_config_check: a text where a number belongs would else become the default unseen. A list with an
+ * entry for each layer is one whole number where all entries are alike, and no number else. */
 uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise);
 double vc_llm_real(const struct llm_config *config, const char *names, double otherwise);
 bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise);
@@ -62,6 +62,10 @@ bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_fami
 enum llm_kind { LLM_FIRST = 1, LLM_SECOND = 2, LLM_DENSE = 4, LLM_SPARSE = 8 };
 unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
                       const struct vc_arch_sizes *sizes, uint64_t layer);
+/* Refuses lists of kinds that have not an entry for each layer, or a word that is none. Families with alike layers do not
+ * read them. */
+enum vc_status vc_llm_kinds_check(struct vc_ctx *ctx, const struct llm_config *config,
+                                  const struct vc_arch_family *family, uint64_t layers);
 /* A model that makes vectors of a text, and sees all of it. */
 static inline bool vc_llm_is_encoder(const struct vc_arch_family *family)
 {

@@ -43,6 +43,8 @@ struct planning {
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
     size_t n_heads;  /* ... of heads that llama.cpp has not */
+    size_t beyond;   /* a matrix of a layer behind the last; VC_NO_TENSOR: there is none */
+    bool predicts;   /* such a layer is a head that predicts more tokens */
 };
 
 /* ---- names ---- */
@@ -181,7 +183,8 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
             continue;
         }
         if (match.layer >= (int64_t)p->sizes->layers) {
-            p->n_other++; /* of a head that predicts more tokens */
+            p->n_other++;
+            p->beyond = p->source->tensors[source].n_dims > 1 ? source : p->beyond;
         } else if (strcmp(rule->to, "output") != 0 || !p->tied || strcmp(rest, ".weight") != 0) {
             VC_CALL(add_match(p, &match, rest));
         }
@@ -221,8 +224,11 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
     if (is_buffer(t->name) || t->part_of != VC_NO_TENSOR) { /* parts go with their codes, or these are refused */
         return VC_OK;
     }
-    if (is_other_part(t->name) || (strip(t->name, name) && is_beyond(p, name))) {
+    bool other = is_other_part(t->name);
+    if (other || (strip(t->name, name) && is_beyond(p, name))) {
         p->n_other++;
+        p->beyond = other || t->n_dims < 2 ? p->beyond : source;
+        p->predicts = p->predicts || (!other && strstr(name, ".eh_proj.") != NULL);
         return VC_OK;
     }
     if (strip(t->name, name)) {
@@ -238,6 +244,19 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
     }
     VC_REFUSE_IF(!known, p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
                  t->name, p->family->gguf);
+    return VC_OK;
+}
+
+/* All tensors. Layers behind the last are left out where one of them joins an embedding and a state ("eh_proj"), as heads
+ * do that predict more tokens; else they are the model's own, and config.json has fewer. */
+static enum vc_status match_all(struct planning *p)
+{
+    for (size_t i = 0; i < p->source->n_tensors; i++) {
+        VC_CALL(match_tensor(p, i));
+    }
+    VC_REFUSE_IF(p->beyond != VC_NO_TENSOR && !p->predicts, p->ctx, VC_E_UNSUPPORTED,
+                 "%s: config.json has %" PRIu64 " layers, and this is of another one",
+                 p->source->tensors[p->beyond].name, p->sizes->layers);
     return VC_OK;
 }
 
@@ -921,7 +940,8 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
                          .family = family,
                          .sizes = sizes,
                          .plan = plan,
-                         .any_type = any_type};
+                         .any_type = any_type,
+                         .beyond = VC_NO_TENSOR};
     size_t end;
     enum vc_status status = VC_OK;
 
@@ -931,9 +951,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
     VC_TRY_ALLOC(p.matches);
     VC_TRY(find_head(&p));
-    for (size_t i = 0; i < source->n_tensors; i++) {
-        VC_TRY(match_tensor(&p, i));
-    }
+    VC_TRY(match_all(&p));
     VC_TRY(add_tied_head(&p));
     VC_TRY(find_vocabulary(&p));
     qsort(p.matches, p.n, sizeof *p.matches, compare_matches);

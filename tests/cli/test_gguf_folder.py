@@ -308,7 +308,7 @@ def test_refusals():
     for key, bad, wanted in (
             ("num_key_value_heads", "2", '"2", not a number'), ("num_hidden_layers", 2.5, "2.5, not a whole number"), ("rms_norm_eps", "1e-5", "not a number"),
             ("intermediate_size", True, "true, not a number"), ("rope_theta", "10000", "not a number"),
-            ("max_position_embeddings", "32", "not a number"), ("hidden_act", 3, "3, not a text"),
+            ("max_position_embeddings", "32", "not a number"), ("num_attention_heads", [4, 2], "a list, not a number"), ("rms_norm_eps", [1e-5], "a list, not a number"), ("hidden_act", 3, "3, not a text"),
             ("rope_scaling", "linear", "not an object"), ("use_sliding_window", 1, "not true or false")):
         refused(f"kind of {key}", f"config.json: {key} is", change={key: bad})
         refused(f"kind of {key}", wanted, change={key: bad})
@@ -333,6 +333,17 @@ def test_refusals():
     refused("shared heads", "is no multiple of", "qwen3_5_text", change={"linear_num_value_heads": 3})
     refused("recurrent", "has no 'blk.0.attn_gate.weight' in", "qwen3_5_text", change={"layer_types": ["full_attention"] * 2})
     refused("kinds", "\"layer_types\" has 3 entries, expected 2", "qwen3_5_text", change={"layer_types": ["linear_attention", "full_attention", "x"]})
+    for words in (["linear_attention", "zzz"], ["linear_attention", 1], ["sliding_attention", "full_attention"]):
+        refused(f"kinds {words}", "of \"layer_types\" is no kind of layer", "qwen3_5_text", change={"layer_types": words})
+    refused("pairs of heads", "\"rope_interleave\" is false", "deepseek_v3", change={"rope_interleave": False})
+    refused("groups", "\"n_group\" does not divide", "deepseek_v3", change={"n_group": 2})
+    refused("more groups", "less than \"topk_group\"", "deepseek_v3", change={"n_group": 3, "topk_group": 4})
+    refused("letters", "\"hybrid_override_pattern\" has no 'M'", "qwen3_5_text", change={"hybrid_override_pattern": "M"})
+    refused("too few layers", "config.json has 1 layers, and this is of another", change={"num_hidden_layers": 1})
+    refused("type of positions", "rope_type is 3, not a text", change={"rope_scaling": {"rope_type": 3, "factor": 2.0}})
+    for sections in ([], [1, 1], [2, 1, 1, 0], [1, 1, 1], [3, 2, -1], ["2", 1, 1]):
+        refused(f"sections {sections}", "\"mrope_section\" is no list of three", "qwen3_vl_text", change={
+            "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": sections}})
     refused("decay", "becomes 'blk.0.ssm_a'", "qwen3_5_text", tensors={"model.layers.0.linear_attn.A_log": None})
     refused("kernel", "its shape is (32, 3), expected (32, 1, 3)", "qwen3_5_text",
             tensors={"model.layers.0.linear_attn.conv1d.weight": ((32, 3), [1.0] * 96)})

@@ -87,7 +87,7 @@ MODELS = {
                                             num_shared_expert=[1] * 3), None),
     "llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=4, num_experts_per_tok=1, intermediate_size_mlp=56,
                               interleave_moe_layer_step=1), None),
-    "llama4-step": ("Llama4", {**TEXT, "num_hidden_layers": 4, "head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1, "use_qk_norm": False,
+    "llama4-step": ("Llama4", {**TEXT, "num_hidden_layers": 4, "head_dim": 16, "num_local_experts": 128, "num_experts_per_tok": 1, "use_qk_norm": False,
                                "intermediate_size_mlp": 40, "interleave_moe_layer_step": 2, "rope_parameters": LLAMA3}, None),
     # recurrent layers
     "qwen3_next": ("Qwen3Next", {**TEXT, **NEXT, "head_dim": 8, "num_hidden_layers": 4, "linear_num_value_heads": 4, **EXPERTS}, None),
