@@ -87,7 +87,7 @@ struct vc_graph {
     const char *note;     /* vc_graph_note; NULL: none */
     const char
         *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL: there is none */
-    uint32_t n_steps; /* of loops that were unrolled: VC_GRAPH_MAX_NODES at most */
+    uint64_t n_unrolled; /* nodes and names of loops, in each of their steps: what unrolling has cost */
     uint32_t n_unused;
     size_t unused_capacity;
     const char **unused; /* names of tensors: vc_graph_unused */

@@ -235,13 +235,15 @@ static enum vc_status check_uses(struct vc_onnx_build *b)
 /* The names of the graphs inside the nodes, and what these use of the graphs around them. */
 static enum vc_status collect_inner(struct vc_onnx_build *b)
 {
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->inner, b->program->n_nodes + 1));
     for (size_t k = 0; k < b->program->n_nodes; k++) {
         const struct vc_program_node *node = &b->program->nodes[k];
 
         for (size_t i = 0; i < node->n_attrs; i++) {
             struct vc_onnx_build *inner;
 
-            if (node->attrs[i].graph == NULL || node->of_function) {
+            if (node->attrs[i].graph == NULL || node->of_function ||
+                (b->inner[k] != NULL && b->inner[k]->next != NULL)) {
                 continue;
             }
             inner = vc_calloc_array(b->ctx, VC_TAG_NAMES, 1, sizeof *inner);
@@ -254,10 +256,11 @@ static enum vc_status collect_inner(struct vc_onnx_build *b)
                                             .of_param = b->of_param,
                                             .of_param_capacity = b->of_param_capacity,
                                             .around = b,
+                                            .attr = node->attrs[i].name,
                                             .is_loop = b->is_loop || strcmp(node->op, "Loop") == 0,
-                                            .next = b->inner,
+                                            .next = b->inner[k],
                                             .add_nodes = b->add_nodes};
-            b->inner = inner;
+            b->inner[k] = inner;
             VC_CALL(collect_names(inner));
             VC_CALL(check_uses(inner));
             VC_CALL(collect_inner(inner));
@@ -442,11 +445,8 @@ static size_t count_needed(const struct vc_onnx_build *b, const struct vc_progra
 {
     size_t n = node->n_inputs;
 
-    for (size_t i = 0; i < node->n_attrs; i++) {
-        const struct vc_onnx_build *inner =
-            node->attrs[i].graph != NULL ? vc_onnx_inner_of(b, node->attrs[i].graph) : NULL;
-
-        n += inner != NULL ? inner->n_captured : 0;
+    for (const struct vc_onnx_build *inner = vc_onnx_inner_of(b, node); inner != NULL; inner = inner->next) {
+        n += inner->n_captured;
     }
     return n;
 }
@@ -458,14 +458,11 @@ static struct vc_onnx_name *needed_by(const struct vc_onnx_build *b, const struc
         return *node->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[k]);
     }
     k -= node->n_inputs;
-    for (size_t i = 0; i < node->n_attrs; i++) {
-        const struct vc_onnx_build *inner =
-            node->attrs[i].graph != NULL ? vc_onnx_inner_of(b, node->attrs[i].graph) : NULL;
-
-        if (inner != NULL && k < inner->n_captured) {
+    for (const struct vc_onnx_build *inner = vc_onnx_inner_of(b, node); inner != NULL; inner = inner->next) {
+        if (k < inner->n_captured) {
             return inner->captured[k];
         }
-        k -= inner != NULL ? inner->n_captured : 0;
+        k -= inner->n_captured;
     }
     return NULL;
 }
@@ -735,11 +732,14 @@ static enum vc_dtype type_of_values(const struct vc_onnx_build *b)
 /* Of this graph and those inside its nodes. */
 static void release_names(struct vc_onnx_build *b)
 {
-    for (struct vc_onnx_build *inner = b->inner; inner != NULL; inner = b->inner) {
-        b->inner = inner->next;
-        release_names(inner);
-        vc_free(b->ctx, inner);
+    for (size_t k = 0; b->inner != NULL && k < b->program->n_nodes; k++) {
+        for (struct vc_onnx_build *inner = b->inner[k]; inner != NULL; inner = b->inner[k]) {
+            b->inner[k] = inner->next;
+            release_names(inner);
+            vc_free(b->ctx, inner);
+        }
     }
+    vc_free(b->ctx, b->inner);
     vc_name_table_release(b->ctx, &b->table);
     vc_free(b->ctx, b->names);
     vc_free(b->ctx, b->captured);

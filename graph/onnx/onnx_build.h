@@ -72,10 +72,12 @@ struct vc_onnx_build {
     size_t of_param_capacity;
     struct vc_onnx_match *matches; /* by constant of the program (onnx_repair.c); NULL: no other checkpoint */
     /* Graphs inside nodes: of each a build of its own, whose names may be those of the graphs around it. */
-    struct vc_onnx_build *around; /* NULL: the graph of the file */
-    bool is_loop;                 /* a body of a Loop, or inside one: a node of it is several nodes of the graph */
-    struct vc_onnx_build *inner, *next; /* the graphs inside this one's nodes: a list */
-    struct vc_onnx_name **captured;     /* what this graph, and those inside it, use of the graphs around it */
+    struct vc_onnx_build *around;   /* NULL: the graph of the file */
+    const char *attr;               /* of the node around it: "then_branch" */
+    bool is_loop;                   /* a body of a Loop, or inside one: a node of it is several nodes of the graph */
+    struct vc_onnx_build **inner;   /* by node: the graphs inside it, a list; NULL while they are not collected */
+    struct vc_onnx_build *next;     /* in that list */
+    struct vc_onnx_name **captured; /* what this graph, and those inside it, use of the graphs around it */
     size_t n_captured, captured_capacity;
     enum vc_status (*add_nodes)(struct vc_onnx_build *b); /* of onnx_build.c, for onnx_control.c */
 };
@@ -119,8 +121,8 @@ void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *no
 struct vc_name_list vc_onnx_name_list(const struct vc_onnx_build *b);
 /* In this graph or one around it. NULL: nothing has that name. */
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
-/* The build of a graph inside a node of b. */
-struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program *graph);
+/* The builds of the graphs inside a node of b: a list of two at most. */
+struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program_node *node);
 /* "Add 'n1'", for sentences. */
 const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n);
 /* From now on output k of the node `from` is that value. */

@@ -19,18 +19,20 @@
 #include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"
 
-#define MAX_STEPS     4096 /* of a loop */
+#define MAX_STEPS 4096 /* of a loop */
+#define MAX_UNROLLED \
+    4000000 /* nodes and names of all steps of all loops: most become nodes of the graph, which has fewer */
 #define MAX_LOOKED_AT 1000 /* values, for the input that decides */
 
 /* The graph of that attribute; NULL: the node has none, or one that was not read. */
 static struct vc_onnx_build *body_of(const struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *attr)
 {
-    for (size_t k = 0; k < node->from->n_attrs; k++) {
-        if (strcmp(node->from->attrs[k].name, attr) == 0 && node->from->attrs[k].graph != NULL) {
-            return vc_onnx_inner_of(b, node->from->attrs[k].graph);
-        }
+    struct vc_onnx_build *body = vc_onnx_inner_of(b, node->from);
+
+    while (body != NULL && strcmp(body->attr, attr) != 0) {
+        body = body->next;
     }
-    return NULL;
+    return body;
 }
 
 /* The one number that an integer or a truth value is known to be, else *number stays; `dim`, where not NULL, may be a
@@ -66,6 +68,7 @@ static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, 
 /* The nodes of the inner graph, once more. Its inputs are set. */
 static void run_body(struct vc_onnx_build *body)
 {
+    body->graph->n_unrolled += body->is_loop ? 1 + body->program->n_nodes + body->n_names : 0;
     for (size_t k = 0; k < body->n_names; k++) {
         body->names[k].is_made &= body->names[k].maker != VC_ONNX_BY_NODE;
     }
@@ -443,14 +446,13 @@ static void unroll(struct loop *l)
     uint32_t *joined;
 
     for (bool more = true; more && l->step < l->n_steps; l->step++) {
-        if (l->step == MAX_STEPS || l->b->graph->n_steps == VC_GRAPH_MAX_NODES) {
+        if (l->step == MAX_STEPS || l->b->graph->n_unrolled > MAX_UNROLLED) {
             (void)vc_onnx_refuse(
                 l->b, l->node,
-                "it has more than 4096 steps, or a million with those of the loops around it, and they "
-                "are laid out one behind the other");
+                "it has more than 4096 steps, or with those of the loops around it more than two million nodes, and "
+                "they are laid out one behind the other");
             return;
         }
-        l->b->graph->n_steps++;
         more = take_step(l);
         if (l->b->graph->n_problems != 0 || l->b->graph->status != VC_OK) {
             return;

@@ -22,14 +22,9 @@ struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char
     return NULL;
 }
 
-struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program *graph)
+struct vc_onnx_build *vc_onnx_inner_of(const struct vc_onnx_build *b, const struct vc_program_node *node)
 {
-    struct vc_onnx_build *inner = b->inner;
-
-    while (inner != NULL && inner->program != graph) {
-        inner = inner->next;
-    }
-    return inner;
+    return b->inner[node - b->program->nodes];
 }
 
 const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n)

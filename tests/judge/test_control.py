@@ -226,6 +226,10 @@ class Control(Judge):
         del next(n for n in m.graph.node if n.op_type == "If").attribute[1]
         onnx.save(m, self.path("m.onnx"))
         self.refuses(self.path("m.onnx"), "no two branches")
+        for n in m.graph.node:  # a list of graphs that is looked through for each of them has no end
+            n.attribute.extend([a for a in n.attribute if a.name == "then_branch"] * 3000)
+        onnx.save(m, self.path("m.onnx"))
+        self.refuses(self.path("m.onnx"), "no two branches")
         m = onnx.load(self.model(STEPS))
         next(n for n in m.graph.node if n.op_type == "Loop").input[2] = ""
         onnx.save(m, self.path("m.onnx"))
