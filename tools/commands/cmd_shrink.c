@@ -563,6 +563,7 @@ static int run_shrink(struct app *app, int n_args, char **args)
     vc_data_defaults(&cli.eval);
     int rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
+    rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.shrink.min_accuracy) : rc;
     rc = rc == GO_ON && cli.type_file != NULL ? named_types_read(app, &cli.named, cli.type_file) : rc;
     if (rc == GO_ON) {
         set_rows(&cli);
