@@ -507,7 +507,8 @@ static enum vc_status fit_shares(const struct vc_net *net, struct vc_rows *rows)
     return vc_rows_take_values(rows);
 }
 
-/* y of spans: start and end; those beyond the row are none, as a long text that was cut has them. */
+/* y of spans: start and end, which is not before it; those beyond the row are none, as a long text that was cut has
+ * them. */
 static enum vc_status fit_spans(const struct vc_net *net, struct vc_rows *rows)
 {
     bool taken = true;
@@ -517,6 +518,14 @@ static enum vc_status fit_spans(const struct vc_net *net, struct vc_rows *rows)
     }
     if (y_width(rows) != 0 && (rows->labels == NULL || rows->label_width != 2)) {
         return refuse_y(net, rows);
+    }
+    for (uint64_t i = 0; rows->labels != NULL && i < rows->n; i++) {
+        const int64_t *ends = &rows->labels[2 * i];
+
+        VC_REFUSE_IF(ends[1] != VC_NO_LABEL && ends[1] < ends[0], rows->ctx, VC_E_ARGUMENT,
+                     "%s: row %llu has a span from %lld to %lld, which ends before it starts",
+                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
+                     (unsigned long long)vc_rows_in_file(rows, i), (long long)ends[0], (long long)ends[1]);
     }
     vc_rows_leave_beyond(rows, (int64_t)net->n_classes - 1);
     return VC_OK;

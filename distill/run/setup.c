@@ -42,10 +42,14 @@
 /* What y has to be, for a sentence. */
 static const char *wanted_y(const struct vc_trainer *t)
 {
-    if (t->student.net.task == VC_NET_TASK_LABELS) {
-        return "0 and 1, one for each answer";
+    if (t->student.net.n_heads != 0) {
+        return "arrays with the names of the outputs";
     }
-    return t->student.net.answers == VC_ANSWERS_VALUES ? "floats, one for each answer" : "classes, from 0 on";
+    if (t->student.net.task == VC_NET_TASK_LABELS) {
+        return "an array y of 0 and 1, one for each answer";
+    }
+    return t->student.net.answers == VC_ANSWERS_VALUES ? "an array y of floats, one for each answer"
+                                                       : "an array y of classes, from 0 on";
 }
 
 /* What the loss compares with is there: a teacher, labels, or both, and what gates need.
@@ -70,7 +74,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
                  "there is no teacher that %s %g would learn from", vc_option(t->ctx, "moving.alpha_end"),
                  o->moving.alpha_end);
     VC_REFUSE_IF(o->moving.alpha_end >= 0 && o->moving.alpha_end < 1 && !vc_trainer_has_y(&t->data.rows), t->ctx,
-                 VC_E_ARGUMENT, "%s: there are no labels: %s %g needs an array y of %s", t->data.rows.model->path,
+                 VC_E_ARGUMENT, "%s: there are no labels: %s %g needs %s", t->data.rows.model->path,
                  vc_option(t->ctx, "moving.alpha_end"), o->moving.alpha_end, wanted_y(t));
     VC_REFUSE_IF(o->moving.temperature_end > 0 && t->data.files.k != 0, t->ctx, VC_E_ARGUMENT,
                  "%s: has the largest logits of each row and a sum at one temperature; %s needs all logits, or the "
@@ -79,7 +83,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
     VC_REFUSE_IF(!t->data.taught && o->loss.alpha != 0, t->ctx, VC_E_ARGUMENT,
                  "there is no teacher; %s 0 learns from labels alone", vc_option(t->ctx, "loss.alpha"));
     VC_REFUSE_IF(o->loss.alpha < 1 && !vc_trainer_has_y(&t->data.rows), t->ctx, VC_E_ARGUMENT,
-                 "%s: there are no labels: %s %g needs an array y of %s; with %s 1 the student learns from %s alone",
+                 "%s: there are no labels: %s %g needs %s; with %s 1 the student learns from %s alone",
                  t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha, wanted_y(t),
                  vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
     if (o->loss.kind != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
@@ -88,6 +92,13 @@ static enum vc_status check_terms(struct vc_trainer *t)
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
                        vc_teacher_loss_name(o->loss.kind));
+    }
+    for (size_t k = 0; o->loss.alpha == 0 && o->moving.alpha_end <= 0 && k < t->data.rows.n_outputs; k++) {
+        const struct vc_rows_output *output = &t->data.rows.outputs[k];
+
+        VC_REFUSE_IF(!vc_trainer_has_y(output->rows), t->ctx, VC_E_ARGUMENT,
+                     "%s: there are no labels for the output %s, and with %s 0 it learns from no teacher",
+                     t->data.rows.model->path, output->task.output, vc_option(t->ctx, "loss.alpha"));
     }
     VC_REFUSE_IF((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) &&
                      (!t->eval.open || !vc_trainer_has_labels(&t->eval.rows)),

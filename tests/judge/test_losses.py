@@ -321,10 +321,13 @@ class Losses(Judge):
         self.assertLess(abs(d["quality"]["cross_entropy"] - said.loss.item()), 1e-5)
         logits = self.load(self.path("l.npz"))["logits"]
         self.assertLess(np.abs(logits - np.stack([said.start_logits.numpy(), said.end_logits.numpy()], 1)).max(), 1e-5)
-        np.savez(self.path("data.npz"), input_ids=ids, attention_mask=mask, y=logits.argmax(2))  # no worse than chance
+        np.savez(self.path("data.npz"), input_ids=ids, attention_mask=mask, y=np.sort(logits.argmax(2)))  # no worse than chance
         out = self.vc("distill", "--student", self.path("qa"), "--teacher", self.path("l.npz"), "--data", self.path("data.npz"), "-o",
                       self.path("out"), "--steps", 3, "--alpha", 0.5)
         self.assertIn(b"spans: 12 values for each end of a span", out.out)
+        y[[5, 7]] = (4, 3), (-1, 3)  # an end without a start is one; before its start it is none
+        np.savez(self.path("data.npz"), input_ids=ids, attention_mask=mask, start_positions=y[:, 0], end_positions=y[:, 1])
+        self.assertIn("data.npz: row 5 has a span from 4 to 3, which ends before it starts", self.refuse(2, "evaluate", "--data", self.path("data.npz"), self.path("qa")))
 
     # ---- several outputs ----
 
@@ -387,6 +390,11 @@ class Losses(Judge):
         for options, has in ((), "kind 4, price 3"), (swapped[2:], "kind 4"), (swapped[:2], "price 3"):
             self.assertIn("l.npz: has answers of price 3, kind 4 for each row, the student has %s: the same outputs" % has,
                           self.refuse(2, *distill, *options, "--teacher", self.path("l.npz"), "--alpha", 0.5))
+        np.savez(self.path("kind.npz"), x=self.x, kind=kind)
+        self.assertIn("kind.npz: there are no labels for the output price, and with --alpha 0 it learns from no teacher",
+                      self.refuse(2, *distill, "--data", self.path("kind.npz"), *swapped, "--alpha", 0))
+        self.assertIn("x.npz: there are no labels: --alpha 0.5 needs arrays with the names of the outputs; with --alpha 1 the student",
+                      self.refuse(2, *distill, "--data", self.path("x.npz"), *swapped, "--teacher", s, "--alpha", 0.5))
         # the accuracy of an output is one that gates know; a control is of one output
         evaluated = *distill, "--alpha", 0.5, "--teacher", s, "--eval", self.path("data.npz")
         said = self.vc(*evaluated, "--min-accuracy", 0.01, "--max-drop", 0.9, "--control").out.decode()
