@@ -44,6 +44,12 @@ static void close_gguf(struct counted *c)
     c->gguf = NULL;
 }
 
+static void free_asked(struct counted *c, struct asked *asked)
+{
+    vc_written_release(&c->ctx, &asked->made.weights);
+    vc_free(&c->ctx, asked);
+}
+
 /* Called when the model is closed. */
 static void release(void *counted)
 {
@@ -53,8 +59,7 @@ static void release(void *counted)
         struct asked *asked = c->first;
 
         c->first = asked->next;
-        vc_written_release(&c->ctx, &asked->made.weights);
-        vc_free(&c->ctx, asked);
+        free_asked(c, asked);
     }
     close_gguf(c);
     vc_free(&c->ctx, c);
@@ -103,7 +108,6 @@ static enum vc_status open_as_gguf(struct counted *c, const struct vc_model *mod
     if (c->opened) {
         return VC_OK;
     }
-    c->opened = true;
     vc_open_defaults(&open);
     open.as_gguf = true;
     VC_TRY(vc_model_open(&c->ctx, vc_model_path(model), &open, &c->gguf));
@@ -113,6 +117,7 @@ out:
     if (status != VC_OK || vc_model_find(c->gguf, "token_embd.weight") == VC_NO_TENSOR) {
         close_gguf(c);
     }
+    c->opened = status == VC_OK || vc_is_refusal(status);
     return status;
 }
 
@@ -186,7 +191,7 @@ static enum vc_status look_up(const struct vc_model *model, const struct vc_grap
 
     VC_CALL_ALLOC(c);
     for (asked = c->first; asked != NULL; asked = asked->next) {
-        if (strcmp(asked->scheme, scheme) == 0 && (asked->layout == NULL) == (layout == NULL)) {
+        if (strcmp(asked->scheme, scheme) == 0 && asked->layout == layout) {
             break;
         }
     }
@@ -196,6 +201,10 @@ static enum vc_status look_up(const struct vc_model *model, const struct vc_grap
         (void)snprintf(asked->scheme, sizeof asked->scheme, "%s", scheme);
         asked->layout = layout;
         status = make(c, asked, model);
+        if (status != VC_OK) { /* of the system, which is no answer: the next question asks again */
+            free_asked(c, asked);
+            return status;
+        }
         asked->next = c->first;
         c->first = asked;
     }
@@ -212,8 +221,9 @@ enum vc_status vc_make_as(struct vc_ctx *ctx, const struct vc_model *model, cons
     *out = NULL;
     (void)pthread_mutex_lock(&mutex);
     enum vc_status status = look_up(model, graph, scheme, layout, out);
+    if (status != VC_OK && model->counted != NULL) {
+        (void)vc_fail(ctx, status, "%s", ((struct counted *)model->counted)->ctx.message);
+    }
     (void)pthread_mutex_unlock(&mutex);
-    return status == VC_OK || model->counted == NULL
-               ? status
-               : vc_fail(ctx, status, "%s", ((struct counted *)model->counted)->ctx.message);
+    return status;
 }

@@ -388,6 +388,43 @@ static void test_report(void **unused)
     vc_ctx_free(ctx);
 }
 
+/* A question about weights in a scheme for which there was no memory is asked again: the failure is not kept as "quantize makes
+ * none", after which a table of schemes would have answered. */
+static void test_asked_again(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = open_file(ctx);
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t bytes[3];
+    uint64_t n;
+
+    (void)unused;
+    vc_memory_defaults(&options);
+    options.scheme = "int4-g128";
+    for (n = 1; status == VC_E_NOMEM && n < 20000; n++) {
+        vc_pool_fail_at(ctx->shared->pool, n, 1);
+        status = vc_memory_estimate(ctx, NULL, model, &options, &r);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        vc_model_close(status == VC_E_NOMEM && n % 2 == 0 ? model : NULL); /* and the rest is freed */
+        model = status == VC_E_NOMEM && n % 2 == 0 ? open_file(ctx) : model;
+    }
+    assert_int_equal(status, VC_OK);
+    assert_true(n > 30);
+    bytes[0] = r.components[VC_MEMORY_PARAMETERS].bytes;
+    vc_model_close(model);
+    model = open_file(ctx);
+    assert_int_equal(vc_memory_estimate(ctx, NULL, model, &options, &r), VC_OK);
+    bytes[1] = r.components[VC_MEMORY_PARAMETERS].bytes;
+    assert_int_equal(vc_memory_estimate(ctx, NULL, model, &options, &r), VC_OK);
+    bytes[2] = r.components[VC_MEMORY_PARAMETERS].bytes;
+    assert_int_equal(bytes[1], bytes[0]);
+    assert_int_equal(bytes[2], bytes[0]);
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+}
+
 /* Every allocation fails once: no memory, nothing is left, and the graph is bound as it was. */
 static void test_memory_faults(void **unused)
 {
@@ -486,10 +523,10 @@ static void test_names(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices), cmocka_unit_test(test_inference),     cmocka_unit_test(test_int8),
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_training),      cmocka_unit_test(test_context),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_file),          cmocka_unit_test(test_report),
-        cmocka_unit_test(test_layers),  cmocka_unit_test(test_memory_faults),
+        cmocka_unit_test(test_devices), cmocka_unit_test(test_inference),   cmocka_unit_test(test_int8),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_training),    cmocka_unit_test(test_context),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_file),        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_asked_again), cmocka_unit_test(test_memory_faults),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
