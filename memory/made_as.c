@@ -141,7 +141,9 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     write.format = blocks ? "gguf" : NULL;
     made->type = vc_written_half(model) == VC_DTYPE_BF16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
     own.rest = blocks ? NULL : made->type == VC_DTYPE_BF16 ? "bf16" : "fp16";
-    made->type = blocks || stored ? VC_DTYPE_NONE : made->type; /* floats there are loaded as they are stored */
+    if (blocks || stored || options->target == VC_TARGET_F8_E4M3) { /* floats there are loaded as they are stored */
+        made->type = VC_DTYPE_NONE;
+    }
     VC_TRY(vc_job_create(&c->ctx, model, &job));
     job->sizes_only = true;
     VC_TRY(vc_job_add_quantize(&c->ctx, job, &own));

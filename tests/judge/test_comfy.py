@@ -193,6 +193,10 @@ class Comfy(Judge):
             if kitchen is not None:
                 np.testing.assert_array_equal(torch.from_numpy(arrays[n]).to(torch.float8_e4m3fn).view(torch.uint8).numpy(), q)
         self.assertIn(b"SQNR over all 3", run("diff", path, out).out)
+        rest = self.path("f8r.safetensors")
+        self.vc("quantize", "-q", "--scheme", "f8_e4m3", "--rest", "fp16", path, "-o", rest)
+        loaded = [json.loads(run("estimate", "--json", *asked).out)["components"]["parameters"]["bytes"] for asked in ([rest], ["--dtype", "f8_e4m3", path])]
+        self.assertEqual(loaded[0], loaded[1])
         self.vc("quantize", "-q", "--requantize", "--gguf", "Q8_0", out, "-o", self.path("f8.gguf"))
         self.vc("dequantize", "-q", out, "-o", self.path("f8d.safetensors"))
         self.vc("quantize", "-q", "--gguf", "Q8_0", self.path("f8d.safetensors"), "-o", self.path("f8d.gguf"))
