@@ -9,6 +9,7 @@
  * context). jansson's failures are collected in b->failed, and refused once at the end; a NULL that json_pack or
  * vc_back_set gets is such a failure. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +174,9 @@ static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *ke
         return VC_OK;
     }
     if (found == NULL && key->source == VC_FROM_COUNT_IF_ANY) {
-        set_row(b, key, json_null());
+        bool groups = key->field != offsetof(struct vc_arch_sizes, query_rank); /* without them all experts are one */
+
+        set_row(b, key, groups ? json_integer(1) : json_null());
         return VC_OK;
     }
     if (found == NULL && (key->source == VC_FROM_REAL_IF_SAID ||
@@ -512,6 +515,8 @@ static void set_implied(struct llm_back *b)
     } else if (strcmp(gguf, "lfm2") == 0) {
         vc_back_set(b, b->config, "intermediate_size", json_integer(said(b, "block_ff_dim")));
         vc_back_set(b, b->config, "block_auto_adjust_ff_dim", json_false());
+    } else if (strcmp(gguf, "llama4") == 0) { /* llama.cpp knows it by the experts */
+        vc_back_set(b, b->config, "use_qk_norm", json_boolean(said(b, "num_local_experts") != 128));
     } else if (strcmp(gguf, "minimax-m2") == 0) {
         vc_back_set(b, b->config, "rotary_dim", json_incref(vc_back_find(b, ".rope.dimension_count")));
     } else if (strcmp(gguf, "glm4moe") == 0) {

@@ -111,6 +111,18 @@ def test_back_rest():
     refused_back("without", "says how rotary embeddings are scaled", change_pair(data, "vcompress.config", None), "--no-vocab")
 
 
+def test_back_groups():
+    """Without a number of groups of experts all are in one: llama.cpp's converter had no keys for them at first, and classes want a number."""
+    config, source, _, _ = make("deepseek_v3")
+    folder("groups", config, source)
+    convert("groups", "--no-vocab")
+    data = change_pair(read("out.gguf"), "deepseek2.expert_group_count", None)
+    write("groups.gguf", change_pair(data, "deepseek2.expert_group_used_count", None))
+    rc, _, err = run("convert", "groups.gguf", "-o", "groups.back/", "-q", "-f", "--no-vocab")
+    made = read_folder("groups.back")[0] if rc == 0 else {}
+    check((made.get("n_group"), made.get("topk_group")) == (1, 1), f"groups: exit {rc}: {err.strip()} {made}")
+
+
 def test_back():
     """What a file may say that no folder says, and the commands that make folders."""
     u32 = struct.Struct("<I").pack
@@ -329,4 +341,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_back, test_back_rest, test_back_vocabularies, test_back_gpt_oss, test_back_codes)
+    main(test_families, test_back, test_back_groups, test_back_rest, test_back_vocabularies, test_back_gpt_oss, test_back_codes)
