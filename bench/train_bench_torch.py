@@ -1,5 +1,8 @@
-"""train_bench_torch.py FOLDER NET THREADS STEPS [cuda] - PyTorch's side of train_bench.py: prints the CPU seconds and the
-wall seconds of a step, and the loss of the first one.
+"""train_bench_torch.py FOLDER NET THREADS STEPS [cuda [MODE,...]] - PyTorch's side of train_bench.py: prints the CPU seconds
+and the wall seconds of a step, and the loss of the first one, a line for each mode.
+
+MODE: eager (the default), compile (torch.compile of forward passes and loss, mode="reduce-overhead"), graph (the whole step,
+update and all, captured by hand as a CUDA graph).
 
 Attention is PyTorch's own where it has it (2.0 and later), else products and a softmax. No row is padded, and nothing is
 masked but what a decoder must not see, so no mask is given.
@@ -16,6 +19,7 @@ import train_bench_nets as nets
 
 T = 4.0
 DEVICE = sys.argv[5] if len(sys.argv) > 5 else "cpu"
+MODES = sys.argv[6].split(",") if len(sys.argv) > 6 else ["eager"]
 if DEVICE != "cpu":
     torch.set_default_device(DEVICE)
 
@@ -115,6 +119,59 @@ def recurrent(w, x, call):
     return y[:, -1] @ w["o"]
 
 
+def captured(work, like):
+    """A function of rows that copies them to where the captured step reads them, and runs it."""
+    place, side, graph = like.clone(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work(place)
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.cuda.graph(graph):
+        loss = work(place)
+
+    def run(x):
+        place.copy_(x)
+        graph.replay()
+        return loss
+
+    return run
+
+
+def time_steps(mode, forward, teacher, student, rows, batch, steps):
+    adam = torch.optim.Adam(student.values(), lr=1e-3, capturable=mode == "graph")
+
+    def loss_of(x):
+        with torch.no_grad():
+            p = F.softmax(forward(teacher, x) / T, 1)
+        return F.kl_div(F.log_softmax(forward(student, x) / T, 1), p, reduction="batchmean") * T * T
+
+    def work(x):
+        loss = loss_of(x)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        return loss
+
+    if mode == "compile":
+        for tensor in (*teacher.values(), *student.values()):
+            torch._dynamo.mark_static_address(tensor)
+        loss_of = torch.compile(loss_of, mode="reduce-overhead")
+    elif mode == "graph":
+        work = captured(work, rows[:batch])
+
+    def step(k):
+        return work(rows[k * batch % len(rows):][:batch]).item()
+
+    first = step(0)
+    for k in range(1, 1 + steps // 10):
+        step(k)
+    cpu, wall = time.process_time(), time.perf_counter()
+    for k in range(1 + steps // 10, 1 + steps // 10 + steps):
+        step(k)
+    print((time.process_time() - cpu) / steps, (time.perf_counter() - wall) / steps, first, flush=True)
+
+
 def main():
     folder, net, threads, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(threads)
@@ -127,25 +184,8 @@ def main():
     teacher, student = both
     with np.load(os.path.join(folder, "data.npz")) as f:
         rows = torch.from_numpy(f["x" if "x" in f.files else "input_ids"]).to(DEVICE)
-    adam, batch = torch.optim.Adam(student.values(), lr=1e-3), nets.BATCH[net]
-
-    def step(k):
-        x = rows[k * batch % len(rows):][:batch]
-        with torch.no_grad():
-            p = F.softmax(forward(teacher, x) / T, 1)
-        loss = F.kl_div(F.log_softmax(forward(student, x) / T, 1), p, reduction="batchmean") * T * T
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        return loss.item()
-
-    first = step(0)
-    for k in range(1, 1 + steps // 10):
-        step(k)
-    cpu, wall = time.process_time(), time.perf_counter()
-    for k in range(1 + steps // 10, 1 + steps // 10 + steps):
-        step(k)
-    print((time.process_time() - cpu) / steps, (time.perf_counter() - wall) / steps, first)
+    for mode in MODES:
+        time_steps(mode, forward, teacher, student, rows, nets.BATCH[net], steps)
 
 
 main()

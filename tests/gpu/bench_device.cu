@@ -1,6 +1,8 @@
 /* bench_device.cu - how fast the kernels are on data that is on the device already, beside a plain copy on the same
  * device. Prints a Markdown table; times are the best of some runs, by events. Not part of the plug-in.
  *
+ *     bench_device [RUNS]        one run: for a profiler
+ *
  * The kernels are static in their files, so these are included. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,7 @@
 #ifndef N_ELEMS
 #define N_ELEMS ((size_t)1 << 26) /* 256 MiB of f32: beyond every L2 cache */
 #endif
-#ifndef RUNS
-#define RUNS 20
-#endif
+static int runs = 20;
 
 #define BUS_BYTES (N_ELEMS < (size_t)1 << 24 ? N_ELEMS * 4 : (size_t)64 << 20)
 
@@ -120,7 +120,7 @@ static float best_ms(struct buffers *b, const struct vc_cuda_call *call, struct 
 {
     float best = 1e30f;
 
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < runs; i++) {
         float ms;
 
         CHECK(cudaEventRecord(b->from, b->stream));
@@ -204,7 +204,7 @@ static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind k
 {
     float best = 1e30f;
 
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < runs; i++) {
         float ms;
 
         CHECK(cudaEventRecord(b->from, b->stream));
@@ -218,11 +218,14 @@ static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind k
     printf("| %s | %.3f | %.1f | | |\n", name, best, (double)bytes / 1e6 / best);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct buffers b = {};
     void *pinned;
 
+    if (argc > 1) {
+        runs = atoi(argv[1]);
+    }
     buffers_create(&b);
     copy_rate = 8.0 * N_ELEMS / 1e6 / best_ms(&b, NULL, NULL);
     printf("%zu elements on the device; GB/s counts every byte read and written once.\n\n", N_ELEMS);

@@ -1,5 +1,5 @@
 """Writes npz files that cover what the CUDA kernels do differently: row lengths around every limit of theirs, every
-input type, ties, signed zeros, denormals, large magnitudes. Usage: make_inputs.py FOLDER [MEGABYTES_OF_THE_LARGE_ONE]"""
+input type, ties, signed zeros, denormals, large magnitudes. Usage: make_inputs.py FOLDER"""
 import os
 import sys
 
@@ -28,14 +28,9 @@ def types(rng):
 
 def main():
     folder = sys.argv[1]
-    megabytes = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     rng = np.random.default_rng(1)
     np.savez(os.path.join(folder, "shapes.npz"), **odd_shapes(rng))
     np.savez(os.path.join(folder, "types.npz"), **types(rng))
-    if megabytes:
-        rows = megabytes * 1024 * 1024 // (4096 * 4) // 8
-        block = (rng.standard_normal((rows, 4096)) * 0.02).astype(np.float32)
-        np.savez(os.path.join(folder, "big.npz"), **{f"layer{i}": block for i in range(8)})
 
 
 main()

@@ -1,30 +1,31 @@
 #!/bin/sh
-# run.sh - everything that only a machine with a GPU can show, in one call; writes a Markdown summary.
+# run.sh - everything that only a machine with a GPU can show, in one call, most valuable first; writes a Markdown summary.
 #
-#     tests/gpu/run.sh [--deps DIR] [--build DIR] [--out FILE] [--quick] [--emulated]
+#     tests/gpu/run.sh [--prebuilt DIR] [--build DIR] [--out FILE] [--seconds N] [--emulated]
 #
-#   --deps DIR    zlib, jansson, cmocka as unpacked by collect-deps.sh, where the system lacks them
-#   --build DIR   where to build (default: a folder under $TMPDIR that is removed at the end)
-#   --out FILE    the summary, written part by part, so that an interrupted run leaves what it saw (default: standard
-#                 output at the end)
-#   --quick       smaller inputs, fewer sanitizer runs
-#   --emulated    the emulated card instead of a GPU: no nvcc needed, nothing is timed; tests this script itself
+#   --prebuilt DIR  what prepare.sh made; without it, it is built here first
+#   --build DIR     where to build (default: a folder under $TMPDIR that is removed at the end)
+#   --out FILE      the summary, written part by part, so that an interrupted run leaves what it saw (default: standard
+#                   output at the end); long logs lie beside it
+#   --seconds N     parts that would not end in time are left out, and named (default: 600 after the build)
+#   --emulated      the emulated card instead of a GPU: no nvcc needed, nothing is timed; tests this script itself
 #
-# Needs a C and C++ compiler, cmake 3.22, nvcc, python3 with NumPy (for inputs; without it only the shipped model is
-# compared), compute-sanitizer (skipped if missing). No network. Exit status 0 if every part passed.
+# Needs python3 with NumPy for inputs and peers (without it only the shipped model is compared); PyTorch for peers,
+# compute-sanitizer and ncu: left out if missing. To build: a C and C++ compiler, cmake 3.22, nvcc. No network. Exit status 0
+# if every part passed.
 set -u
 
 usage() {
-    sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'
 }
 
-deps='' build='' out='' quick=0 emulated=0
+prebuilt='' build='' out='' seconds=600 emulated=0
 while [ $# -gt 0 ]; do
     case $1 in
-    --deps) deps=$(cd "$2" && pwd) || exit 2; shift ;;
+    --prebuilt) prebuilt=$(cd "$2" && pwd) || exit 2; shift ;;
     --build) build=$2; shift ;;
     --out) out=$2; : >"$out" || exit 2; shift ;;
-    --quick) quick=1 ;;
+    --seconds) seconds=$2; shift ;;
     --emulated) emulated=1 ;;
     --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -33,31 +34,18 @@ while [ $# -gt 0 ]; do
 done
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$root/tests/gpu
 work=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-gpu.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 [ -n "$build" ] || build=$work/build
 summary=${out:-$work/summary.md}
+logs=$work
+[ -z "$out" ] || logs=$(dirname "$out")
 failed=0
 jobs=$(nproc 2>/dev/null || echo 2)
 
 say() {
     printf '%s\n' "$*" >>"$summary"
-}
-
-# part TITLE COMMAND...: runs it, notes the outcome and the last lines of what it printed.
-part() {
-    title=$1
-    shift
-    echo "== $title" >&2
-    begin=$(date +%s)
-    if "$@" >"$work/log" 2>&1; then
-        say "- **passed**: $title ($(($(date +%s) - begin)) s)"
-    else
-        say "- **FAILED** (status $?): $title"
-        failed=1
-    fi
-    tail -n 4 "$work/log" | cut -c 1-200 | sed 's/^/      /' >>"$summary"
-    cat "$work/log" >&2
 }
 
 skip() {
@@ -69,6 +57,64 @@ have() {
     command -v "$1" >/dev/null 2>&1
 }
 
+now() {
+    date +%s
+}
+
+# has_time SECONDS TITLE: whether a part that takes so long ends in time; says so if not.
+has_time() {
+    [ $(($(now) - start + $1)) -le "$seconds" ] || { skip "$2: no time left"; return 1; }
+}
+
+# begin NAME COMMAND...: runs it in the background; `end NAME TITLE` waits for it and notes how it went.
+begin() {
+    name=$1
+    shift
+    (
+        at=$(now)
+        "$@" >"$work/$name.log" 2>&1
+        echo "$? $(($(now) - at))" >"$work/$name.status"
+    ) &
+    eval "pid_$name=$!"
+}
+
+end() {
+    eval "wait \$pid_$1"
+    read -r status took <"$work/$1.status"
+    if [ "$status" -eq 0 ]; then
+        say "- **passed**: $2 ($took s)"
+    else
+        say "- **FAILED** (status $status): $2"
+        failed=1
+    fi
+    echo "== $2: status $status, $took s" >&2
+    tail -n 4 "$work/$1.log" | cut -c 1-200 | sed 's/^/      /' >>"$summary"
+    [ "$status" -eq 0 ] || tail -n 60 "$work/$1.log" >&2
+}
+
+# part NAME TITLE COMMAND...: both.
+part() {
+    name=$1 title=$2
+    shift 2
+    begin "$name" "$@"
+    end "$name" "$title"
+}
+
+# table TITLE COMMAND...: a command that prints Markdown.
+table() {
+    title=$1
+    shift
+    say ""
+    say "$title"
+    say ""
+    "$@" >>"$summary" 2>"$work/table.log" || {
+        failed=1
+        say "**FAILED**: $(tail -n 1 "$work/table.log")"
+        tail -n 20 "$work/table.log" >&2
+    }
+    echo "== $title ($(($(now) - start)) s)" >&2
+}
+
 # ---- the machine ----
 
 say "# GPU results"
@@ -76,116 +122,115 @@ say ""
 if [ "$emulated" -eq 1 ]; then
     say "**Emulated: no GPU was involved.** The CUDA sources ran on the processor (tests/cuda_emu)."
 else
-    say "- device: $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1 | head -n 1)"
+    say "- device: $(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem --format=csv,noheader 2>&1 | head -n 1)"
     say "- nvcc: $(nvcc --version 2>&1 | sed -n 's/^.*release //p')"
 fi
-say "- host: $(uname -sm), $(nproc) processors, $(c++ --version 2>/dev/null | head -n 1)"
-say "- source: $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)"
+say "- host: $(uname -sm), $(nproc) processors, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
+say "- source: $(cat "$prebuilt/source" 2>/dev/null || git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)"
 say ""
 say "## Parts"
 say ""
 
 # ---- build ----
 
-# Positional parameters are the one kind of list that sh has.
-set -- -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release
-if [ -n "$deps" ]; then
-    set -- "$@" "-DCMAKE_PREFIX_PATH=$deps/usr"
-    for libs in "$deps"/usr/lib/*-linux-gnu "$deps"/lib/*-linux-gnu; do
-        [ -d "$libs" ] && LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+start=$(now)
+if [ -z "$prebuilt" ]; then
+    targets="vcompress_program kernelcheck test_engine_device test_step_device"
+    if [ "$emulated" -eq 1 ]; then
+        cuda=OFF
+        targets="$targets vcompress_cuda_emu"
+    else
+        cuda=ON
+        targets="$targets vcompress_cuda"
+    fi
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '.')
+    part configure "configure" cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DVCOMPRESS_CUDA=$cuda -DVCOMPRESS_TESTS=ON \
+        "-DCMAKE_CUDA_ARCHITECTURES=${capability:-native}"
+    if cmake --build "$build" --target help 2>/dev/null | grep -qw vcompress_mpi; then
+        targets="$targets vcompress_mpi"
+    fi
+    # shellcheck disable=SC2086
+    part build "build" cmake --build "$build" -j "$jobs" --target $targets
+    for name in bench_device microbench; do
+        [ "$emulated" -eq 1 ] || nvcc -std=c++17 -O3 -arch=native -fmad=false -I"$root" -I"$root/include" "$here/$name.cu" -o "$work/$name" ||
+            failed=1
     done
+    if [ "$failed" -ne 0 ]; then
+        cat "$summary"
+        exit 1
+    fi
+    PATH=$work:$PATH
+    for name in vcompress kernelcheck test_engine_device test_step_device; do
+        PATH=$(dirname "$(find "$build" -type f -name $name -perm -u+x | head -n 1)"):$PATH
+    done
+    libraries=$build
+else
+    PATH=$prebuilt/bin:$PATH
+    LD_LIBRARY_PATH=$prebuilt/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
+    libraries=$prebuilt/lib
 fi
+export PATH
+start=$(now)
+program=$(command -v vcompress)
 if [ "$emulated" -eq 1 ]; then
-    set -- "$@" -DVCOMPRESS_CUDA=OFF -DVCOMPRESS_TESTS=ON
-    targets="vcompress_program kernelcheck vcompress_cuda_emu test_engine_device test_step_device"
-else
-    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '.')
-    set -- "$@" -DVCOMPRESS_CUDA=ON -DVCOMPRESS_TESTS=ON "-DCMAKE_CUDA_ARCHITECTURES=${capability:-native}"
-    targets="vcompress_program kernelcheck vcompress_cuda test_engine_device test_step_device"
-fi
-part "configure" cmake "$@"
-if cmake --build "$build" --target help 2>/dev/null | grep -qw vcompress_mpi; then
-    targets="$targets vcompress_mpi"
-fi
-# shellcheck disable=SC2086
-part "build" cmake --build "$build" -j "$jobs" --target $targets
-if [ "$failed" -ne 0 ]; then
-    cat "$summary"
-    exit 1
-fi
-
-program=$(find "$build" -type f -name vcompress -perm -u+x | head -n 1)
-kernelcheck=$(find "$build" -type f -name kernelcheck -perm -u+x | head -n 1)
-engine=$(find "$build" -type f -name test_engine_device -perm -u+x | head -n 1)
-arithmetic=$(find "$build" -type f -name test_step_device -perm -u+x | head -n 1)
-if [ "$emulated" -eq 1 ]; then
-    VCOMPRESS_BACKEND_PATH=$(find "$build" -name vcompress_cuda_emu.so | head -n 1)
+    VCOMPRESS_BACKEND_PATH=$(find "$libraries" -name vcompress_cuda_emu.so | head -n 1)
     limits="--max-elems 1100"
+    devices=3
 else
-    VCOMPRESS_BACKEND_PATH=$(find "$build" -name vcompress_cuda.so | head -n 1)
+    VCOMPRESS_BACKEND_PATH=$(find "$libraries" -name vcompress_cuda.so | head -n 1)
     limits=""
+    devices=$(nvidia-smi -L | grep -c '^GPU')
 fi
 export VCOMPRESS_BACKEND_PATH
+numpy=0
+python3 -c 'import numpy' 2>/dev/null && numpy=1
+torch=0
+[ "$emulated" -eq 0 ] && python3 -c 'import torch; torch.cuda.init()' 2>/dev/null && torch=1
 
-# ---- correctness ----
+# ---- correctness: nothing is timed, so all of it at once ----
 
-part "devices" "$program" devices -v
-# shellcheck disable=SC2086
-part "kernelcheck on the device" "$kernelcheck" --level cuda $limits
-if [ "$quick" -eq 0 ] && [ "$emulated" -eq 0 ]; then
-    part "kernelcheck on the device, another seed" "$kernelcheck" --level cuda --seed 20260101
-fi
-
+part devices "devices" "$program" devices -v
 set -- "$root/examples/digits/digits.npz"
-if python3 -c 'import numpy' 2>/dev/null; then
-    megabytes=1536
-    [ "$quick" -eq 1 ] && megabytes=128
-    [ "$emulated" -eq 1 ] && megabytes=0
-    part "inputs" python3 "$root/tests/gpu/make_inputs.py" "$work" "$megabytes"
+if [ "$numpy" -eq 1 ]; then
+    part inputs "inputs" python3 "$here/make_inputs.py" "$work"
     set -- "$@" "$work/shapes.npz" "$work/types.npz"
 else
     skip "inputs of many shapes: no NumPy"
 fi
-part "the same bytes and figures from CPU and CUDA" sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
-
-part "training: every step as on the CPU, resumed to the last bit" sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" \
-    "$root/examples/digits" "$root/tests/graph/goldens"
-if [ "$emulated" -eq 1 ]; then
-    VC_EMU_DEVICES=3
-    export VC_EMU_DEVICES
-    devices=3
-else
-    devices=$(nvidia-smi -L | grep -c '^GPU')
+# The compiler of the peer needs its minute, too, and keeps what it made.
+TORCHINDUCTOR_CACHE_DIR=$work/inductor
+export TORCHINDUCTOR_CACHE_DIR
+if [ "$torch" -eq 1 ]; then
+    begin compile python3 "$here/train_speed.py" --prepare "$work/nets"
+    begin casts python3 "$here/casts_on_torch.py"
 fi
-plugin=$(find "$build" -name vcompress_mpi.so | head -n 1)
+# shellcheck disable=SC2086
+begin kernels kernelcheck --level cuda $limits
+begin engine test_engine_device
+begin steps test_step_device
+begin same sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
+begin train sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" "$root/examples/digits" "$root/tests/graph/goldens"
+end kernels "kernelcheck on the device"
+end engine "training: every instruction as on the CPU"
+end steps "training: losses, norms and updates to the last bit"
+end train "training: every step as on the CPU, resumed to the last bit"
+end same "the same bytes and figures from CPU and CUDA"
+plugin=$(find "$libraries" -name vcompress_mpi.so | head -n 1)
 if [ -n "$plugin" ] && have mpiexec; then
-    part "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" "$devices" \
-        "$plugin" "$(command -v mpiexec)"
+    [ "$emulated" -eq 0 ] || export VC_EMU_DEVICES=3
+    part ranks "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" \
+        "$devices" "$plugin" "$(command -v mpiexec)"
+    unset VC_EMU_DEVICES
 else
     skip "training by ranks: there is no MPI"
 fi
-unset VC_EMU_DEVICES
-if [ -n "$engine" ]; then
-    part "training: every instruction as on the CPU" "$engine"
-fi
-if [ -n "$arithmetic" ]; then
-    part "training: losses, norms and updates to the last bit" "$arithmetic"
+if [ "$torch" -eq 1 ]; then
+    end compile "PyTorch compiles the networks"
+    end casts "PyTorch compiles its kernels"
 fi
 
-# ---- memory ----
-
-if [ "$emulated" -eq 0 ] && python3 -c 'import torch, transformers; torch.cuda.init()' 2>/dev/null; then
-    say ""
-    say "## Peaks of PyTorch beside \`estimate\`"
-    say ""
-    python3 "$root/tests/gpu/memory_on_torch.py" "$program" >>"$summary" 2>"$work/log" || {
-        failed=1
-        say "**FAILED**: memory_on_torch.py: $(tail -n 1 "$work/log")"
-    }
-fi
-
-# ---- speed ----
+# ---- speed: one thing after the other ----
 
 say ""
 say "## Speed"
@@ -193,81 +238,49 @@ say ""
 if [ "$emulated" -eq 1 ]; then
     say "Not measured: an emulated card has no speed."
 else
-    if nvcc -std=c++17 -O3 -arch=native -fmad=false -I"$root" -I"$root/include" "$root/tests/gpu/bench_device.cu" \
-        -o "$work/bench_device" >"$work/log" 2>&1 && "$work/bench_device" >"$work/log" 2>&1; then
-        cat "$work/log" >>"$summary"
-    else
-        failed=1
-        say "**FAILED**: bench_device: $(tail -n 1 "$work/log")"
+    has_time 10 "constants of the card" && table "Constants of the card:" microbench
+    has_time 10 "kernels" && table "Kernels, data on the device:" bench_device
+    if [ "$numpy" -eq 1 ]; then
+        has_time 60 "training steps" && table "Steps of distillation:" python3 "$here/train_speed.py" "$program" "$work/nets"
+        if [ -f "$libraries/trace_kernels.so" ]; then
+            has_time 20 "kernels of a step" && table "Kernels of a step:" python3 "$here/train_speed.py" --trace \
+                "$libraries/trace_kernels.so" "$program" "$work/nets"
+        fi
+        has_time 90 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" "$program" "$work"
     fi
-    say ""
-    say "Through the table of kernels, host memory to host memory (GB/s, beside memcpy):"
-    say ""
-    say '```'
-    "$kernelcheck" --level cuda --bench >>"$summary" 2>&1 || failed=1
-    say '```'
-    say ""
-    say "Steps of distillation, the digits network as its own teacher, batches of 64 (44 steps less 4 steps, over 40):"
-    say ""
-    say "| device | per step |"
-    say "|---|---:|"
-    for device in cpu cuda; do
-        for steps in 4 44; do
-            begin=$(date +%s%N)
-            "$program" distill -q --device "$device" --teacher "$root/examples/digits/digits.npz" \
-                --student "$root/examples/digits/digits.npz" --graph "$root/examples/digits/digits.layers.txt" \
-                --data "$root/examples/digits/images.npz" --array test_images=train_images --steps "$steps" --force \
-                -o "$work/steps.npz" || failed=1
-            [ "$steps" -eq 4 ] && few=$(($(date +%s%N) - begin))
-        done
-        say "| $device | $((($(date +%s%N) - begin - few) / 40000)) us |"
-    done
-    if python3 -c 'import numpy' 2>/dev/null; then
-        python3 "$root/tests/gpu/train_speed.py" "$program" >>"$summary" 2>"$work/log" || {
-            failed=1
-            say "**FAILED**: train_speed.py: $(tail -n 1 "$work/log")"
-        }
+    if [ "$torch" -eq 1 ]; then
+        has_time 40 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
     fi
-    if [ -f "$work/big.npz" ]; then
-        say ""
-        say "Whole program, $(du -m "$work/big.npz" | cut -f 1) MiB npz in the page cache, best of three:"
-        say ""
-        say "| job | cpu s | cuda s |"
-        say "|---|---:|---:|"
-        for options in "--int8" "--int8 --granularity group:128" "--fp16"; do
-            row="| quantize $options |"
-            for device in cpu cuda; do
-                best=$(for _ in 1 2 3; do
-                    # shellcheck disable=SC2086
-                    "$program" quantize $options --device "$device" --force --json -o "$work/big.out.npz" \
-                        "$work/big.npz" | sed -n 's/^.*"seconds": *\([0-9.e-]*\).*$/\1/p' | head -n 1
-                done | sort -g | head -n 1)
-                row="$row ${best:-failed} |"
-            done
-            say "$row"
-        done
+    if have ncu && has_time 40 "counters of kernels"; then
+        part counters "counters of kernels (ncu.txt)" ncu --clock-control none --section SpeedOfLight --section Occupancy \
+            --section WarpStateStats --section InstructionStats --log-file "$logs/ncu.txt" bench_device 1
     fi
 fi
 
-# ---- sanitizers ----
-# Last, for they take longest.
+# ---- sanitizers, last ----
+# They multiply times by some hundred: small tiles only, a third of the inputs.
 
 say ""
 say "## Sanitizers"
 say ""
-
-# What compute-sanitizer multiplies by some hundred, so with small tiles only, and a third of the inputs.
 if [ "$emulated" -eq 1 ]; then
     skip "compute-sanitizer: there is no device"
-elif have compute-sanitizer; then
-    tools="memcheck racecheck synccheck"
-    [ "$quick" -eq 1 ] && tools="memcheck racecheck"
-    for tool in $tools; do
-        part "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernelcheck" --level cuda \
+elif ! have compute-sanitizer; then
+    skip "compute-sanitizer: not found"
+elif has_time 30 "compute-sanitizer"; then
+    for tool in racecheck synccheck memcheck; do
+        begin $tool timeout $((seconds - $(now) + start)) compute-sanitizer --tool $tool --error-exitcode 9 kernelcheck --level cuda \
             --by-turns --max-elems 300
     done
-else
-    skip "compute-sanitizer: not found"
+    for tool in racecheck synccheck memcheck; do
+        end $tool "compute-sanitizer $tool"
+    done
+fi
+
+# ---- memory of PyTorch, which changes only when `estimate` does ----
+
+if [ "$torch" -eq 1 ] && has_time 60 "memory of PyTorch"; then
+    table "## Peaks of PyTorch beside \`estimate\`" python3 "$here/memory_on_torch.py" "$program"
 fi
 
 say ""
