@@ -7,6 +7,7 @@
 
 #include "engine/train_loops.h"
 #include "kernels/functions.h"
+#include "kernels/train_windows.h"
 #include "passes/random.h"
 
 #define JOIN2(a, b) a##b

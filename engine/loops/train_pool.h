@@ -11,27 +11,6 @@
  * In all three the first of equal elements is the maximum, and a NaN is larger than all numbers, so results
  * and places are the same whichever way a plane goes. */
 
-/* Elements of a plane or a window: three dimensions, of which unused ones are 1. */
-static size_t pool_volume(const int64_t *size)
-{
-    return (size_t)(size[0] * size[1] * size[2]);
-}
-
-/* The elements of window `o` along dimension k that are in the input: from *first to before *end; returns where element
- * 0 would be.
- *     kernel 3, stride 2, one element of padding in front: window 0 begins at -1, its elements 1 and 2 are inside
- */
-static int64_t pool_inside(const struct vc_args_window *w, unsigned k, int64_t o, int64_t *first, int64_t *end)
-{
-    int64_t begin = o * w->stride[k] - w->before[k];
-    int64_t room = w->in[k] - begin;
-
-    *first = begin >= 0 ? 0 : (-begin - 1) / w->dilation[k] + 1;
-    *end = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
-    *end = *end > w->kernel[k] ? w->kernel[k] : *end;
-    return begin;
-}
-
 /* The windows o along the last dimension of which element v is in the input: from *first to before *end. */
 static void pool_columns(const struct vc_args_window *w, int64_t v, int64_t *first, int64_t *end)
 {
@@ -41,12 +20,6 @@ static void pool_columns(const struct vc_args_window *w, int64_t v, int64_t *fir
     *first = from <= 0 ? 0 : (from - 1) / w->stride[2] + 1;
     *end = to <= 0 ? 0 : (to - 1) / w->stride[2] + 1;
     *end = *end > w->out[2] ? w->out[2] : *end;
-}
-
-/* A byte is enough for the number of an element within its window; 3 x 3 x 28 is not. */
-static bool places_are_bytes(const struct vc_args_window *w)
-{
-    return pool_volume(w->kernel) <= 255;
 }
 
 /* In place of a number of an element: the window has none yet. */
@@ -86,7 +59,7 @@ static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, 
                      REAL *most, uint32_t *which)
 {
     int64_t from[2], end[2];
-    int64_t begin[2] = {pool_inside(w, 0, o0, &from[0], &end[0]), pool_inside(w, 1, o1, &from[1], &end[1])};
+    int64_t begin[2] = {vc_window_inside(w, 0, o0, &from[0], &end[0]), vc_window_inside(w, 1, o1, &from[1], &end[1])};
 
     for (int64_t i = 0; i < n; i++) {
         most[i] = -(REAL)INFINITY;
@@ -111,15 +84,6 @@ static void pool_row(const struct vc_args_window *w, const REAL *x, int64_t o0, 
             }
         }
     }
-}
-
-/* The usual case, windows of 2 x 2 side by side without padding: every element of dx is in one window, or in none.
- * A last row or column of an odd plane is in no window. */
-static bool pool_by_four(const struct vc_args_window *w)
-{
-    return w->kernel[0] == 1 && w->in[0] == 1 && w->kernel[1] == 2 && w->kernel[2] == 2 && w->stride[1] == 2 &&
-           w->stride[2] == 2 && w->dilation[1] == 1 && w->dilation[2] == 1 && w->before[1] == 0 && w->before[2] == 0 &&
-           2 * w->out[1] <= w->in[1] && 2 * w->out[2] <= w->in[2];
 }
 
 /* Windows are taken POOL_FOURS at a time, row after row, into arrays of their first, second, ... elements. Planes are
@@ -250,19 +214,19 @@ static void pool_four(const struct vc_args_window *w, const REAL *x, REAL *y, ui
 LOOP_FN(max_pool)
 {
     const struct vc_args_window *w = call->args;
-    const REAL *x = (const REAL *)call->p[0] + block * pool_volume(w->in);
-    size_t at = block * pool_volume(w->out);
+    const REAL *x = (const REAL *)call->p[0] + block * vc_window_volume(w->in);
+    size_t at = block * vc_window_volume(w->out);
     REAL *y = call->p[1];
     REAL most[POOL_COLUMNS];
     uint32_t which[POOL_COLUMNS];
 
     (void)pass;
     (void)worker;
-    if (pool_by_four(w) && call->p[2] == NULL && w->in[2] == 2 * w->out[2] && w->out[2] <= POOL_FOURS) {
+    if (vc_window_by_four(w) && call->p[2] == NULL && w->in[2] == 2 * w->out[2] && w->out[2] <= POOL_FOURS) {
         pool_plane(w, x, y + at);
         return;
     }
-    if (pool_by_four(w)) {
+    if (vc_window_by_four(w)) {
         pool_four(w, x, y + at, call->p[2] != NULL ? (uint8_t *)call->p[2] + at : NULL);
         return;
     }
@@ -273,7 +237,7 @@ LOOP_FN(max_pool)
             pool_row(w, x, row / w->out[1], row % w->out[1], first, n, most, which);
             memcpy(y + at, most, (size_t)n * sizeof *y);
             for (int64_t i = 0; call->p[2] != NULL && i < n; i++) {
-                if (places_are_bytes(w)) {
+                if (vc_window_places_are_bytes(w)) {
                     ((uint8_t *)call->p[2])[at + (size_t)i] = (uint8_t)which[i];
                 } else {
                     ((uint32_t *)call->p[2])[at + (size_t)i] = which[i];
@@ -338,41 +302,21 @@ static void pool_give_four(const struct vc_args_window *w, const REAL *dy, const
 LOOP_FN(max_pool_backward)
 {
     const struct vc_args_window *w = call->args;
-    size_t at = block * pool_volume(w->out);
+    size_t at = block * vc_window_volume(w->out);
     const REAL *dy = (const REAL *)call->p[0] + at;
-    REAL *dx = (REAL *)call->p[1] + block * pool_volume(w->in);
-    const uint8_t *bytes = places_are_bytes(w) ? (const uint8_t *)call->p[2] + at : NULL;
+    REAL *dx = (REAL *)call->p[1] + block * vc_window_volume(w->in);
+    const uint8_t *bytes = vc_window_places_are_bytes(w) ? (const uint8_t *)call->p[2] + at : NULL;
 
     (void)pass;
     (void)worker;
-    if (!call->add && !(pool_by_four(w) && pool_volume(w->in) == 4 * pool_volume(w->out))) {
-        memset(dx, 0, pool_volume(w->in) * sizeof *dx);
+    if (!call->add && !(vc_window_by_four(w) && vc_window_volume(w->in) == 4 * vc_window_volume(w->out))) {
+        memset(dx, 0, vc_window_volume(w->in) * sizeof *dx);
     }
-    if (pool_by_four(w)) {
+    if (vc_window_by_four(w)) {
         pool_give_four(w, dy, bytes, call->add, dx);
     } else {
         pool_give(w, dy, bytes, bytes == NULL ? (const uint32_t *)call->p[2] + at : NULL, dx);
     }
-}
-
-/* How many elements an average is of: those in the input; with_pads also padding, but not what hangs over its end.
- *     in 5, kernel 2, stride 2, no padding, rounded up: the last window has 1 element, and the average is of 1
- */
-static REAL pool_count(const struct vc_args_window *w, const int64_t *o)
-{
-    double inside = 1;
-    double padded = 1;
-
-    for (unsigned k = 0; k < 3; k++) {
-        int64_t first, end;
-        int64_t begin = pool_inside(w, k, o[k], &first, &end);
-        int64_t room = w->in[k] + w->behind[k] - begin;
-        int64_t with_padding = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
-
-        inside *= (double)(end - first);
-        padded *= (double)(with_padding < w->kernel[k] ? with_padding : w->kernel[k]);
-    }
-    return (REAL)(w->with_pads ? padded : inside);
 }
 
 /* For each element of window `o` that is in the input: returns their sum, or adds `spread` to each. */
@@ -382,7 +326,7 @@ static REAL pool_walk(const struct vc_args_window *w, const REAL *x, REAL *dx, c
     REAL sum = 0;
 
     for (unsigned k = 0; k < 3; k++) {
-        begin[k] = pool_inside(w, k, o[k], &first[k], &end[k]);
+        begin[k] = vc_window_inside(w, k, o[k], &first[k], &end[k]);
     }
     for (int64_t d = first[0]; d < end[0]; d++) {
         for (int64_t h = first[1]; h < end[1]; h++) {
@@ -405,8 +349,8 @@ static REAL pool_walk(const struct vc_args_window *w, const REAL *x, REAL *dx, c
 LOOP_FN(average_pool)
 {
     const struct vc_args_window *w = call->args;
-    const REAL *x = (const REAL *)call->p[0] + block * pool_volume(w->in);
-    REAL *y = (REAL *)call->p[1] + block * pool_volume(w->out);
+    const REAL *x = (const REAL *)call->p[0] + block * vc_window_volume(w->in);
+    REAL *y = (REAL *)call->p[1] + block * vc_window_volume(w->out);
     int64_t o[3];
 
     (void)pass;
@@ -414,7 +358,7 @@ LOOP_FN(average_pool)
     for (o[0] = 0; o[0] < w->out[0]; o[0]++) {
         for (o[1] = 0; o[1] < w->out[1]; o[1]++) {
             for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
-                *y++ = pool_walk(w, x, NULL, o, 0) / pool_count(w, o);
+                *y++ = pool_walk(w, x, NULL, o, 0) / (REAL)vc_window_count(w, o);
             }
         }
     }
@@ -424,19 +368,19 @@ LOOP_FN(average_pool)
 LOOP_FN(average_pool_backward)
 {
     const struct vc_args_window *w = call->args;
-    const REAL *dy = (const REAL *)call->p[0] + block * pool_volume(w->out);
-    REAL *dx = (REAL *)call->p[1] + block * pool_volume(w->in);
+    const REAL *dy = (const REAL *)call->p[0] + block * vc_window_volume(w->out);
+    REAL *dx = (REAL *)call->p[1] + block * vc_window_volume(w->in);
     int64_t o[3];
 
     (void)pass;
     (void)worker;
     if (!call->add) {
-        memset(dx, 0, pool_volume(w->in) * sizeof *dx);
+        memset(dx, 0, vc_window_volume(w->in) * sizeof *dx);
     }
     for (o[0] = 0; o[0] < w->out[0]; o[0]++) {
         for (o[1] = 0; o[1] < w->out[1]; o[1]++) {
             for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
-                (void)pool_walk(w, NULL, dx, o, *dy++ / pool_count(w, o));
+                (void)pool_walk(w, NULL, dx, o, *dy++ / (REAL)vc_window_count(w, o));
             }
         }
     }

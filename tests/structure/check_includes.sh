@@ -23,7 +23,7 @@ list_edges | awk -v sq="'" '
     }
     # What of the kernels passes and the engine may call.
     function passes_may(t) {
-        return t ~ /^kernels\/(kernels|arith|grid_codes|functions|philox|train_args|train_codes|train_device)\.h$|^kernels\/(unary(_math|_recurrent)?|block_types)\.inc$/
+        return t ~ /^kernels\/(kernels|arith|grid_codes|functions|philox|train_args|train_codes|train_device|train_windows)\.h$|^kernels\/(unary(_math|_recurrent)?|block_types)\.inc$/
     }
     # Headers say that they are experimental in their first comment.
     function is_experimental(path,    line, found) {

@@ -1,14 +1,8 @@
 /* cuda_train_window.cu - training on the device: pools, and convolutions as products of unrolled windows. A thread
  * makes one result: where windows overlap, one thread adds up what goes to an element, in the order of the windows, as
  * the loops of engine/loops/train_pool.h do. */
-#include "kernels/arith.h"
 #include "kernels/cuda/train/cuda_train.h"
-
-/* Elements of three sizes; a window of fewer dimensions has sizes of 1. */
-static __host__ __device__ __forceinline__ uint64_t volume(const int64_t *size)
-{
-    return (uint64_t)(size[0] * size[1] * size[2]);
-}
+#include "kernels/train_windows.h"
 
 /* The indices of element `at`. */
 static __device__ __forceinline__ void place_in(uint64_t at, const int64_t *size, int64_t *place)
@@ -16,20 +10,6 @@ static __device__ __forceinline__ void place_in(uint64_t at, const int64_t *size
     place[2] = (int64_t)(at % (uint64_t)size[2]);
     place[1] = (int64_t)(at / (uint64_t)size[2] % (uint64_t)size[1]);
     place[0] = (int64_t)(at / (uint64_t)size[2] / (uint64_t)size[1]);
-}
-
-/* The elements of window `o` along dimension k that are in the input: from *first to before *end; returns where element
- * 0 would be. */
-static __device__ __forceinline__ int64_t pool_inside(const struct vc_args_window *w, unsigned k, int64_t o,
-                                                      int64_t *first, int64_t *end)
-{
-    int64_t begin = o * w->stride[k] - w->before[k];
-    int64_t room = w->in[k] - begin;
-
-    *first = begin >= 0 ? 0 : (-begin - 1) / w->dilation[k] + 1;
-    *end = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
-    *end = *end > w->kernel[k] ? w->kernel[k] : *end;
-    return begin;
 }
 
 /* The windows along dimension k that may have element i in them: from *first to before *end. */
@@ -52,36 +32,21 @@ static __device__ __forceinline__ int64_t pool_element(const struct vc_args_wind
     return from >= 0 && from % w->dilation[k] == 0 && from / w->dilation[k] < w->kernel[k] ? from / w->dilation[k] : -1;
 }
 
-/* Whether the number of an element in its window fits a byte. */
-static __host__ __device__ __forceinline__ bool places_are_bytes(const struct vc_args_window *w)
-{
-    return volume(w->kernel) <= 255;
-}
-
-/* Windows of 2 x 2 side by side without padding, of which the CPU computes choices in place of sums: the sign of a zero
- * is another one. */
-static bool pool_by_four(const struct vc_args_window *w)
-{
-    return w->kernel[0] == 1 && w->in[0] == 1 && w->kernel[1] == 2 && w->kernel[2] == 2 && w->stride[1] == 2 &&
-           w->stride[2] == 2 && w->dilation[1] == 1 && w->dilation[2] == 1 && w->before[1] == 0 && w->before[2] == 0 &&
-           2 * w->out[1] <= w->in[1] && 2 * w->out[2] <= w->in[2];
-}
-
 /* NaN wins, as soon as it comes. `places` keeps which element won, for the step back; NULL where nothing is trained. */
 static __global__ void max_pool_kernel(struct vc_args_window w, const float *from, float *y, void *places)
 {
-    uint64_t out = volume(w.out);
+    uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * out)
     {
-        const float *x = from + at / out * volume(w.in);
+        const float *x = from + at / out * vc_window_volume(w.in);
         int64_t o[3], first[3], end[3], begin[3];
         float most = -vc_bits_f32(VC_F32_INF_BITS);
         uint32_t which = UINT32_MAX;
 
         place_in(at % out, w.out, o);
         for (unsigned k = 0; k < 3; k++) {
-            begin[k] = pool_inside(&w, k, o[k], &first[k], &end[k]);
+            begin[k] = vc_window_inside(&w, k, o[k], &first[k], &end[k]);
         }
         for (int64_t d = first[0]; d < end[0]; d++) {
             for (int64_t h = first[1]; h < end[1]; h++) {
@@ -97,7 +62,7 @@ static __global__ void max_pool_kernel(struct vc_args_window w, const float *fro
             }
         }
         y[at] = most;
-        if (places != NULL && places_are_bytes(&w)) {
+        if (places != NULL && vc_window_places_are_bytes(&w)) {
             ((uint8_t *)places)[at] = (uint8_t)which;
         } else if (places != NULL) {
             ((uint32_t *)places)[at] = which;
@@ -109,17 +74,18 @@ int vc_cuda_train_max_pool(struct vc_cuda_session *s, const struct vc_train_work
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, max_pool_kernel, args->planes * volume(args->out), *args, (const float *)w->call->p[0],
-                     (float *)w->call->p[1], w->call->p[2]);
+    VC_CUDA_ELEMENTS(s, max_pool_kernel, args->planes * vc_window_volume(args->out), *args,
+                     (const float *)w->call->p[0], (float *)w->call->p[1], w->call->p[2]);
     return vc_cuda_launched();
 }
 
-/* A thread for each element of the input: the gradients of the windows that it won. */
+/* A thread for each element of the input: the gradients of the windows that it won. by_four: the CPU computes choices in place of
+ * sums there, and the sign of a zero is another one. */
 static __global__ void max_pool_backward_kernel(struct vc_args_window w, bool by_four, bool add, const float *grad,
                                                 float *dx, const void *places)
 {
-    uint64_t in = volume(w.in);
-    uint64_t out = volume(w.out);
+    uint64_t in = vc_window_volume(w.in);
+    uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * in)
     {
@@ -138,8 +104,8 @@ static __global__ void max_pool_backward_kernel(struct vc_args_window w, bool by
                     int64_t d = pool_element(&w, 0, o[0], i[0]);
                     int64_t h = pool_element(&w, 1, o[1], i[1]);
                     int64_t v = pool_element(&w, 2, o[2], i[2]);
-                    int64_t which = places_are_bytes(&w) ? (int64_t)((const uint8_t *)places)[window]
-                                                         : (int64_t)((const uint32_t *)places)[window];
+                    int64_t which = vc_window_places_are_bytes(&w) ? (int64_t)((const uint8_t *)places)[window]
+                                                                   : (int64_t)((const uint32_t *)places)[window];
                     bool is = d >= 0 && h >= 0 && v >= 0 && which == (d * w.kernel[1] + h) * w.kernel[2] + v;
 
                     if (by_four && !add) {
@@ -160,44 +126,26 @@ int vc_cuda_train_max_pool_backward(struct vc_cuda_session *s, const struct vc_t
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, max_pool_backward_kernel, args->planes * volume(args->in), *args, pool_by_four(args),
-                     w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1], (const void *)w->call->p[2]);
+    VC_CUDA_ELEMENTS(s, max_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args,
+                     vc_window_by_four(args), w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1],
+                     (const void *)w->call->p[2]);
     return vc_cuda_launched();
-}
-
-/* How many elements an average is of. */
-static __device__ __forceinline__ float pool_count(const struct vc_args_window *w, const int64_t *o)
-{
-    double inside = 1;
-    double padded = 1;
-
-    for (unsigned k = 0; k < 3; k++) {
-        int64_t first;
-        int64_t end;
-        int64_t begin = pool_inside(w, k, o[k], &first, &end);
-        int64_t room = w->in[k] + w->behind[k] - begin;
-        int64_t with_padding = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
-
-        inside *= (double)(end - first);
-        padded *= (double)(with_padding < w->kernel[k] ? with_padding : w->kernel[k]);
-    }
-    return (float)(w->with_pads ? padded : inside);
 }
 
 /* A thread for each window. */
 static __global__ void average_pool_kernel(struct vc_args_window w, const float *from, float *y)
 {
-    uint64_t out = volume(w.out);
+    uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * out)
     {
-        const float *x = from + at / out * volume(w.in);
+        const float *x = from + at / out * vc_window_volume(w.in);
         int64_t o[3], first[3], end[3], begin[3];
         float sum = 0;
 
         place_in(at % out, w.out, o);
         for (unsigned k = 0; k < 3; k++) {
-            begin[k] = pool_inside(&w, k, o[k], &first[k], &end[k]);
+            begin[k] = vc_window_inside(&w, k, o[k], &first[k], &end[k]);
         }
         for (int64_t d = first[0]; d < end[0]; d++) {
             for (int64_t h = first[1]; h < end[1]; h++) {
@@ -207,7 +155,7 @@ static __global__ void average_pool_kernel(struct vc_args_window w, const float 
                 }
             }
         }
-        y[at] = sum / pool_count(&w, o);
+        y[at] = sum / (float)vc_window_count(&w, o);
     }
 }
 
@@ -215,16 +163,16 @@ int vc_cuda_train_average_pool(struct vc_cuda_session *s, const struct vc_train_
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, average_pool_kernel, args->planes * volume(args->out), *args, (const float *)w->call->p[0],
-                     (float *)w->call->p[1]);
+    VC_CUDA_ELEMENTS(s, average_pool_kernel, args->planes * vc_window_volume(args->out), *args,
+                     (const float *)w->call->p[0], (float *)w->call->p[1]);
     return vc_cuda_launched();
 }
 
 /* A thread for each element of the input: its share of the gradient of each window that it lies in. */
 static __global__ void average_pool_backward_kernel(struct vc_args_window w, bool add, const float *grad, float *dx)
 {
-    uint64_t in = volume(w.in);
-    uint64_t out = volume(w.out);
+    uint64_t in = vc_window_volume(w.in);
+    uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * in)
     {
@@ -241,7 +189,7 @@ static __global__ void average_pool_backward_kernel(struct vc_args_window w, boo
                 for (o[2] = first[2]; o[2] < end[2]; o[2]++) {
                     if (pool_element(&w, 0, o[0], i[0]) >= 0 && pool_element(&w, 1, o[1], i[1]) >= 0 &&
                         pool_element(&w, 2, o[2], i[2]) >= 0) {
-                        sum += dy[(o[0] * w.out[1] + o[1]) * w.out[2] + o[2]] / pool_count(&w, o);
+                        sum += dy[(o[0] * w.out[1] + o[1]) * w.out[2] + o[2]] / (float)vc_window_count(&w, o);
                     }
                 }
             }
@@ -254,7 +202,7 @@ int vc_cuda_train_average_pool_backward(struct vc_cuda_session *s, const struct 
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, average_pool_backward_kernel, args->planes * volume(args->in), *args, w->call->add,
+    VC_CUDA_ELEMENTS(s, average_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args, w->call->add,
                      (const float *)w->call->p[0], (float *)w->call->p[1]);
     return vc_cuda_launched();
 }
@@ -274,8 +222,8 @@ struct images {
 static __device__ __forceinline__ void unrolled_at(const struct vc_args_conv *args, uint64_t at, uint64_t *image,
                                                    uint64_t *channel, int64_t *element, int64_t *place)
 {
-    uint64_t positions = volume(args->out);
-    uint64_t window = volume(args->kernel);
+    uint64_t positions = vc_window_volume(args->out);
+    uint64_t window = vc_window_volume(args->kernel);
 
     place_in(at % positions, args->out, place);
     place_in(at / positions % window, args->kernel, element);
@@ -288,7 +236,7 @@ static __global__ void unroll_kernel(struct vc_args_conv args, struct images ima
 {
     uint64_t channels = args.groups * args.channels;
 
-    VC_CUDA_EACH(at, images.n * channels * volume(args.kernel) * volume(args.out))
+    VC_CUDA_EACH(at, images.n * channels * vc_window_volume(args.kernel) * vc_window_volume(args.out))
     {
         uint64_t image;
         uint64_t channel;
@@ -304,7 +252,7 @@ static __global__ void unroll_kernel(struct vc_args_conv args, struct images ima
             from = from * args.in[k] + i;
         }
         image = images.first + image * images.step;
-        unrolled[at] = inside ? x[(image * channels + channel) * volume(args.in) + (uint64_t)from] : 0;
+        unrolled[at] = inside ? x[(image * channels + channel) * vc_window_volume(args.in) + (uint64_t)from] : 0;
     }
 }
 
@@ -313,12 +261,12 @@ static __global__ void roll_kernel(struct vc_args_conv args, struct images image
                                    float *dx)
 {
     uint64_t channels = args.groups * args.channels;
-    uint64_t in = volume(args.in);
+    uint64_t in = vc_window_volume(args.in);
 
     VC_CUDA_EACH(at, images.n * channels * in)
     {
         float *to = dx + images.first * channels * in + at; /* images are side by side */
-        const float *from = unrolled + at / in * volume(args.kernel) * volume(args.out);
+        const float *from = unrolled + at / in * vc_window_volume(args.kernel) * vc_window_volume(args.out);
         float sum = add ? *to : 0;
         int64_t i[3], e[3];
 
@@ -336,9 +284,9 @@ static __global__ void roll_kernel(struct vc_args_conv args, struct images image
                         place = place * args.out[k] + o / args.stride[k];
                     }
                     if (inside) {
-                        sum +=
-                            from[(uint64_t)((e[0] * args.kernel[1] + e[1]) * args.kernel[2] + e[2]) * volume(args.out) +
-                                 (uint64_t)place];
+                        sum += from[(uint64_t)((e[0] * args.kernel[1] + e[1]) * args.kernel[2] + e[2]) *
+                                        vc_window_volume(args.out) +
+                                    (uint64_t)place];
                     }
                 }
             }
@@ -371,14 +319,14 @@ static struct conv conv_of(const struct vc_train_work *w)
     struct conv c = {};
 
     c.args = (const struct vc_args_conv *)w->call->args;
-    c.inputs = c.args->channels * volume(c.args->kernel);
-    c.positions = volume(c.args->out);
-    c.x_image = c.args->groups * c.args->channels * volume(c.args->in);
+    c.inputs = c.args->channels * vc_window_volume(c.args->kernel);
+    c.positions = vc_window_volume(c.args->out);
+    c.x_image = c.args->groups * c.args->channels * vc_window_volume(c.args->in);
     c.y_image = c.args->groups * c.args->filters * c.positions;
     c.unrolled_image = c.args->groups * c.inputs * c.positions;
     c.n = c.args->images;
     /* One element a window, each in its own place: no unrolling. */
-    c.plain = volume(c.args->kernel) == 1;
+    c.plain = vc_window_volume(c.args->kernel) == 1;
     for (unsigned k = 0; k < 3; k++) {
         c.plain = c.plain && c.args->stride[k] == 1 && c.args->before[k] == 0 && c.args->in[k] == c.args->out[k];
     }
