@@ -7,41 +7,10 @@
  *     apply    values whose bit is 0 become +0                 squares sums of squares of blocks */
 #include <math.h>
 
-#include "kernels/arith.h"
-#include "kernels/cpu/access.h"
+#include "kernels/cpu/prune_loop.h"
 #include "kernels/cpu/variants.h"
 
 #define LANES 64 /* of the tree of sums, kernels.h */
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The keys: bits without the sign. */
-static uint64_t key_u16(const uint16_t *h, size_t i)
-{
-    return vc_get_u16(h, i) & 0x7fffu;
-}
-
-/* Keys of the types of 32 and 64 bits: the bits without the sign. */
-static uint64_t key_f32(const float *x, size_t i)
-{
-    return vc_f32_magnitude(vc_get_f32(x, i));
-}
-
-static uint64_t key_f64(const double *x, size_t i)
-{
-    return vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu;
-}
-
-/* The first bit of a byte writes the whole byte, so that the mask need not be 0 before. */
-static void put_bit(uint8_t *mask, size_t i, int kept)
-{
-    uint8_t bit = (uint8_t)(1u << i % 8);
-
-    mask[i / 8] = i % 8 == 0 ? (uint8_t)kept : kept ? mask[i / 8] | bit : mask[i / 8] & (uint8_t)~bit;
-}
 
 /* 1: the element is kept. */
 static int get_bit(const uint8_t *mask, uint64_t i)
@@ -102,33 +71,8 @@ ABOVE(uint16_t, u16)
 ABOVE(float, f32)
 ABOVE(double, f64)
 
-/* An element of a group is kept if fewer than `keep` others come before it: by key, then by index. */
-#define N_OF_M(type, suffix)                                                                                   \
-    int vc_mask_n_of_m_##suffix##_ref(const type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, \
-                                      unsigned group, uint8_t *mask)                                           \
-    {                                                                                                          \
-        size_t block = len * inner;                                                                            \
-                                                                                                               \
-        for (size_t i = 0; i < n_blocks * block; i++) {                                                        \
-            size_t place = i % inner;                                                                          \
-            size_t at = i % block / inner;                                                                     \
-            size_t from = at - at % group;                                                                     \
-            size_t base = i - i % block + place;                                                               \
-            unsigned before = 0;                                                                               \
-                                                                                                               \
-            for (size_t j = from; j < min_size(from + group, len); j++) {                                      \
-                uint64_t other = key_##suffix(x, base + j * inner);                                            \
-                uint64_t own = key_##suffix(x, i);                                                             \
-                                                                                                               \
-                before += other > own || (other == own && j < at);                                             \
-            }                                                                                                  \
-            put_bit(mask, i, before < keep);                                                                   \
-        }                                                                                                      \
-        return 0;                                                                                              \
-    }
-
-N_OF_M(float, f32)
-N_OF_M(double, f64)
+VC_N_OF_M_LOOP(vc_mask_n_of_m_f32_ref, float, f32)
+VC_N_OF_M_LOOP(vc_mask_n_of_m_f64_ref, double, f64)
 
 int vc_mask_apply_u16_ref(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
 {
@@ -202,69 +146,30 @@ APPLY(double, f64)
 
 /* ---- blocks ---- */
 
-#define SQUARES(type, suffix)                                                                            \
-    int vc_block_squares_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, size_t block_rows, \
-                                        size_t block_cols, double *scores)                               \
-    {                                                                                                    \
-        size_t n = 0;                                                                                    \
-                                                                                                         \
-        for (size_t row = 0; row < n_rows; row += min_size(block_rows, n_rows - row)) {                  \
-            for (size_t col = 0; col < row_len; col += min_size(block_cols, row_len - col), n++) {       \
-                double sum = 0;                                                                          \
-                                                                                                         \
-                for (size_t r = row; r < row + min_size(block_rows, n_rows - row); r++) {                \
-                    for (size_t c = col; c < col + min_size(block_cols, row_len - col); c++) {           \
-                        double v = (double)vc_get_##suffix(x, r * row_len + c);                          \
-                                                                                                         \
-                        sum += v * v;                                                                    \
-                    }                                                                                    \
-                }                                                                                        \
-                vc_put_f64(scores, n, sum);                                                              \
-            }                                                                                            \
-        }                                                                                                \
-        return 0;                                                                                        \
-    }
-
-SQUARES(float, f32)
-SQUARES(double, f64)
+VC_SQUARES_LOOP(vc_block_squares_f32_ref, float, f32)
+VC_SQUARES_LOOP(vc_block_squares_f64_ref, double, f64)
 
 /* ---- sums of rows and columns ---- */
 
-static double term_of(double x, unsigned power)
-{
-    return power == 1 ? fabs(x) : x * x;
-}
-
-#define SUMS(type, suffix)                                                                                        \
-    int vc_row_sums_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)    \
-    {                                                                                                             \
-        size_t n = 0;                                                                                             \
-                                                                                                                  \
-        for (size_t row = 0; row < n_rows; row++) {                                                               \
-            for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, n++) {                                  \
-                double lane[LANES] = {0};                                                                         \
-                                                                                                                  \
-                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                        \
-                    lane[(i - from) % LANES] += term_of((double)vc_get_##suffix(x, row * row_len + i), power);    \
-                }                                                                                                 \
-                vc_put_f64(sums, n, tree_value(lane));                                                            \
-            }                                                                                                     \
-        }                                                                                                         \
-        return 0;                                                                                                 \
-    }                                                                                                             \
-                                                                                                                  \
-    int vc_column_sums_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums) \
-    {                                                                                                             \
-        for (size_t col = 0; n_rows != 0 && col < row_len; col++) {                                               \
-            double sum = 0;                                                                                       \
-                                                                                                                  \
-            for (size_t row = 0; row < n_rows; row++) {                                                           \
-                sum += term_of((double)vc_get_##suffix(x, row * row_len + col), power);                           \
-            }                                                                                                     \
-            vc_put_f64(sums, col, sum);                                                                           \
-        }                                                                                                         \
-        return 0;                                                                                                 \
+#define ROW_SUMS(type, suffix)                                                                                 \
+    int vc_row_sums_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums) \
+    {                                                                                                          \
+        size_t n = 0;                                                                                          \
+                                                                                                               \
+        for (size_t row = 0; row < n_rows; row++) {                                                            \
+            for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, n++) {                               \
+                double lane[LANES] = {0};                                                                      \
+                                                                                                               \
+                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                     \
+                    lane[(i - from) % LANES] += term_of((double)vc_get_##suffix(x, row * row_len + i), power); \
+                }                                                                                              \
+                vc_put_f64(sums, n, tree_value(lane));                                                         \
+            }                                                                                                  \
+        }                                                                                                      \
+        return 0;                                                                                              \
     }
 
-SUMS(float, f32)
-SUMS(double, f64)
+ROW_SUMS(float, f32)
+ROW_SUMS(double, f64)
+VC_COLUMN_SUMS_LOOP(vc_column_sums_f32_ref, float, f32)
+VC_COLUMN_SUMS_LOOP(vc_column_sums_f64_ref, double, f64)

@@ -3,7 +3,7 @@
  *
  * To the pipeline a block is one entry of an array per group. Q8_0 is made in two kernels over a unit: the largest
  * magnitudes, then the codes, by the walk over chunks that also takes the statistics. */
-#include "kernels/block_best.h"
+#include "kernels/cpu/block_loop.h"
 #include "kernels/cuda/cuda_absmax.h"
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
@@ -45,12 +45,10 @@ struct q8_0_op {
 /* Arrays: x, bits, blocks and, with statistics, chunk sums and totals. */
 static void launch_q8_0(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
-    bool stats = call->n_arrays > 3;
     struct q8_0_op op = {(const float *)unit->device[0], (const uint32_t *)unit->device[1], (uint8_t *)unit->device[2]};
 
     vc_cuda_launch_range(call, unit, op.x, (uint32_t *)unit->device[1], NULL);
-    vc_cuda_launch_chunks(op, unit, stats ? (double *)unit->device[3] : NULL,
-                          stats ? (struct vc_cuda_totals *)unit->device[4] : NULL);
+    vc_cuda_launch_stats(op, call, unit, 3);
 }
 
 int vc_cuda_q8_0_rows(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
@@ -104,7 +102,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     make_kernel(const float *__restrict__ x, uint32_t n_blocks, bool best, uint8_t *__restrict__ blocks)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n_blocks; i += gridDim.x * (size_t)blockDim.x) {
-        Block::make(x + i * Block::ELEMS, NULL, 0.0f, best, blocks + i * Block::BYTES);
+        Block::make(x + i * Block::ELEMS, best, blocks + i * Block::BYTES);
     }
 }
 
@@ -118,30 +116,10 @@ template <class Block> static void launch_make(const struct vc_cuda_call *call, 
                    ((const struct vc_block_how *)call->user)->best, (uint8_t *)unit->device[1]);
 }
 
-/* With importance the host makes the blocks, by the same functions: the mean of a row is not that of a unit. */
-template <class Block>
-static int make_on_host(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
-{
-    for (size_t row = 0; row < n_rows; row++) {
-        float sum = 0.0f;
-
-        for (size_t i = 0; i < row_len; i++) {
-            sum += x[row * row_len + i] * x[row * row_len + i];
-        }
-        for (size_t col = 0; col < row_len; col += Block::ELEMS, blocks += Block::BYTES) {
-            Block::make(x + row * row_len + col, how->importance + col, sum / (float)row_len, how->best, blocks);
-        }
-    }
-    return 0;
-}
-
 /* Blocks do not depend on each other, so rows are one long row to the pipeline. */
 template <class Block>
 static int make(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
 {
-    if (how->importance != NULL) {
-        return make_on_host<Block>(x, n_rows, row_len, how, blocks);
-    }
     struct vc_cuda_call call = vc_cuda_call_of(launch_make<Block>, (void *)how, 1, n_rows * row_len, Block::ELEMS);
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, blocks, Block::BYTES, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
@@ -150,34 +128,37 @@ static int make(const float *x, size_t n_rows, size_t row_len, const struct vc_b
 
 /* ---- the types ---- */
 
-/* A type as a class, and its kernels. */
-#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                            \
-    struct type##_block {                                                                                      \
-        enum { ELEMS = (elems), BYTES = (bytes) };                                                             \
-        static __device__ __forceinline__ float value(const uint8_t *block, uint32_t i)                        \
-        {                                                                                                      \
-            return vc_##type##_value(block, i);                                                                \
-        }                                                                                                      \
-        static __host__ __device__ void make(const float *x, const float *h, float row_mean, bool best,        \
-                                             uint8_t *block)                                                   \
-        {                                                                                                      \
-            if (best) {                                                                                        \
-                vc_##type##_best(x, h, row_mean, block);                                                       \
-            } else {                                                                                           \
-                vc_##type##_make(x, h, row_mean, block);                                                       \
-            }                                                                                                  \
-        }                                                                                                      \
-    };                                                                                                         \
-                                                                                                               \
-    int vc_cuda_##type##_to_f32(const uint8_t *blocks, size_t n, float *y)                                     \
-    {                                                                                                          \
-        return decode<type##_block>(blocks, n, y);                                                             \
-    }                                                                                                          \
-                                                                                                               \
-    int vc_cuda_##type##_blocks(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
-                                uint8_t *blocks)                                                               \
-    {                                                                                                          \
-        return make<type##_block>(x, n_rows, row_len, how, blocks);                                            \
+/* A type as a class, and its kernels. With importance the host makes the blocks, by the CPU's loop: the mean of a row is not
+ * that of a unit. */
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                                \
+    struct type##_block {                                                                                          \
+        enum { ELEMS = (elems), BYTES = (bytes) };                                                                 \
+        static __device__ __forceinline__ float value(const uint8_t *block, uint32_t i)                            \
+        {                                                                                                          \
+            return vc_##type##_value(block, i);                                                                    \
+        }                                                                                                          \
+        static __device__ void make(const float *x, bool best, uint8_t *block)                                     \
+        {                                                                                                          \
+            if (best) {                                                                                            \
+                vc_##type##_best(x, NULL, 0.0f, block);                                                            \
+            } else {                                                                                               \
+                vc_##type##_make(x, NULL, 0.0f, block);                                                            \
+            }                                                                                                      \
+        }                                                                                                          \
+    };                                                                                                             \
+                                                                                                                   \
+    int vc_cuda_##type##_to_f32(const uint8_t *blocks, size_t n, float *y)                                         \
+    {                                                                                                              \
+        return decode<type##_block>(blocks, n, y);                                                                 \
+    }                                                                                                              \
+                                                                                                                   \
+    static VC_BLOCKS_LOOP(type##_on_host, type, elems, bytes)                                                      \
+                                                                                                                   \
+        int vc_cuda_##type##_blocks(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
+                                    uint8_t *blocks)                                                               \
+    {                                                                                                              \
+        return how->importance != NULL ? type##_on_host(x, n_rows, row_len, how, blocks)                           \
+                                       : make<type##_block>(x, n_rows, row_len, how, blocks);                      \
     }
 #include "kernels/block_types.inc"
 #undef VC_BLOCK_TYPE

@@ -132,13 +132,11 @@ template <class C> struct quick_cast_op : cast_op<C> {
 /* Arrays: x, h and, with statistics, chunk sums and totals. */
 template <class Op> static void launch_cast(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
-    bool stats = call->n_arrays > 2;
     Op op;
 
     op.x = (decltype(op.x))unit->device[0];
     op.h = (decltype(op.h))unit->device[1];
-    vc_cuda_launch_chunks(op, unit, stats ? (double *)unit->device[2] : NULL,
-                          stats ? (struct vc_cuda_totals *)unit->device[3] : NULL);
+    vc_cuda_launch_stats(op, call, unit, 2);
 }
 
 /* The call of a cast with figures of its tile. */

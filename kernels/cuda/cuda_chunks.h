@@ -248,6 +248,17 @@ static void vc_cuda_launch_chunks(const Op &op, const struct vc_cuda_unit *unit,
                    unit->stream, op, unit->n_rows, unit->row_len, chunk_sums, totals, histogram);
 }
 
+/* The same where chunk sums and totals are arrays `at` and at + 1 of the call, if statistics are wanted (vc_cuda_add_stats). */
+template <class Op>
+static void vc_cuda_launch_stats(const Op &op, const struct vc_cuda_call *call, const struct vc_cuda_unit *unit,
+                                 unsigned at)
+{
+    bool stats = call->n_arrays > at;
+
+    vc_cuda_launch_chunks(op, unit, stats ? (double *)unit->device[at] : NULL,
+                          stats ? (struct vc_cuda_totals *)unit->device[at + 1] : NULL);
+}
+
 /* ---- without sums ---- */
 
 #define VC_CUDA_EACH_QUADS 4 /* quads that a thread makes in turn */

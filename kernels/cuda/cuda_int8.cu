@@ -461,24 +461,15 @@ struct given_arrays {
     const void *in;
     const float *scale;
     const int8_t *zero;
-    void *out;
-    double *chunk_sums;
-    struct vc_cuda_totals *totals;
+    unsigned n_in;
 };
 
-/* Finds them in a unit: zero points are there if the third array is an input, statistics if two more follow the
- * output. */
+/* Finds them in a unit: zero points are there if the third array is an input. */
 static struct given_arrays arrays_of(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool zero = call->arrays[2].flow == VC_CUDA_IN;
-    unsigned out = zero ? 3 : 2;
-    bool stats = call->n_arrays > out + 1;
-    struct given_arrays arrays = {unit->device[0],
-                                  (const float *)unit->device[1],
-                                  zero ? (const int8_t *)unit->device[2] : NULL,
-                                  unit->device[out],
-                                  stats ? (double *)unit->device[out + 1] : NULL,
-                                  stats ? (struct vc_cuda_totals *)unit->device[out + 2] : NULL};
+    struct given_arrays arrays = {unit->device[0], (const float *)unit->device[1],
+                                  zero ? (const int8_t *)unit->device[2] : NULL, zero ? 3u : 2u};
 
     return arrays;
 }
@@ -487,9 +478,10 @@ static struct given_arrays arrays_of(const struct vc_cuda_call *call, const stru
 static void launch_encode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     struct given_arrays arrays = arrays_of(call, unit);
-    struct encode_op op = {(const float *)arrays.in, arrays.scale, arrays.zero, (int8_t *)arrays.out, unit->index};
+    struct encode_op op = {(const float *)arrays.in, arrays.scale, arrays.zero, (int8_t *)unit->device[arrays.n_in],
+                           unit->index};
 
-    vc_cuda_launch_chunks(op, unit, arrays.chunk_sums, arrays.totals);
+    vc_cuda_launch_stats(op, call, unit, arrays.n_in + 1);
 }
 
 /* Values from codes; zero NULL: symmetric. */
@@ -515,38 +507,35 @@ static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_
     struct given_arrays arrays = arrays_of(call, unit);
     struct int8_decode_op op = {(const int8_t *)arrays.in, unit->index, arrays.scale, arrays.zero};
 
-    vc_cuda_launch_each(op, unit, (float *)arrays.out);
+    vc_cuda_launch_each(op, unit, (float *)unit->device[arrays.n_in]);
 }
 
 /* What encoding and decoding share. group 0: along the axis of `map`. */
-static void prepare(struct vc_cuda_call *call, const void *in, size_t in_bytes, size_t n_rows, size_t row_len,
-                    size_t group, const struct vc_axis_map *map, const float *scale, const int8_t *zero)
+static struct vc_cuda_call given_call(void (*launch)(const struct vc_cuda_call *, const struct vc_cuda_unit *),
+                                      const void *in, size_t in_bytes, size_t n_rows, size_t row_len, size_t group,
+                                      const struct vc_axis_map *map, const float *scale, const int8_t *zero)
 {
     enum vc_cuda_per per = map != NULL ? VC_CUDA_PER_CHANNEL : VC_CUDA_PER_GROUP;
+    struct vc_cuda_call call = vc_cuda_call_of(launch, NULL, n_rows, row_len, group);
 
-    memset(call, 0, sizeof *call);
-    call->n_rows = n_rows;
-    call->row_len = row_len;
-    call->group = group < row_len ? group : row_len;
-    call->map = map;
-    vc_cuda_add_in(call, in, in_bytes, VC_CUDA_PER_ELEMENT);
-    vc_cuda_add_in(call, scale, sizeof *scale, per);
+    call.map = map;
+    vc_cuda_add_in(&call, in, in_bytes, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_in(&call, scale, sizeof *scale, per);
     if (zero != NULL) {
-        vc_cuda_add_in(call, zero, sizeof *zero, per);
+        vc_cuda_add_in(&call, zero, sizeof *zero, per);
     }
+    return call;
 }
 
 /* Codes by scales that are known: of groups, or map, of an axis. */
 static int encode_given(const float *x, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                         const float *scale, const int8_t *zero, int8_t *q, struct vc_tile_stats *stats)
 {
-    struct vc_cuda_call call;
+    struct vc_cuda_call call = given_call(launch_encode, x, sizeof *x, n_rows, row_len, group, map, scale, zero);
 
     vc_cuda_stats_clear(stats);
-    prepare(&call, x, sizeof *x, n_rows, row_len, group, map, scale, zero);
     vc_cuda_add_out(&call, q, sizeof *q, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
     vc_cuda_add_stats(&call, stats);
-    call.launch = launch_encode;
     return vc_cuda_run(&call);
 }
 
@@ -554,11 +543,9 @@ static int encode_given(const float *x, size_t n_rows, size_t row_len, size_t gr
 static int decode_given(const int8_t *q, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                         const float *scale, const int8_t *zero, float *y)
 {
-    struct vc_cuda_call call;
+    struct vc_cuda_call call = given_call(launch_decode, q, sizeof *q, n_rows, row_len, group, map, scale, zero);
 
-    prepare(&call, q, sizeof *q, n_rows, row_len, group, map, scale, zero);
     vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
-    call.launch = launch_decode;
     return vc_cuda_run(&call);
 }
 

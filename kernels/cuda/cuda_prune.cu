@@ -7,9 +7,7 @@
  *     launch_name      the launch for one unit of the pipeline: rows that were copied to the device (cuda_pipeline.cu)
  *     name             the call: arrays, sizes, and for rows that do not fit a unit the same loop on the host
  *     vc_cuda_name     for each type */
-#include <math.h>
-#include <string.h>
-
+#include "kernels/cpu/prune_loop.h"
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
@@ -22,7 +20,6 @@ struct of_u16 {
     }
 };
 
-/* Magnitudes of 32 bits. */
 struct of_f32 {
     typedef float type;
     VC_HD uint64_t key(float x)
@@ -31,7 +28,6 @@ struct of_f32 {
     }
 };
 
-/* Magnitudes of 64 bits. */
 struct of_f64 {
     typedef double type;
     VC_HD uint64_t key(double x)
@@ -39,6 +35,17 @@ struct of_f64 {
         return vc_f64_bits(x) & 0x7fffffffffffffffull;
     }
 };
+
+/* What the host does where a unit has no room. */
+namespace
+{
+VC_N_OF_M_LOOP(n_of_m_on_host, float, f32)
+VC_N_OF_M_LOOP(n_of_m_on_host, double, f64)
+VC_SQUARES_LOOP(squares_on_host, float, f32)
+VC_SQUARES_LOOP(squares_on_host, double, f64)
+VC_COLUMN_SUMS_LOOP(column_sums_on_host, float, f32)
+VC_COLUMN_SUMS_LOOP(column_sums_on_host, double, f64)
+} // namespace
 
 /* Element i of a host array, which may be unaligned. */
 template <class K> static typename K::type host_at(const typename K::type *x, size_t i)
@@ -220,7 +227,8 @@ struct groups {
 };
 
 /* Whether element i stays: fewer than `keep` of its group come before it. `x` is the start of a whole block. */
-template <class K> VC_HD bool stays(const typename K::type *x, size_t i, const struct groups &g)
+template <class K>
+static __device__ __forceinline__ bool stays(const typename K::type *x, size_t i, const struct groups &g)
 {
     size_t block = (size_t)g.len * g.inner;
     size_t base = i - i % block + i % g.inner;
@@ -256,31 +264,6 @@ template <class K> static void launch_n_of_m(const struct vc_cuda_call *call, co
     LAUNCH_MASK(mask_kernel<kept_of_group<K>>, unit, kept);
 }
 
-/* A group that is larger than an arena, element by element on the host, as in kernel_ref_prune.c. */
-template <class K>
-static void n_of_m_on_host(const typename K::type *x, size_t n, const struct groups &g, uint8_t *mask)
-{
-    size_t block = (size_t)g.len * g.inner;
-
-    memset(mask, 0, (n + 7) / 8);
-    for (size_t i = 0; i < n; i++) {
-        size_t base = i - i % block + i % g.inner;
-        size_t at = i % block / g.inner;
-        size_t from = at - at % g.group;
-        uint64_t own = K::key(host_at<K>(x, i));
-        uint32_t before = 0;
-
-        for (size_t j = from; j < from + g.group && j < g.len; j++) {
-            uint64_t other = K::key(host_at<K>(x, base + j * g.inner));
-
-            before += other > own || (other == own && j < at);
-        }
-        if (before < g.keep) {
-            mask[i / 8] = (uint8_t)(mask[i / 8] | 1u << i % 8);
-        }
-    }
-}
-
 /* A row of the call is what no unit may cut: a row of groups, or a whole block where its last groups are short. */
 template <class K>
 static int n_of_m(const typename K::type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
@@ -300,8 +283,7 @@ static int n_of_m(const typename K::type *x, size_t n_blocks, size_t len, size_t
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, mask, 1, VC_CUDA_PER_BIT, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {
-        n_of_m_on_host<K>(x, n_blocks * call.row_len, groups, mask);
-        return 0;
+        return n_of_m_on_host(x, n_blocks, groups.len, inner, keep, group, mask);
     }
     return vc_cuda_run(&call);
 }
@@ -395,13 +377,10 @@ template <class K> struct apply_op {
 template <class K> static void launch_apply(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool writes = call->n_arrays > 2 && call->arrays[2].per == VC_CUDA_PER_ELEMENT;
-    unsigned at = writes ? 3 : 2;
-    bool stats = call->n_arrays > at;
     apply_op<K> op = {(const typename K::type *)unit->device[0], (const uint8_t *)unit->device[1], unit->bit,
                       writes ? (typename K::type *)unit->device[2] : NULL};
 
-    vc_cuda_launch_chunks(op, unit, stats ? (double *)unit->device[at] : NULL,
-                          stats ? (struct vc_cuda_totals *)unit->device[at + 1] : NULL);
+    vc_cuda_launch_stats(op, call, unit, writes ? 3 : 2);
 }
 
 template <class K>
@@ -472,26 +451,6 @@ template <class K> static void launch_squares(const struct vc_cuda_call *call, c
                    *(const struct band *)call->user, (double *)unit->device[1]);
 }
 
-/* Bands that are larger than a unit, in the order of the reference. */
-template <class K>
-static void squares_on_host(const typename K::type *x, size_t n_bands, const struct band &s, double *scores)
-{
-    for (size_t b = 0; b < n_bands * s.across; b++) {
-        size_t row = b / s.across * s.block_rows;
-        size_t col = b % s.across * s.block_cols;
-        double sum = 0;
-
-        for (size_t r = row; r < row + s.block_rows; r++) {
-            for (size_t c = col; c < col + s.block_cols && c < s.row_len; c++) {
-                double v = (double)host_at<K>(x, r * s.row_len + c);
-
-                sum = sum + v * v;
-            }
-        }
-        memcpy((char *)scores + b * sizeof sum, &sum, sizeof sum);
-    }
-}
-
 /* Bands of the same height. A band is a row of the call, and a block a group of it: both have as many blocks. */
 template <class K>
 static int bands(const typename K::type *x, size_t n_bands, size_t row_len, size_t block_rows, size_t block_cols,
@@ -509,8 +468,7 @@ static int bands(const typename K::type *x, size_t n_bands, size_t row_len, size
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, scores, sizeof *scores, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {
-        squares_on_host<K>(x, n_bands, s, scores);
-        return 0;
+        return squares_on_host(x, n_bands * block_rows, row_len, block_rows, block_cols, scores);
     }
     return vc_cuda_run(&call);
 }
@@ -544,7 +502,7 @@ int vc_cuda_block_squares_f64(const double *x, size_t n_rows, size_t row_len, si
 /* ---- sums of rows and columns ---- */
 
 /* What is added up: magnitudes, or squares. */
-template <class T> static __device__ __forceinline__ double term_of(T x, bool squared)
+template <class T> static __device__ __forceinline__ double device_term(T x, bool squared)
 {
     double v = (double)x;
 
@@ -565,7 +523,7 @@ template <class T, bool SQUARED> struct row_sums_op {
 
     __device__ __forceinline__ void visit(T v, uint32_t, uint32_t, uint32_t, double *sums, struct vc_cuda_tally *) const
     {
-        sums[0] = sums[0] + term_of(v, SQUARED);
+        sums[0] = sums[0] + device_term(v, SQUARED);
     }
 };
 
@@ -619,7 +577,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
         double sum = 0;
 
         for (size_t r = 0; r < s.n_rows; r++) {
-            sum = sum + term_of(x[r * s.row_len + c], s.squared);
+            sum = sum + device_term(x[r * s.row_len + c], s.squared);
         }
         sums[c] = sum;
     }
@@ -631,20 +589,6 @@ template <class T> static void launch_column_sums(const struct vc_cuda_call *cal
 
     VC_CUDA_LAUNCH(column_sums_kernel<T>, vc_cuda_grid(s->row_len / VC_CUDA_THREADS + 1), vc_cuda_block(s->row_len),
                    unit->stream, (const T *)unit->device[0], *s, (double *)unit->device[1]);
-}
-
-template <class K> static void column_sums_on_host(const typename K::type *x, const struct columns &s, double *sums)
-{
-    for (size_t c = 0; c < s.row_len; c++) {
-        double sum = 0;
-
-        for (size_t r = 0; r < s.n_rows; r++) {
-            double v = (double)host_at<K>(x, r * s.row_len + c);
-
-            sum = sum + (s.squared ? v * v : fabs(v));
-        }
-        memcpy((char *)sums + c * sizeof sum, &sum, sizeof sum);
-    }
 }
 
 /* All rows are one row of the call, so that it is not cut, since a thread adds up a whole column; a column counts as
@@ -662,8 +606,7 @@ static int column_sums(const typename K::type *x, size_t n_rows, size_t row_len,
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_out(&call, sums, sizeof *sums, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
     if (!vc_cuda_rows_fit(&call)) {
-        column_sums_on_host<K>(x, s, sums);
-        return 0;
+        return column_sums_on_host(x, n_rows, row_len, power, sums);
     }
     return vc_cuda_run(&call);
 }
