@@ -89,3 +89,18 @@ static __device__ __forceinline__ uint32_t vc_cuda_divide(uint32_t n, const stru
 #ifndef VC_CUDA_MAX_GRID
 #define VC_CUDA_MAX_GRID 1024u
 #endif
+
+/* Threads of a block that has at most `needed` things to do: whole warps, up to VC_CUDA_THREADS. */
+static inline unsigned vc_cuda_block(size_t needed)
+{
+    return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
+}
+
+/* Blocks for `needed` of them with grid-stride loops; at least 1. */
+static inline unsigned vc_cuda_grid(size_t needed)
+{
+    if (needed == 0) {
+        return 1;
+    }
+    return needed < VC_CUDA_MAX_GRID ? (unsigned)needed : VC_CUDA_MAX_GRID;
+}

@@ -116,17 +116,14 @@ int vc_cuda_group_codes_rows(const float *x, size_t n_rows, size_t row_len, size
                              const struct vc_group_codes *how, const uint32_t *bits, struct vc_float_scale *scale,
                              uint8_t *q, float *y)
 {
-    struct vc_cuda_call call = {};
+    struct vc_cuda_call call = vc_cuda_call_of(launch_groups, how, n_rows, row_len, group);
 
     if (n_rows == 0 || row_len == 0) {
         return 0;
     }
-    call.group = group < row_len ? group : row_len;
     call.row_len = row_len % call.group == 0 ? call.group : row_len;
     call.n_rows = n_rows * (row_len / call.row_len);
     call.keep_rows = true;
-    call.launch = launch_groups;
-    call.user = (void *)how;
     vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
     vc_cuda_add_in(&call, bits, sizeof *bits, VC_CUDA_PER_GROUP);
     if (how->weights != NULL) {

@@ -37,19 +37,6 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-unsigned vc_cuda_grid(size_t needed)
-{
-    if (needed == 0) {
-        return 1;
-    }
-    return needed < VC_CUDA_MAX_GRID ? (unsigned)needed : VC_CUDA_MAX_GRID;
-}
-
-unsigned vc_cuda_block(size_t needed)
-{
-    return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
-}
-
 #define FEW_BLOCKS 128u /* that every card holds at once; asking for more costs a call of the runtime */
 
 unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)

@@ -119,13 +119,7 @@ bool vc_cuda_rows_fit(const struct vc_cuda_call *call);
  * flight any more when it returns. Empty tiles need no device. */
 int vc_cuda_run(const struct vc_cuda_call *call);
 
-/* Threads of a block that has at most `needed` things to do: whole warps, up to VC_CUDA_THREADS. */
-unsigned vc_cuda_block(size_t needed);
-
-/* Blocks for `needed` of them with grid-stride loops; at least 1. */
-unsigned vc_cuda_grid(size_t needed);
-
-/* The same of a kernel that streams: no more than the card holds at once, so that all of them loop as often. */
+/* Blocks (vc_cuda_grid) of a kernel that streams: no more than the card holds at once, so that all of them loop as often. */
 unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed);
 
 /* Threads of a block where `team` of them take each of n pieces: fewer where there are few pieces, so that they spread over

@@ -49,16 +49,6 @@ void vc_cuda_add_out(struct vc_cuda_call *call, void *, size_t, enum vc_cuda_per
     call->n_arrays++;
 }
 
-unsigned vc_cuda_grid(size_t needed)
-{
-    return needed < VC_CUDA_MAX_GRID ? (unsigned)(needed == 0 ? 1 : needed) : VC_CUDA_MAX_GRID;
-}
-
-unsigned vc_cuda_block(size_t needed)
-{
-    return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
-}
-
 unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)
 {
     int processors = 0;

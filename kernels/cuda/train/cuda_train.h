@@ -68,31 +68,19 @@ uint64_t vc_cuda_products_bytes(void); /* device memory that cuBLAS works in */
 #define VC_CUDA_CHAIN(kernel, n) ((void)0)
 #endif
 
-/* Blocks for n pieces of work that are taken in turns. */
-static inline unsigned vc_cuda_train_grid(uint64_t n)
-{
-    return n < VC_CUDA_MAX_GRID ? (n == 0 ? 1u : (unsigned)n) : VC_CUDA_MAX_GRID;
-}
-
-/* Threads of a block for n elements. */
-static inline unsigned vc_cuda_train_threads(uint64_t n)
-{
-    return n >= VC_CUDA_THREADS ? VC_CUDA_THREADS : ((unsigned)n + 31) / 32 * 32;
-}
-
 /* for every element i of n, over all threads of the launch */
 #define VC_CUDA_EACH(i, n)                                                                       \
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, vc_end = (n); i < vc_end; \
          i += (uint64_t)gridDim.x * blockDim.x)
 
 /* Starts a kernel with a thread for each of n elements. */
-#define VC_CUDA_ELEMENTS(session, kernel, n, ...)                                                       \
-    VC_CUDA_LAUNCH(kernel, vc_cuda_train_grid(((uint64_t)(n) + VC_CUDA_THREADS - 1) / VC_CUDA_THREADS), \
-                   vc_cuda_train_threads(n), (session)->stream, __VA_ARGS__)
+#define VC_CUDA_ELEMENTS(session, kernel, n, ...)                                                                   \
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid(((uint64_t)(n) + VC_CUDA_THREADS - 1) / VC_CUDA_THREADS), vc_cuda_block(n), \
+                   (session)->stream, __VA_ARGS__)
 
 /* Starts a kernel with a team of 16 threads for each of n rows. */
-#define VC_CUDA_ROWS(session, kernel, n, ...)                                                                        \
-    VC_CUDA_LAUNCH(kernel, vc_cuda_train_grid(((uint64_t)(n) + VC_CUDA_TEAMS - 1) / VC_CUDA_TEAMS), VC_CUDA_THREADS, \
+#define VC_CUDA_ROWS(session, kernel, n, ...)                                                                  \
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid(((uint64_t)(n) + VC_CUDA_TEAMS - 1) / VC_CUDA_TEAMS), VC_CUDA_THREADS, \
                    (session)->stream, __VA_ARGS__)
 
 /* Rows of a kernel with teams: the same number of turns for all threads of a block, since sums have barriers. `row` may

@@ -157,7 +157,7 @@ int vc_cuda_train_fake_quant(void *session, const struct vc_train_fake_quant *fa
     } else {
         VC_CUDA_TRY(cudaMemsetAsync(fake_quant->pos, 0, fake_quant->n_scales * sizeof *fake_quant->pos, s->stream));
         VC_CUDA_TRY(cudaMemsetAsync(fake_quant->neg, 0, fake_quant->n_scales * sizeof *fake_quant->neg, s->stream));
-        VC_CUDA_LAUNCH(range_kernel, vc_cuda_train_grid((fake_quant->n + PART - 1) / PART), VC_CUDA_THREADS, s->stream,
+        VC_CUDA_LAUNCH(range_kernel, vc_cuda_grid((fake_quant->n + PART - 1) / PART), VC_CUDA_THREADS, s->stream,
                        *fake_quant);
         VC_CUDA_ELEMENTS(s, scale_kernel, fake_quant->n_scales, *fake_quant);
         VC_CUDA_ELEMENTS(s, int8_kernel, fake_quant->n, *fake_quant);

@@ -230,7 +230,7 @@ int vc_cuda_train_gather_backward(struct vc_cuda_session *s, const struct vc_tra
             cudaMemsetAsync(w->call->p[2], 0, args->outer * args->size * args->inner * sizeof(float), s->stream));
     }
     VC_CUDA_CHAIN("gather_backward", 2 * (args->n / VC_CUDA_THREADS + 1) + args->n / GATHER_LOADS);
-    VC_CUDA_LAUNCH(gather_backward_kernel, vc_cuda_train_grid(args->outer * args->n), VC_CUDA_THREADS, s->stream, *args,
+    VC_CUDA_LAUNCH(gather_backward_kernel, vc_cuda_grid(args->outer * args->n), VC_CUDA_THREADS, s->stream, *args,
                    (const float *)w->call->p[0], (const int64_t *)w->call->p[1], (float *)w->call->p[2]);
     result = vc_cuda_launched();
 out:

@@ -195,7 +195,7 @@ int vc_cuda_multiply(struct vc_cuda_session *s, const struct vc_cuda_product *p)
                    ? cudaSuccess
                    : CUBLAS_FAILED;
     }
-    VC_CUDA_LAUNCH(product_kernel, vc_cuda_train_grid(tiles), TILE * TILE, s->stream, *p);
+    VC_CUDA_LAUNCH(product_kernel, vc_cuda_grid(tiles), TILE * TILE, s->stream, *p);
     return vc_cuda_launched();
 }
 

@@ -174,8 +174,7 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
 
-    VC_CUDA_LAUNCH(loss_kernel, vc_cuda_train_grid((loss->n_rows + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream,
-                   *loss);
+    VC_CUDA_LAUNCH(loss_kernel, vc_cuda_grid((loss->n_rows + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream, *loss);
     return vc_cuda_launched();
 }
 
@@ -183,8 +182,9 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 
 #define SQUARES (8 * VC_CUDA_THREADS) /* that a block brings at a time */
 
-/* The sum of squares of the gradients of each block: all threads bring them, eight add each eighth in order. Gradients of
- * weights that a mask keeps at 0 become 0 here. Behind the sums: whether there was a fault. While eight threads add one tile, all can bring the next one. */
+/* The sum of squares of the gradients of each block: all threads bring them, eight add each eighth in order; while these add one
+ * tile, all can bring the next one. Gradients of weights that a mask keeps at 0 become 0 here. Behind the sums: whether there was
+ * a fault. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     measure_kernel(const struct vc_train_block *blocks, uint64_t n, const unsigned long long *fault, double *squares)
 {
@@ -230,7 +230,7 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
 
     VC_CUDA_CHAIN("measure", 1 + 32768 / SQUARES); /* blocks of the optimizer have that many weights */
-    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
     return vc_cuda_launched();
 }
 
@@ -395,6 +395,6 @@ int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uin
     u.root = (float)sqrt(1 - power_of(update->beta2, update->t));
     u.eps = (float)update->eps;
     u.maps = update->maps;
-    VC_CUDA_LAUNCH(update_kernel, vc_cuda_train_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, u);
+    VC_CUDA_LAUNCH(update_kernel, vc_cuda_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, u);
     return vc_cuda_launched();
 }

@@ -208,10 +208,9 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
         plan.lanes = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 32;
     }
     VC_CUDA_CHAIN("strided_sums", plan.n_steps * plan.lanes / SUM_TILE + 1);
-    VC_CUDA_LAUNCH(
-        strided_sums_kernel,
-        vc_cuda_train_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
-        VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
+    VC_CUDA_LAUNCH(strided_sums_kernel,
+                   vc_cuda_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
+                   VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
     return vc_cuda_launched();
 }
 
@@ -341,8 +340,8 @@ int vc_cuda_train_batch_norm(struct vc_cuda_session *s, const struct vc_train_wo
     p.running[0] = (float *)w->call->p[4];
     p.running[1] = (float *)w->call->p[5];
     p.saved = (float *)w->call->p[6];
-    VC_CUDA_LAUNCH(batch_norm_kernel, vc_cuda_train_grid(args->channels), VC_CUDA_THREADS, s->stream, *args,
-                   norm_by_batch(w), share, p);
+    VC_CUDA_LAUNCH(batch_norm_kernel, vc_cuda_grid(args->channels), VC_CUDA_THREADS, s->stream, *args, norm_by_batch(w),
+                   share, p);
     return vc_cuda_launched();
 }
 
@@ -395,7 +394,7 @@ int vc_cuda_train_batch_norm_backward(struct vc_cuda_session *s, const struct vc
     p.from = (const float *)w->call->p[4];
     p.dscale = (float *)w->call->p[5];
     p.dbias = (float *)w->call->p[6];
-    VC_CUDA_LAUNCH(batch_norm_backward_kernel, vc_cuda_train_grid(args->channels), VC_CUDA_THREADS, s->stream, *args,
+    VC_CUDA_LAUNCH(batch_norm_backward_kernel, vc_cuda_grid(args->channels), VC_CUDA_THREADS, s->stream, *args,
                    norm_by_batch(w), w->call->add, p);
     return vc_cuda_launched();
 }
