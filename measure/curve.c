@@ -9,12 +9,12 @@
  */
 #include "measure/curve.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
+#include "passes/scores/keys.h"
 
 #define BINS  ((size_t)1 << 16)
 #define PARTS ((size_t)1 << 15) /* of a bin */
@@ -83,25 +83,6 @@ enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
 
 /* ---- the first walk ---- */
 
-/* The bits of value i without its sign. */
-static uint64_t key_at(enum vc_dtype dtype, const unsigned char *values, size_t i)
-{
-    uint16_t half;
-    uint32_t word;
-    uint64_t wide;
-
-    if (dtype == VC_DTYPE_F64) {
-        memcpy(&wide, values + i * sizeof wide, sizeof wide);
-        return wide & 0x7fffffffffffffffULL;
-    }
-    if (dtype == VC_DTYPE_F32) {
-        memcpy(&word, values + i * sizeof word, sizeof word);
-        return word & VC_F32_ABS_MASK;
-    }
-    memcpy(&half, values + i * sizeof half, sizeof half);
-    return half & 0x7fffu;
-}
-
 /* Each thread counts its tile in 32-bit bins of its own scratch and adds them under the lock, so the lock
  * is taken once for a tile. */
 enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void *values, size_t n, void *scratch)
@@ -113,7 +94,7 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     if (c->few != NULL) {
         (void)pthread_mutex_lock(&c->mutex);
         for (size_t i = 0; i < n; i++) {
-            c->few[c->n_few++] = key_at(c->dtype, values, i);
+            c->few[c->n_few++] = vc_key_at(8 * (unsigned)vc_dtype_size(c->dtype) - 1, values, i);
         }
         (void)pthread_mutex_unlock(&c->mutex);
         return VC_OK;
@@ -132,14 +113,6 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     }
     (void)pthread_mutex_unlock(&c->mutex);
     return VC_OK;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
 }
 
 /* Goes on to the bin of the k-th smallest one, with the number of those in bins before it. */
@@ -193,7 +166,7 @@ enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c)
     size_t bin = 0;
 
     if (c->few != NULL) {
-        qsort(c->few, c->n_few, sizeof *c->few, ascending);
+        vc_keys_sort(c->few, c->n_few);
     }
     c->n_tables = 0;
     find_marks(c);

@@ -81,7 +81,7 @@ static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *st
     VC_CALL(key_values(ctx, step, tile, in->data, &room, &values));
     if (s->keys.few) {
         bad = range->first == 0 && vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems);
-        vc_keys_add_few(&s->keys, s->key_type, values, tile->n_elems);
+        vc_keys_add_few(&s->keys, values, tile->n_elems);
     } else {
         VC_CALL(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
         for (size_t i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift);

@@ -51,18 +51,17 @@ void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
     (void)pthread_mutex_unlock(&keys->mutex);
 }
 
-/* Value i as an unsigned number without its sign. */
-static uint64_t key_at(enum vc_key_type type, const void *values, size_t i)
+uint64_t vc_key_at(unsigned bits, const void *values, size_t i)
 {
     uint16_t half;
     uint32_t word;
     uint64_t wide;
 
-    switch (type) {
-    case VC_KEY_U16:
+    switch (bits) {
+    case 15:
         memcpy(&half, (const char *)values + i * sizeof half, sizeof half);
         return half & 0x7fffu;
-    case VC_KEY_F32:
+    case 31:
         memcpy(&word, (const char *)values + i * sizeof word, sizeof word);
         return word & 0x7fffffffu;
     default:
@@ -72,13 +71,13 @@ static uint64_t key_at(enum vc_key_type type, const void *values, size_t i)
 }
 
 /* The bins of those in the range, in any order. */
-void vc_keys_add_few(struct vc_keys *keys, enum vc_key_type type, const void *values, size_t n)
+void vc_keys_add_few(struct vc_keys *keys, const void *values, size_t n)
 {
     const struct vc_bin_range *range = &keys->range;
 
     (void)pthread_mutex_lock(&keys->mutex);
     for (size_t i = 0; i < n; i++) {
-        uint64_t key = key_at(type, values, i);
+        uint64_t key = vc_key_at(keys->bits, values, i);
 
         if (key >= range->first && (key - range->first) >> range->shift < range->n_bins) {
             keys->bins[keys->n_list++] = (key - range->first) >> range->shift;
@@ -95,12 +94,17 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+void vc_keys_sort(uint64_t *keys, size_t n)
+{
+    qsort(keys, n, sizeof *keys, ascending);
+}
+
 /* The bins of few keys become the list where they lie. */
 static void list_few(struct vc_keys *keys)
 {
     size_t n = keys->n_list;
 
-    qsort(keys->bins, n, sizeof *keys->bins, ascending);
+    vc_keys_sort(keys->bins, n);
     keys->list = keys->bins;
     keys->bins = NULL;
     keys->n_list = 0;

@@ -52,6 +52,10 @@ struct vc_keys {
     bool failed; /* the list could not be made: no memory */
 };
 
+/* The key of value i of an array, at any address, of floats that have so many bits beside their sign: 15, 31 or 63. */
+uint64_t vc_key_at(unsigned bits, const void *values, size_t i);
+void vc_keys_sort(uint64_t *keys, size_t n); /* ascending */
+
 /* Before the first round at n keys, of which `limit` may go. */
 void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limit);
 
@@ -60,7 +64,7 @@ void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limi
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys);
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts);
 /* Few keys: the values themselves, of any address. */
-void vc_keys_add_few(struct vc_keys *keys, enum vc_key_type type, const void *values, size_t n);
+void vc_keys_add_few(struct vc_keys *keys, const void *values, size_t n);
 enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys);
 
 /* Bytes that begin allocates. */

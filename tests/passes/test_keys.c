@@ -38,15 +38,14 @@ static void add_few(struct tensor *t)
 {
     static char values[MOST_KEYS * sizeof(uint64_t) + 1];
     size_t width = ((size_t)t->keys.bits + 1) / 8;
-    enum vc_key_type type = width == 2 ? VC_KEY_U16 : width == 4 ? VC_KEY_F32 : VC_KEY_F64;
 
     for (size_t i = 0; i < t->n; i++) {
         uint64_t value = t->key[i] | (draw() & 1) << t->keys.bits;
 
         memcpy(values + 1 + i * width, &value, width);
     }
-    vc_keys_add_few(&t->keys, type, values + 1, t->n / 3);
-    vc_keys_add_few(&t->keys, type, values + 1 + t->n / 3 * width, t->n - t->n / 3);
+    vc_keys_add_few(&t->keys, values + 1, t->n / 3);
+    vc_keys_add_few(&t->keys, values + 1 + t->n / 3 * width, t->n - t->n / 3);
 }
 
 /* One look at all keys, as the steps do it. */
