@@ -7,7 +7,7 @@
 
 extern const struct vc_range_decoding vc_decode_ranges;
 
-/* For values of other steps, of which none changes the shape or makes parts: adds them to the item of a tensor. */
+/* For values of other steps, of which none changes the shape, makes parts, or reads or writes more than 4 bytes a value: adds them to the item of a tensor. */
 typedef enum vc_status vc_range_add_fn(struct vc_ctx *ctx, struct vc_item *item, const void *user);
 
 /* vc_range_decoding.open, read and close, with these steps. */

@@ -297,6 +297,12 @@ static struct vc_loss_sums add_rows(const double *rows, uint64_t n_rows)
     return sums;
 }
 
+/* What each of n rows counts for in their mean; of none nothing. */
+static double share_of(uint64_t n)
+{
+    return n != 0 ? 1 / (double)n : 0;
+}
+
 /* Loss and its gradient at the logits, which stay on the device. */
 enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, const struct vc_batch *batch,
                               const struct vc_loss_spec *spec, size_t n, const struct vc_teacher_rows *teacher,
@@ -309,8 +315,8 @@ enum vc_status vc_device_loss(struct vc_learner *l, struct vc_engine *engine, co
                                  .n_classes = l->net.n_classes,
                                  .alpha = spec->alpha,
                                  .temperature = spec->temperature,
-                                 .kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0,
-                                 .ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0,
+                                 .kd_by = share_of(spec->kd_rows),
+                                 .ce_by = share_of(spec->ce_rows),
                                  .mse = spec->kind == VC_TEACHER_LOSS_MSE,
                                  .cosine = spec->kind == VC_TEACHER_LOSS_COSINE,
                                  .scale = spec->scale != 0 ? spec->scale : 1,

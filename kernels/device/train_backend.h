@@ -8,7 +8,8 @@
  *     to_host                               weights, for a file or a checkpoint
  *     release, end
  *
- * Everything of a session happens in the order of its calls; to_host and fault wait for what was asked for before. One thread at a time calls. Results: 0, or a code for vc_backend.error. */
+ * Everything of a session happens in the order of its calls; to_host and fault wait for what was asked for before. One
+ * thread at a time calls. Results: 0, or a code for vc_backend.error. */
 #pragma once
 
 #include "core/values/grids.h"
