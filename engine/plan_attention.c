@@ -17,7 +17,9 @@
 #include "engine/plan_ops.h"
 
 #define TILE          96         /* queries whose scores are computed at a time: as many rows as a product packs */
-#define DEVICE_SCORES (1u << 25) /* of a part of the heads, on a device */
+#define DEVICE_SCORES (1u << 25) /* of a part of the heads, on a device ... */
+#define DEVICE_ROWS   (1u << 22) /* ... of several rows of the batch, which fill a device with that many */
+#define DEVICE_HEADS  (1u << 14) /* the same: heads of keys */
 
 /* ---- where heads lie ---- */
 
@@ -119,10 +121,15 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
     }
     args->scratch = args->scores + tile * k.length * (!backward ? 1 : args->softcap > 0 ? 3 : 2);
     if (e->options.device != NULL) {
-        uint64_t scores = q.heads / k.heads * q.length * k.length;
+        uint64_t group = q.heads / k.heads;
+        uint64_t scores = group * q.length * k.length;
+        uint64_t rows = VC_AT_MOST(VC_AT_MOST(DEVICE_ROWS / scores, DEVICE_HEADS) / k.heads, q.batch);
+        uint64_t n_arrays = !backward ? 1 : args->softcap > 0 ? 3 : 2;
 
-        args->kv_per_part = most(VC_AT_MOST(DEVICE_SCORES / scores, k.heads), 1);
-        args->scratch = most(args->scratch, args->kv_per_part * scores * (!backward ? 1 : args->softcap > 0 ? 3 : 2));
+        args->kv_per_part = rows > 1 ? rows * k.heads : most(VC_AT_MOST(DEVICE_SCORES / scores, k.heads), 1);
+        args->scratch =
+            most(args->scratch, args->kv_per_part * scores * n_arrays + 1 +
+                                    VC_ATTENTION_SIDES * args->kv_per_part * group * sizeof(void *) / sizeof(float));
     }
     return args;
 }

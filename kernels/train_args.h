@@ -294,12 +294,15 @@ struct vc_args_attention {
     enum vc_mask_kind mask;
     int64_t mask_step[4]; /* of batch, head, query, key */
     bool causal;
-    bool clear_q, clear_k, clear_v; /* gradients are written, not added to */
+    bool clear_q, clear_k, clear_v; /* gradients are written, not added to: the first of those that are one array */
     double scale, softcap;
     uint64_t tile;
     uint64_t scratch, scores; /* reals for each worker; where its scores begin, behind what products need */
-    uint64_t kv_per_part;     /* of a device: heads of keys whose scores are made at a time, in all of scratch */
+    uint64_t kv_per_part; /* of a device: heads of keys whose scores are made at a time, of a row or of whole rows */
 };
+
+/* On a device there is room behind the scores: for each head of a part the places of so many matrices. */
+#define VC_ATTENTION_SIDES 9
 
 /* ---- RNN, GRU and LSTM ---- */
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 10
+#define VC_TRAIN_BACKEND_ABI 11
 
 /* One instruction. */
 struct vc_train_work {

@@ -22,6 +22,8 @@ struct product {
     const float *a, *b;
     float *c;
     long long stride_a, stride_b, stride_c;
+    const float *const *a_at, *const *b_at; /* NULL: by strides */
+    float *const *c_at;
 };
 
 int create(void **out)
@@ -62,9 +64,9 @@ int set_workspace(void *, void *, size_t)
 void compute(const product &p)
 {
     for (int batch = 0; batch < p.n_batch; batch++) {
-        const float *a = p.a + batch * p.stride_a;
-        const float *b = p.b + batch * p.stride_b;
-        float *c = p.c + batch * p.stride_c;
+        const float *a = p.a_at != nullptr ? p.a_at[batch] : p.a + batch * p.stride_a;
+        const float *b = p.b_at != nullptr ? p.b_at[batch] : p.b + batch * p.stride_b;
+        float *c = p.c_at != nullptr ? p.c_at[batch] : p.c + batch * p.stride_c;
 
         for (int j = 0; j < p.n; j++) {
             for (int i = 0; i < p.m; i++) {
@@ -87,23 +89,35 @@ bool leading_fits(bool turned, int rows, int columns, int leading)
     return leading >= (turned ? columns : rows);
 }
 
-int batched(void *h, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
-            long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
-            long long stride_c, int n_batch)
+int start(const char *name, void *h, const product &p)
 {
-    const product p = {op_a != 0, op_b != 0, m, n, k, lda,      ldb,      ldc,     n_batch,
-                       *alpha,    *beta,     a, b, c, stride_a, stride_b, stride_c};
-
-    if (m < 0 || n < 0 || k < 0 || !leading_fits(p.turned_a, m, k, lda) || !leading_fits(p.turned_b, k, n, ldb) ||
-        ldc < m) {
+    if (p.m < 0 || p.n < 0 || p.k < 0 || !leading_fits(p.turned_a, p.m, p.k, p.lda) ||
+        !leading_fits(p.turned_b, p.k, p.n, p.ldb) || p.ldc < p.m) {
         return 7; /* CUBLAS_STATUS_INVALID_VALUE */
     }
-    vc_emu_launch("cublasSgemmStridedBatched", 1, 32, static_cast<handle *>(h)->stream, [p]() {
+    vc_emu_launch(name, 1, 32, static_cast<handle *>(h)->stream, [p]() {
         if (threadIdx.x == 0) {
             compute(p);
         }
     });
     return cudaGetLastError() == cudaSuccess ? 0 : 13; /* CUBLAS_STATUS_EXECUTION_FAILED */
+}
+
+int batched(void *h, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
+            long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
+            long long stride_c, int n_batch)
+{
+    return start("cublasSgemmStridedBatched", h,
+                 {op_a != 0, op_b != 0, m, n, k,        lda,      ldb,      ldc,     n_batch, *alpha,
+                  *beta,     a,         b, c, stride_a, stride_b, stride_c, nullptr, nullptr, nullptr});
+}
+
+/* The addresses are in device memory: they are read when the stream gets there. */
+int addressed(void *h, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *const a[], int lda,
+              const float *const b[], int ldb, const float *beta, float *const c[], int ldc, int n_batch)
+{
+    return start("cublasSgemmBatched", h, {op_a != 0, op_b != 0, m,       n,       k, lda, ldb, ldc, n_batch, *alpha,
+                                           *beta,     nullptr,   nullptr, nullptr, 0, 0,   0,   a,   b,       c});
 }
 
 } // namespace
@@ -129,6 +143,7 @@ void *vc_emu_cublas_find(void *, const char *symbol)
         {"cublasSetMathMode", reinterpret_cast<void *>(set_math)},
         {"cublasSetWorkspace_v2", reinterpret_cast<void *>(set_workspace)},
         {"cublasSgemmStridedBatched", reinterpret_cast<void *>(batched)},
+        {"cublasSgemmBatched", reinterpret_cast<void *>(addressed)},
     };
 
     for (const auto &f : functions) {

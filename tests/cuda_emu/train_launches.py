@@ -18,7 +18,7 @@ except ImportError as error:
     sys.exit(77)
 
 # launches, waits of the host, copies up, copies down, loads in a row
-BOUNDS = {"cnn": (67, 1, 4, 1, 256), "encoder": (689, 1, 10, 1, 256), "decoder": (936, 1, 8, 1, 256)}
+BOUNDS = {"cnn": (67, 1, 4, 1, 256), "encoder": (203, 1, 10, 1, 256), "decoder": (180, 1, 8, 1, 256)}
 
 
 def log(program, net, folder):

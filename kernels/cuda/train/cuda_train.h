@@ -44,7 +44,8 @@ int vc_cuda_train_fake_quant(void *session, const struct vc_train_fake_quant *fa
 extern const struct vc_train_sums vc_cuda_train_sums; /* cuda_train_nccl.cu */
 
 /* A product of matrices for each of n_batch: c = alpha a b, or c += alpha a b. Element (i, j) of a is at
- * i * a_row + j * a_column; those of a row of c are side by side. */
+ * i * a_row + j * a_column; those of a row of c are side by side. Matrix number i of a batch lies at
+ * i / n_inner * a_outer + i % n_inner * a_step of a; n_inner 0: at i * a_step. */
 struct vc_cuda_product {
     uint64_t m, n, k;
     const float *a, *b;
@@ -52,6 +53,12 @@ struct vc_cuda_product {
     int64_t a_row, a_column, b_row, b_column, c_row;
     uint64_t n_batch;
     int64_t a_step, b_step, c_step; /* from one of the batch to the next */
+    uint64_t n_inner;
+    int64_t a_outer, b_outer, c_outer;
+    /* With n_inner: device memory, the addresses of all these matrices; or NULL. cuBLAS takes a batch without equal steps by
+     * them. */
+    const float *const *a_at, *const *b_at;
+    float *const *c_at;
     float alpha;
     bool add;
 };

@@ -1,15 +1,18 @@
-/* cuda_train_attention.cu - training on the device: attention. The scores of some heads of keys at a time (kv_per_part)
- * are made by products into scratch; what lies between the products is done row by row, with the sums of
- * engine/loops/train_attention.h.
+/* cuda_train_attention.cu - training on the device: attention. The scores of many heads at a time, of one row of the batch or
+ * of some whole rows (kv_per_part), are made by products into scratch; what lies between the products is done row by row, with
+ * the sums of engine/loops/train_attention.h.
  *
- *     scratch   s [heads of the part, queries, keys]   backward also: dp, the same, and the slope of softcap */
+ *     scratch   s [heads of the part, queries, keys]   backward also: dp, the same, and the slope of softcap; then, of a part
+ *               of several rows, where each head's matrix begins in each array: addresses for one call of cuBLAS */
 #include "kernels/arith.h"
 #include "kernels/cuda/train/cuda_train.h"
 #include "kernels/functions.h"
 
-/* The heads whose scores are in scratch. */
+/* The heads whose scores are in scratch: from head `first` on, of all rows of the batch one after the other. */
 struct part {
-    uint64_t batch, head, heads; /* from head `head` on */
+    uint64_t first, heads;
+    uint64_t kv, kv_of_row; /* heads of keys: of the part, and of each of its rows */
+    uint64_t group;         /* heads of queries that share a head of keys */
 };
 
 /* Keys that the CPU walks for a row, by its tile of queries: where lanes of sums end depends on it. */
@@ -21,66 +24,67 @@ static __device__ __forceinline__ uint64_t keys_of(const struct vc_args_attentio
     return args->causal ? VC_AT_MOST(end, args->keys) : args->keys;
 }
 
-/* softcap(s) + mask, for every score of the part. */
-static __global__ void scores_kernel(struct vc_args_attention args, struct part part, float *scores, float *slope,
-                                     const void *mask)
+/* softcap(s) + mask: what the row of key `key` at `at` comes to. */
+static __device__ __forceinline__ float score_of(const struct vc_args_attention *args, uint64_t head, uint64_t query,
+                                                 uint64_t key, float s, float *slope, const void *mask)
 {
-    float cap = (float)args.softcap;
+    float cap = (float)args->softcap;
+    int64_t place = (int64_t)(head / args->heads) * args->mask_step[0] +
+                    (int64_t)(head % args->heads) * args->mask_step[1] + (int64_t)query * args->mask_step[2] +
+                    (int64_t)key * args->mask_step[3];
 
-    VC_CUDA_EACH(at, part.heads * args.queries * args.keys)
-    {
-        uint64_t key = at % args.keys;
-        uint64_t query = at / args.keys % args.queries;
-        uint64_t head = part.head + at / args.keys / args.queries;
-        int64_t place = (int64_t)part.batch * args.mask_step[0] + (int64_t)head * args.mask_step[1] +
-                        (int64_t)query * args.mask_step[2] + (int64_t)key * args.mask_step[3];
-        float s = scores[at];
+    if (cap > 0) {
+        float v = vc_tanh_f32(s / cap);
 
-        if (cap > 0) {
-            float v = vc_tanh_f32(s / cap);
-
-            s = cap * v;
-            if (slope != NULL) {
-                slope[at] = 1 - v * v;
-            }
+        s = cap * v;
+        if (slope != NULL) {
+            *slope = 1 - v * v;
         }
-        if (args.causal && key > query) {
-            s = -vc_bits_f32(VC_F32_INF_BITS);
-        } else if (args.mask == VC_MASK_TRUTH) {
-            s = ((const int64_t *)mask)[place] != 0 ? s : -vc_bits_f32(VC_F32_INF_BITS);
-        } else if (args.mask == VC_MASK_ADDED) {
-            s += ((const float *)mask)[place];
-        }
-        scores[at] = s;
     }
+    if (args->causal && key > query) {
+        return -vc_bits_f32(VC_F32_INF_BITS);
+    }
+    if (args->mask == VC_MASK_TRUTH) {
+        return ((const int64_t *)mask)[place] != 0 ? s : -vc_bits_f32(VC_F32_INF_BITS);
+    }
+    return args->mask == VC_MASK_ADDED ? s + ((const float *)mask)[place] : s;
 }
 
-/* Rows of scores become probabilities, 0 where nothing is seen; sums: the logarithm of the sum of each row. `sums`
- * given: they are made again from it. */
+/* Rows of scores become probabilities, 0 where nothing is seen; sums: the logarithm of the sum of each row. `again`: they
+ * are made from these. Each lane first makes its scores and the largest of them, which is the same in any order. */
 static __global__ void probabilities_kernel(struct vc_args_attention args, struct part part, bool again, float *scores,
-                                            float *sums)
+                                            float *slope, const void *mask, float *sums)
 {
     VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
 
     VC_CUDA_EACH_ROW(row, part.heads * args.queries)
     {
         bool is = row < part.heads * args.queries;
-        uint64_t n = is ? keys_of(&args, row % args.queries) : 0;
+        uint64_t query = row % args.queries;
+        uint64_t n = is ? keys_of(&args, query) : 0;
         uint64_t whole = n / VC_CUDA_LANES_OF_SUM * VC_CUDA_LANES_OF_SUM;
         float *s = scores + (is ? row * args.keys : 0);
-        float *saved = sums != NULL && is ? sums + (part.batch * args.heads + part.head) * args.queries + row : NULL;
-        float most = is ? s[0] : 0;
+        float *saved = sums != NULL && is ? sums + part.first * args.queries + row : NULL;
+        float most = -vc_bits_f32(VC_F32_INF_BITS);
         float lane = 0;
         float sum;
 
-        if (again) {
-            most = is ? *saved : 0;
-        } else {
-            for (uint64_t j = 1; j < n; j++) {
-                most = s[j] > most ? s[j] : most;
-            }
+        for (uint64_t j = VC_CUDA_LANE; is && j < args.keys; j += VC_CUDA_LANES_OF_SUM) {
+            s[j] = score_of(&args, part.first + row / args.queries, query, j, s[j],
+                            slope != NULL ? slope + row * args.keys + j : NULL, mask);
+            most = j < n && s[j] > most ? s[j] : most;
         }
-        __syncthreads(); /* all have read the row */
+        __syncthreads();
+        lanes[threadIdx.x] = most;
+        __syncthreads();
+        /* A first score that is NaN stays the largest. */
+        most = !is ? 0 : again ? *saved : s[0];
+        for (unsigned k = 0; !again && k < VC_CUDA_LANES_OF_SUM; k++) {
+            float other = lanes[threadIdx.x - VC_CUDA_LANE + k];
+
+            most = other > most ? other : most;
+        }
+        __syncthreads(); /* all have read s[0] */
         for (uint64_t j = VC_CUDA_LANE; j < n; j += VC_CUDA_LANES_OF_SUM) {
             float e = most == -vc_bits_f32(VC_F32_INF_BITS) ? 0 : vc_exp_f32(s[j] - most);
 
@@ -114,8 +118,8 @@ static __global__ void gradients_kernel(struct vc_args_attention args, struct pa
     VC_CUDA_EACH_ROW(row, part.heads * args.queries)
     {
         bool is = row < part.heads * args.queries;
-        uint64_t head = part.head + row / args.queries;
-        int64_t place = (int64_t)part.batch * args.y.batch + (int64_t)head * args.y.head +
+        uint64_t head = part.first + row / args.queries;
+        int64_t place = (int64_t)(head / args.heads) * args.y.batch + (int64_t)(head % args.heads) * args.y.head +
                         (int64_t)(row % args.queries) * args.y.row;
         uint64_t n = is ? keys_of(&args, row % args.queries) : 0;
         float sum = vc_cuda_norm_dot(y + (is ? place : 0), 0, dy + (is ? place : 0), 0, is ? args.v_size : 0, lanes);
@@ -125,7 +129,7 @@ static __global__ void gradients_kernel(struct vc_args_attention args, struct pa
             float d = j < n ? p[at] * (dp[at] - sum) : 0;
 
             if (dmask != NULL) {
-                dmask[((part.batch * args.heads + part.head) * args.queries) * args.keys + at] = d;
+                dmask[part.first * args.queries * args.keys + at] = d;
             }
             d *= (float)args.scale;
             dp[at] = slope != NULL ? d * slope[at] : d;
@@ -133,75 +137,87 @@ static __global__ void gradients_kernel(struct vc_args_attention args, struct pa
     }
 }
 
-/* Zeros for rows of heads, wherever they lie. */
-static __global__ void clear_kernel(struct vc_heads is, uint64_t batch, uint64_t heads, uint64_t rows, uint64_t size,
-                                    float *x)
-{
-    VC_CUDA_EACH(i, batch * heads * rows * size)
-    {
-        x[(int64_t)(i / size / rows / heads) * is.batch + (int64_t)(i / size / rows % heads) * is.head +
-          (int64_t)(i / size % rows) * is.row + (int64_t)(i % size)] = 0;
-    }
-}
-
-/* Zeros what products add to, head by head, since heads may lie in a joined array. */
-static int clear(struct vc_cuda_session *s, const struct vc_args_attention *args, const struct vc_heads *is,
-                 uint64_t heads, uint64_t rows, uint64_t size, void *x)
-{
-    if (x != NULL) {
-        VC_CUDA_ELEMENTS(s, clear_kernel, args->batch * heads * rows * size, *is, args->batch, heads, rows, size,
-                         (float *)x);
-    }
-    return vc_cuda_launched();
-}
-
-/* Where head `head` begins. */
-static const float *at(const void *base, const struct vc_heads *is, uint64_t batch, uint64_t head)
-{
-    return (const float *)base + (int64_t)batch * is->batch + (int64_t)head * is->head;
-}
-
-/* One operand of the products of a part: how its matrices lie, and what is from head to head. */
+/* Where the matrices of an array lie, of the heads of the part: the first one, and the steps between rows of the batch, heads,
+ * and the rows and columns of a matrix. */
 struct side {
-    const float *x; /* of the first head of the part */
-    int64_t row, column, step;
-    bool shared; /* heads of keys, which several heads of queries share */
+    const float *x;
+    int64_t batch, head, row, column;
+    bool shared;            /* heads of keys, which several heads of queries share */
+    const float *const *at; /* device memory: the addresses of all of them; NULL: they are not needed */
 };
 
-/* A matrix of one head. `shared`: heads of queries in a group read one head of keys or values. */
-static struct side side_of(const void *base, const struct vc_heads *is, const struct part *part, uint64_t group,
-                           bool shared)
-{
-    struct side side = {at(base, is, part->batch, shared ? part->head / group : part->head), is->row, 1, is->head,
-                        shared};
+/* Of a part, its sides; and the memory for their addresses, NULL where equal steps say all. */
+#define SIDES VC_ATTENTION_SIDES
+struct sides {
+    struct side of[SIDES];
+    unsigned n;
+    const float **at;
+};
 
-    return side;
+/* Addresses of one array lie one after the other: of the first heads of all groups, of the second ones, and so on. */
+static __global__ void addresses_kernel(struct sides sides, struct part part)
+{
+    VC_CUDA_EACH(i, sides.n * part.heads)
+    {
+        const struct side *side = &sides.of[i / part.heads];
+        uint64_t group = i % part.heads / part.kv;
+        uint64_t kv = i % part.kv;
+        uint64_t head = side->shared ? kv % part.kv_of_row : kv % part.kv_of_row * part.group + group;
+
+        sides.at[i] = side->x + (int64_t)(kv / part.kv_of_row) * side->batch + (int64_t)head * side->head;
+    }
+}
+
+/* One more side of a part, by which its matrices are found from now on. */
+static struct side *add_side(struct sides *sides, const struct part *part, struct side side)
+{
+    side.at = sides->at != NULL ? sides->at + sides->n * part->heads : NULL;
+    sides->of[sides->n] = side;
+    return &sides->of[sides->n++];
+}
+
+/* An array of the call. `shared`: heads of queries in a group read one head of keys or values. */
+static struct side *side_of(struct sides *sides, const struct vc_args_attention *args, const struct part *part,
+                            const void *base, const struct vc_heads *is, bool shared)
+{
+    uint64_t head = part->first % args->heads / (shared ? part->group : 1);
+    struct side side = {(const float *)base + (int64_t)(part->first / args->heads) * is->batch +
+                            (int64_t)head * is->head,
+                        is->batch,
+                        is->head,
+                        is->row,
+                        1,
+                        shared,
+                        NULL};
+
+    return add_side(sides, part, side);
 }
 
 /* The scores of the part: rows of queries, columns of keys. */
-static struct side scores_side(const struct vc_args_attention *args, const float *x)
+static struct side *scores_side(struct sides *sides, const struct vc_args_attention *args, const struct part *part,
+                                const float *x)
 {
-    struct side side = {x, (int64_t)args->keys, 1, (int64_t)(args->queries * args->keys), false};
+    int64_t n = (int64_t)(args->queries * args->keys);
+    struct side side = {x, n * (int64_t)args->heads, n, (int64_t)args->keys, 1, false, NULL};
 
-    return side;
+    return add_side(sides, part, side);
 }
 
 /* The matrix transposed: its steps change places. */
-static struct side turned(struct side side)
+static struct side turned(const struct side *side)
 {
-    int64_t row = side.row;
+    struct side to = *side;
 
-    side.row = side.column;
-    side.column = row;
-    return side;
+    to.row = side->column;
+    to.column = side->row;
+    return to;
 }
 
 /* c = a b for every head of the part, or, where c is of heads of keys, the sum over those that share one. */
-static int multiply(struct vc_cuda_session *s, const struct part *part, uint64_t group, uint64_t m, uint64_t n,
-                    uint64_t k, struct side a, struct side b, struct side c, float alpha, bool add)
+static int multiply(struct vc_cuda_session *s, const struct part *part, uint64_t m, uint64_t n, uint64_t k,
+                    struct side a, struct side b, const struct side *c, float alpha, bool add)
 {
     struct vc_cuda_product p = {};
-    uint64_t heads = part->heads / group; /* of keys */
     int result = cudaSuccess;
 
     p.m = m;
@@ -211,133 +227,160 @@ static int multiply(struct vc_cuda_session *s, const struct part *part, uint64_t
     p.a_column = a.column;
     p.b_row = b.row;
     p.b_column = b.column;
-    p.c_row = c.row;
+    p.c_row = c->row;
     p.alpha = alpha;
-    p.n_batch = heads;
-    p.a_step = a.shared ? a.step : a.step * (int64_t)group;
-    p.b_step = b.shared ? b.step : b.step * (int64_t)group;
-    p.c_step = c.shared ? c.step : c.step * (int64_t)group;
-    for (uint64_t g = 0; g < group && result == cudaSuccess; g++) {
-        p.a = a.x + (a.shared ? 0 : (int64_t)g * a.step);
-        p.b = b.x + (b.shared ? 0 : (int64_t)g * b.step);
-        p.c = (float *)(uintptr_t)c.x + (c.shared ? 0 : (int64_t)g * c.step);
-        p.add = add || (c.shared && g > 0);
+    p.n_batch = part->kv;
+    p.n_inner = part->kv_of_row;
+    p.a_step = a.shared ? a.head : a.head * (int64_t)part->group;
+    p.b_step = b.shared ? b.head : b.head * (int64_t)part->group;
+    p.c_step = c->shared ? c->head : c->head * (int64_t)part->group;
+    p.a_outer = a.batch;
+    p.b_outer = b.batch;
+    p.c_outer = c->batch;
+    for (uint64_t g = 0; g < part->group && result == cudaSuccess; g++) {
+        uint64_t first = g * part->kv;
+
+        p.a = a.x + (a.shared ? 0 : (int64_t)g * a.head);
+        p.b = b.x + (b.shared ? 0 : (int64_t)g * b.head);
+        p.c = (float *)(uintptr_t)c->x + (c->shared ? 0 : (int64_t)g * c->head);
+        p.a_at = a.at != NULL ? a.at + first : NULL;
+        p.b_at = b.at != NULL ? b.at + first : NULL;
+        p.c_at = c->at != NULL ? (float *const *)(uintptr_t)(c->at + first) : NULL;
+        p.add = add || (c->shared && g > 0);
         result = vc_cuda_multiply(s, &p);
     }
     return result;
 }
 
-/* The scores of a part, with softcap and mask. */
-static int make_scores(struct vc_cuda_session *s, const struct vc_train_work *w, const struct part *part, float *scores,
-                       float *slope)
+/* Parts of the call: heads of one row of the batch, or whole rows. */
+static struct part part_at(const struct vc_args_attention *args, uint64_t kv)
+{
+    uint64_t group = args->heads / args->kv_heads;
+    uint64_t rows = args->kv_per_part / args->kv_heads;
+    uint64_t n = rows == 0 ? VC_AT_MOST(args->kv_per_part, args->kv_heads - kv % args->kv_heads)
+                           : VC_AT_MOST(rows * args->kv_heads, args->batch * args->kv_heads - kv);
+    struct part part = {kv * group, n * group, n, VC_AT_MOST(n, args->kv_heads), group};
+
+    return part;
+}
+
+/* No sides yet. Addresses lie behind n arrays of scores. */
+static struct sides sides_at(const struct vc_cuda_session *s, const struct vc_args_attention *args,
+                             const struct part *part, float *scores, uint64_t n)
+{
+    uint64_t reals = n * args->kv_per_part * part->group * args->queries * args->keys;
+    struct sides sides = {};
+
+    if (s->cublas != NULL && part->kv > args->kv_heads) {
+        sides.at = (const float **)(void *)(scores + (reals + 1) / 2 * 2);
+    }
+    return sides;
+}
+
+/* The addresses of all sides, where they are needed. */
+static int make_addresses(struct vc_cuda_session *s, const struct sides *sides, const struct part *part)
+{
+    if (sides->at != NULL) {
+        VC_CUDA_ELEMENTS(s, addresses_kernel, sides->n * part->heads, *sides, *part);
+    }
+    return vc_cuda_launched();
+}
+
+/* The scores of a part by a product, and their probabilities. */
+static int make_probabilities(struct vc_cuda_session *s, const struct vc_train_work *w, const struct part *part,
+                              const struct side *q, const struct side *k, const struct side *scores, bool again,
+                              float *slope, float *sums)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;
-    uint64_t group = args->heads / args->kv_heads;
     int result;
 
-    VC_CUDA_TRY(multiply(s, part, group, args->queries, args->keys, args->size,
-                         side_of(w->call->p[0], &args->q, part, group, false),
-                         turned(side_of(w->call->p[1], &args->k, part, group, true)), scores_side(args, scores),
-                         (float)args->scale, false));
-    VC_CUDA_ELEMENTS(s, scores_kernel, part->heads * args->queries * args->keys, *args, *part, scores, slope,
-                     (const void *)w->call->p[3]);
+    VC_CUDA_TRY(
+        multiply(s, part, args->queries, args->keys, args->size, *q, turned(k), scores, (float)args->scale, false));
+    VC_CUDA_ROWS(s, probabilities_kernel, part->heads * args->queries, *args, *part, again,
+                 (float *)(uintptr_t)scores->x, slope, (const void *)w->call->p[3], sums);
     result = vc_cuda_launched();
 out:
     return result;
-}
-
-/* The part from head of keys `kv` of a batch on. */
-static struct part part_at(const struct vc_args_attention *args, uint64_t batch, uint64_t kv)
-{
-    uint64_t group = args->heads / args->kv_heads;
-    struct part part = {batch, kv * group, VC_AT_MOST(args->kv_per_part, args->kv_heads - kv) * group};
-
-    return part;
 }
 
 /* Each part in three steps: scores, probabilities of each row, their product with the values. */
 int vc_cuda_train_attention(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;
-    uint64_t group = args->heads / args->kv_heads;
-    float *scores = (float *)w->call->p[6];
+    void *const *p = w->call->p;
+    float *scores = (float *)p[6];
     int result = cudaSuccess;
 
-    for (uint64_t batch = 0; batch < args->batch; batch++) {
-        for (uint64_t kv = 0; kv < args->kv_heads; kv += args->kv_per_part) {
-            struct part part = part_at(args, batch, kv);
+    for (uint64_t kv = 0; kv < args->batch * args->kv_heads;) {
+        struct part part = part_at(args, kv);
+        struct sides sides = sides_at(s, args, &part, scores, 1);
+        struct side *q = side_of(&sides, args, &part, p[0], &args->q, false);
+        struct side *k = side_of(&sides, args, &part, p[1], &args->k, true);
+        struct side *v = side_of(&sides, args, &part, p[2], &args->v, true);
+        struct side *y = side_of(&sides, args, &part, p[4], &args->y, false);
+        struct side *of = scores_side(&sides, args, &part, scores);
 
-            VC_CUDA_TRY(make_scores(s, w, &part, scores, NULL));
-            VC_CUDA_ROWS(s, probabilities_kernel, part.heads * args->queries, *args, part, false, scores,
-                         (float *)w->call->p[5]);
-            VC_CUDA_TRY(vc_cuda_launched());
-            VC_CUDA_TRY(multiply(s, &part, group, args->queries, args->v_size, args->keys, scores_side(args, scores),
-                                 side_of(w->call->p[2], &args->v, &part, group, true),
-                                 side_of(w->call->p[4], &args->y, &part, group, false), 1, false));
-        }
+        VC_CUDA_TRY(make_addresses(s, &sides, &part));
+        VC_CUDA_TRY(make_probabilities(s, w, &part, q, k, of, false, NULL, (float *)p[5]));
+        VC_CUDA_TRY(multiply(s, &part, args->queries, args->v_size, args->keys, *of, *v, y, 1, false));
+        kv += part.kv;
     }
 out:
     return result;
 }
 
-/* What a part adds to the gradients of queries, keys and values. */
+/* The gradients of queries, keys and values of a part, in this order: all three may be one array, of which the first one writes
+ * what the others add to. Each head is of one part. */
 static int part_backward(struct vc_cuda_session *s, const struct vc_train_work *w, const struct part *part)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;
     void *const *p = w->call->p;
-    uint64_t group = args->heads / args->kv_heads;
-    uint64_t n = args->kv_per_part * group * args->queries * args->keys;
+    uint64_t n = args->kv_per_part * part->group * args->queries * args->keys;
     float *scores = (float *)p[10];
-    float *dp = scores + n;
-    float *slope = args->softcap > 0 ? dp + n : NULL;
-    struct side dy = side_of(p[5], &args->y, part, group, false);
+    float *slope = args->softcap > 0 ? scores + 2 * n : NULL;
+    struct sides sides = sides_at(s, args, part, scores, slope != NULL ? 3 : 2);
+    struct side *q = side_of(&sides, args, part, p[0], &args->q, false);
+    struct side *k = side_of(&sides, args, part, p[1], &args->k, true);
+    struct side *v = side_of(&sides, args, part, p[2], &args->v, true);
+    struct side *dy = side_of(&sides, args, part, p[5], &args->y, false);
+    struct side *dq = p[7] != NULL ? side_of(&sides, args, part, p[7], &args->q, false) : NULL;
+    struct side *dk = p[8] != NULL ? side_of(&sides, args, part, p[8], &args->k, true) : NULL;
+    struct side *dv = p[9] != NULL ? side_of(&sides, args, part, p[9], &args->v, true) : NULL;
+    struct side *of = scores_side(&sides, args, part, scores);
+    struct side *dp = scores_side(&sides, args, part, scores + n);
     int result;
 
-    VC_CUDA_TRY(make_scores(s, w, part, scores, slope));
-    VC_CUDA_ROWS(s, probabilities_kernel, part->heads * args->queries, *args, *part, true, scores, (float *)p[6]);
-    VC_CUDA_TRY(vc_cuda_launched());
-    if (p[9] != NULL) {
-        VC_CUDA_TRY(multiply(s, part, group, args->keys, args->v_size, args->queries, turned(scores_side(args, scores)),
-                             dy, side_of(p[9], &args->v, part, group, true), 1, true));
+    VC_CUDA_TRY(make_addresses(s, &sides, part));
+    VC_CUDA_TRY(make_probabilities(s, w, part, q, k, of, true, slope, (float *)p[6]));
+    if (dq != NULL || dk != NULL || p[11] != NULL) {
+        VC_CUDA_TRY(multiply(s, part, args->queries, args->keys, args->v_size, *dy, turned(v), dp, 1, false));
+        VC_CUDA_ROWS(s, gradients_kernel, part->heads * args->queries, *args, *part, (const float *)p[4],
+                     (const float *)p[5], (const float *)scores, (const float *)slope, scores + n, (float *)p[11]);
+        VC_CUDA_TRY(vc_cuda_launched());
     }
-    if (p[7] == NULL && p[8] == NULL && p[11] == NULL) {
-        return cudaSuccess;
+    if (dq != NULL) {
+        VC_CUDA_TRY(multiply(s, part, args->queries, args->size, args->keys, *dp, *k, dq, 1, !args->clear_q));
     }
-    VC_CUDA_TRY(multiply(s, part, group, args->queries, args->keys, args->v_size, dy,
-                         turned(side_of(p[2], &args->v, part, group, true)), scores_side(args, dp), 1, false));
-    VC_CUDA_ROWS(s, gradients_kernel, part->heads * args->queries, *args, *part, (const float *)p[4],
-                 (const float *)p[5], (const float *)scores, (const float *)slope, dp, (float *)p[11]);
-    VC_CUDA_TRY(vc_cuda_launched());
-    if (p[7] != NULL) {
-        VC_CUDA_TRY(multiply(s, part, group, args->queries, args->size, args->keys, scores_side(args, dp),
-                             side_of(p[1], &args->k, part, group, true), side_of(p[7], &args->q, part, group, false), 1,
-                             true));
+    if (dk != NULL) {
+        VC_CUDA_TRY(multiply(s, part, args->keys, args->size, args->queries, turned(dp), *q, dk, 1, !args->clear_k));
     }
-    if (p[8] != NULL) {
-        VC_CUDA_TRY(multiply(s, part, group, args->keys, args->size, args->queries, turned(scores_side(args, dp)),
-                             side_of(p[0], &args->q, part, group, false), side_of(p[8], &args->k, part, group, true), 1,
-                             true));
+    if (dv != NULL) {
+        VC_CUDA_TRY(multiply(s, part, args->keys, args->v_size, args->queries, turned(of), *dy, dv, 1, !args->clear_v));
     }
 out:
     return result;
 }
 
-/* Gradients that several parts add to are cleared first, where the call asks for it. */
 int vc_cuda_train_attention_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
 {
     const struct vc_args_attention *args = (const struct vc_args_attention *)w->call->args;
-    int result;
+    int result = cudaSuccess;
 
-    VC_CUDA_TRY(clear(s, args, &args->q, args->heads, args->queries, args->size, args->clear_q ? w->call->p[7] : NULL));
-    VC_CUDA_TRY(clear(s, args, &args->k, args->kv_heads, args->keys, args->size, args->clear_k ? w->call->p[8] : NULL));
-    VC_CUDA_TRY(
-        clear(s, args, &args->v, args->kv_heads, args->keys, args->v_size, args->clear_v ? w->call->p[9] : NULL));
-    for (uint64_t batch = 0; batch < args->batch; batch++) {
-        for (uint64_t kv = 0; kv < args->kv_heads; kv += args->kv_per_part) {
-            struct part part = part_at(args, batch, kv);
+    for (uint64_t kv = 0; kv < args->batch * args->kv_heads;) {
+        struct part part = part_at(args, kv);
 
-            VC_CUDA_TRY(part_backward(s, w, &part));
-        }
+        VC_CUDA_TRY(part_backward(s, w, &part));
+        kv += part.kv;
     }
 out:
     return result;

@@ -33,6 +33,9 @@ struct vc_cuda_cublas {
     int (*batched)(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
                    long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c,
                    int ldc, long long stride_c, int n_batch);
+    int (*addressed)(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *const a[],
+                     int lda, const float *const b[], int ldb, const float *beta, float *const c[], int ldc,
+                     int n_batch);
 };
 
 static struct vc_cuda_cublas the_cublas; /* one session is open at a time */
@@ -59,7 +62,8 @@ static bool open_cublas(struct vc_cuda_cublas *b)
            look_up(b->file, "cublasDestroy_v2", &b->destroy) && look_up(b->file, "cublasGetVersion_v2", &b->version) &&
            look_up(b->file, "cublasSetStream_v2", &b->stream) && look_up(b->file, "cublasSetMathMode", &b->math) &&
            look_up(b->file, "cublasSetWorkspace_v2", &b->workspace_is) &&
-           look_up(b->file, "cublasSgemmStridedBatched", &b->batched);
+           look_up(b->file, "cublasSgemmStridedBatched", &b->batched) &&
+           look_up(b->file, "cublasSgemmBatched", &b->addressed);
 }
 
 /* Counted whether cuBLAS is there or not. */
@@ -143,10 +147,13 @@ static __global__ void product_kernel(struct vc_cuda_product p)
     uint64_t q = threadIdx.x % TILE;
 
     for (uint64_t tile = blockIdx.x; tile < tiles_m * tiles_n * p.n_batch; tile += gridDim.x) {
-        uint64_t batch = tile / tiles_n / tiles_m;
+        uint64_t inner = tile / tiles_n / tiles_m % p.n_inner;
+        uint64_t outer = tile / tiles_n / tiles_m / p.n_inner;
+        const float *of_a = p.a + (int64_t)outer * p.a_outer + (int64_t)inner * p.a_step;
+        const float *of_b = p.b + (int64_t)outer * p.b_outer + (int64_t)inner * p.b_step;
         uint64_t i = tile / tiles_n % tiles_m * TILE + r;
         uint64_t j = tile % tiles_n * TILE + q;
-        float *c = p.c + (int64_t)batch * p.c_step + (int64_t)i * p.c_row + (int64_t)j;
+        float *c = p.c + (int64_t)outer * p.c_outer + (int64_t)inner * p.c_step + (int64_t)i * p.c_row + (int64_t)j;
         bool is = i < p.m && j < p.n;
         float v = is && p.add ? *c : 0;
         float sum = 0;
@@ -156,10 +163,10 @@ static __global__ void product_kernel(struct vc_cuda_product p)
 
             __syncthreads();
             if (i < p.m && q < n) {
-                a[threadIdx.x] = p.a[(int64_t)batch * p.a_step + (int64_t)i * p.a_row + (int64_t)(k0 + q) * p.a_column];
+                a[threadIdx.x] = of_a[(int64_t)i * p.a_row + (int64_t)(k0 + q) * p.a_column];
             }
             if (j < p.n && r < n) {
-                b[threadIdx.x] = p.b[(int64_t)batch * p.b_step + (int64_t)(k0 + r) * p.b_row + (int64_t)j * p.b_column];
+                b[threadIdx.x] = of_b[(int64_t)(k0 + r) * p.b_row + (int64_t)j * p.b_column];
             }
             __syncthreads();
             for (uint64_t k = 0; is && k < n; k++) {
@@ -176,26 +183,31 @@ static __global__ void product_kernel(struct vc_cuda_product p)
     }
 }
 
-/* BLAS wants one of the two steps of a matrix to be 1 and sizes of int; else the kernel does it. */
-int vc_cuda_multiply(struct vc_cuda_session *s, const struct vc_cuda_product *p)
+/* BLAS wants one of the two steps of a matrix to be 1, sizes of int, and equal steps within a batch or addresses; else the
+ * kernel does it. */
+int vc_cuda_multiply(struct vc_cuda_session *s, const struct vc_cuda_product *given)
 {
-    float beta = p->add ? 1 : 0;
-    uint64_t tiles = (p->m + TILE - 1) / TILE * ((p->n + TILE - 1) / TILE) * p->n_batch;
+    struct vc_cuda_product p = *given;
+    uint64_t tiles = (p.m + TILE - 1) / TILE * ((p.n + TILE - 1) / TILE) * p.n_batch;
     int op[2], leading[2];
 
+    p.n_inner = p.n_inner == 0 ? p.n_batch : p.n_inner;
     /* row by row is column by column transposed: c' = b' a' */
-    if (s->cublas != NULL && blas_matrix(p->a_row, p->a_column, p->m, p->k, &op[0], &leading[0]) &&
-        blas_matrix(p->b_row, p->b_column, p->k, p->n, &op[1], &leading[1]) && p->m <= INT_MAX && p->n <= INT_MAX &&
-        p->k <= INT_MAX && p->c_row <= INT_MAX && p->n_batch <= INT_MAX) {
-        int ldc = (int)(p->c_row > (int64_t)p->n ? p->c_row : (int64_t)p->n);
+    if (s->cublas != NULL && blas_matrix(p.a_row, p.a_column, p.m, p.k, &op[0], &leading[0]) &&
+        blas_matrix(p.b_row, p.b_column, p.k, p.n, &op[1], &leading[1]) && p.m <= INT_MAX && p.n <= INT_MAX &&
+        p.k <= INT_MAX && p.c_row <= INT_MAX && p.n_batch <= INT_MAX && (p.n_batch <= p.n_inner || p.a_at != NULL)) {
+        const struct vc_cuda_cublas *b = s->cublas;
+        float beta = p.add ? 1 : 0;
+        int ldc = (int)(p.c_row > (int64_t)p.n ? p.c_row : (int64_t)p.n);
+        int failed = p.n_batch <= p.n_inner
+                         ? b->batched(b->handle, op[1], op[0], (int)p.n, (int)p.m, (int)p.k, &p.alpha, p.b, leading[1],
+                                      p.b_step, p.a, leading[0], p.a_step, &beta, p.c, ldc, p.c_step, (int)p.n_batch)
+                         : b->addressed(b->handle, op[1], op[0], (int)p.n, (int)p.m, (int)p.k, &p.alpha, p.b_at,
+                                        leading[1], p.a_at, leading[0], &beta, p.c_at, ldc, (int)p.n_batch);
 
-        return s->cublas->batched(s->cublas->handle, op[1], op[0], (int)p->n, (int)p->m, (int)p->k, &p->alpha, p->b,
-                                  leading[1], p->b_step, p->a, leading[0], p->a_step, &beta, p->c, ldc, p->c_step,
-                                  (int)p->n_batch) == 0
-                   ? cudaSuccess
-                   : CUBLAS_FAILED;
+        return failed == 0 ? cudaSuccess : CUBLAS_FAILED;
     }
-    VC_CUDA_LAUNCH(product_kernel, vc_cuda_grid(tiles), TILE * TILE, s->stream, *p);
+    VC_CUDA_LAUNCH(product_kernel, vc_cuda_grid(tiles), TILE * TILE, s->stream, p);
     return vc_cuda_launched();
 }
 
