@@ -115,7 +115,7 @@ def recurrent(w, x, call):
     zero = torch.zeros(1, x.shape[0], nets.UNITS)
     biases = w["b"].chunk(2)
     states = (zero, zero) if call is torch.lstm else zero
-    y = call(x, states, [w["w"], w["r"], biases[0], biases[1]], True, 1, 0.0, False, False, True)[0]
+    y = call(x, states, [w["w"], w["r"], biases[0], biases[1]], True, 1, 0.0, True, False, True)[0]
     return y[:, -1] @ w["o"]
 
 

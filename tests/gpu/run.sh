@@ -1,13 +1,14 @@
 #!/bin/sh
 # run.sh - everything that only a machine with a GPU can show, in one call, most valuable first; writes a Markdown summary.
 #
-#     tests/gpu/run.sh [--prebuilt DIR] [--build DIR] [--out FILE] [--seconds N] [--emulated]
+#     tests/gpu/run.sh [--prebuilt DIR] [--build DIR] [--out FILE] [--seconds N] [--again] [--emulated]
 #
 #   --prebuilt DIR  what prepare.sh made; without it, it is built here first
 #   --build DIR     where to build (default: a folder under $TMPDIR that is removed at the end)
 #   --out FILE      the summary, written part by part, so that an interrupted run leaves what it saw (default: standard
 #                   output at the end); long logs lie beside it
 #   --seconds N     parts that would not end in time are left out, and named (default: 600 after the build)
+#   --again         what a mend may have changed: no peers, no times of the processors alone, fewer types of weights
 #   --emulated      the emulated card instead of a GPU: no nvcc needed, nothing is timed; tests this script itself
 #
 # Needs python3 with NumPy for inputs and peers (without it only the shipped model is compared); PyTorch for peers,
@@ -16,16 +17,17 @@
 set -u
 
 usage() {
-    sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'
 }
 
-prebuilt='' build='' out='' seconds=600 emulated=0
+prebuilt='' build='' out='' seconds=600 again=0 emulated=0
 while [ $# -gt 0 ]; do
     case $1 in
     --prebuilt) prebuilt=$(cd "$2" && pwd) || exit 2; shift ;;
     --build) build=$2; shift ;;
     --out) out=$2; : >"$out" || exit 2; shift ;;
     --seconds) seconds=$2; shift ;;
+    --again) again=1 ;;
     --emulated) emulated=1 ;;
     --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -186,7 +188,7 @@ export VCOMPRESS_BACKEND_PATH
 numpy=0
 python3 -c 'import numpy' 2>/dev/null && numpy=1
 torch=0
-[ "$emulated" -eq 0 ] && python3 -c 'import torch; torch.cuda.init()' 2>/dev/null && torch=1
+[ "$emulated" -eq 0 ] && [ "$again" -eq 0 ] && python3 -c 'import torch; torch.cuda.init()' 2>/dev/null && torch=1
 
 # ---- correctness: nothing is timed, so all of it at once ----
 
@@ -241,17 +243,26 @@ else
     has_time 10 "constants of the card" && table "Constants of the card:" microbench
     has_time 10 "kernels" && table "Kernels, data on the device:" bench_device
     if [ "$numpy" -eq 1 ]; then
-        has_time 60 "training steps" && table "Steps of distillation:" python3 "$here/train_speed.py" "$program" "$work/nets"
+        if [ "$again" -eq 1 ]; then
+            has_time 20 "training steps" && table "Steps of distillation:" python3 "$here/train_speed.py" --alone "$program" "$work/nets"
+        else
+            has_time 170 "training steps" && table "Steps of distillation:" python3 "$here/train_speed.py" "$program" "$work/nets"
+        fi
         if [ -f "$libraries/trace_kernels.so" ]; then
-            has_time 20 "kernels of a step" && table "Kernels of a step:" python3 "$here/train_speed.py" --trace \
+            has_time 10 "kernels of a step" && table "Kernels of a step:" python3 "$here/train_speed.py" --trace \
                 "$libraries/trace_kernels.so" "$program" "$work/nets"
         fi
-        has_time 90 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" "$program" "$work"
+        if [ "$again" -eq 1 ]; then
+            has_time 25 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" --seconds 15 \
+                --only q4_k,q6_k,q3_k,int4,nf4 "$program" "$work"
+        else
+            has_time 85 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" "$program" "$work"
+        fi
     fi
     if [ "$torch" -eq 1 ]; then
-        has_time 40 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
+        has_time 10 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
     fi
-    if have ncu && has_time 40 "counters of kernels"; then
+    if have ncu && has_time 25 "counters of kernels"; then
         part counters "counters of kernels (ncu.txt)" ncu --clock-control none --section SpeedOfLight --section Occupancy \
             --section WarpStateStats --section InstructionStats --log-file "$logs/ncu.txt" bench_device 1
     fi

@@ -2,7 +2,7 @@
 there is one, as a Markdown table: the networks of bench/train_bench_nets.py, float32, Adam.
 
     train_speed.py --prepare FOLDER                     makes the networks, and lets PyTorch compile them
-    train_speed.py VCOMPRESS FOLDER                     the table
+    train_speed.py [--alone] VCOMPRESS FOLDER           the table; --alone: of the device only, and the least of two
     train_speed.py --trace LIBRARY VCOMPRESS FOLDER     how long each kernel of a step takes (trace_kernels.c)
 
 A step's time is that of many steps less that of one, over their difference; the least of three; PyTorch's is of one run."""
@@ -32,8 +32,7 @@ def distill(program, folder, net, device, steps, before=()):
             "--device", device, "--steps", str(steps)]
 
 
-def ours(program, folder, net, device):
-    times = 3 if device == "cuda" else 1
+def ours(program, folder, net, device, times):
     few = min(seconds(distill(program, folder, net, device, 1)) for _ in range(times))
     return (min(seconds(distill(program, folder, net, device, STEPS[device] + 1)) for _ in range(times)) - few) / STEPS[device]
 
@@ -53,10 +52,15 @@ def peers(folder, net):
     return said + ["failed"] * (len(MODES[net]) - len(said))
 
 
-def prepare(folder):
+def make(folder):
     for net in NETS:
-        os.makedirs(os.path.join(folder, net))
-        nets.make(net, os.path.join(folder, net))
+        if not os.path.isdir(os.path.join(folder, net)):
+            os.makedirs(os.path.join(folder, net))
+            nets.make(net, os.path.join(folder, net))
+
+
+def prepare(folder):
+    make(folder)
     started = [start_peer(folder, net, MODES[net], 10) for net in NETS]
     for p in started:
         out, err = p.communicate()
@@ -76,15 +80,17 @@ def main():
             with open(table) as f:
                 print("%s, 101 steps: %s" % (net, f.read()), flush=True)
         return
-    program, folder = os.path.abspath(sys.argv[1]), sys.argv[2]
-    if not os.path.isdir(folder):
-        prepare(folder)
+    alone = sys.argv[1] == "--alone"
+    program, folder = os.path.abspath(sys.argv[1 + alone]), sys.argv[2 + alone]
+    make(folder)
     print("ms for each step, batches of %s:\n" % ", ".join("%d (%s)" % (nets.BATCH[net], net) for net in NETS))
     print("| network | vcompress, CUDA | vcompress, %d processors | PyTorch, eager | CUDA graph by hand | compiled |\n"
           "|---|---:|---:|---:|---:|---:|" % len(os.sched_getaffinity(0)))
     for net in NETS:
-        card, cpu = (1000 * ours(program, folder, net, device) for device in ("cuda", "cpu"))
-        print("| %s | %.2f | %.2f |" % (net, card, cpu), " | ".join(peers(folder, net)), "|", flush=True)
+        cells = ["%.2f" % (1000 * ours(program, folder, net, "cuda", 2 if alone else 3))]
+        if not alone:
+            cells += ["%.2f" % (1000 * ours(program, folder, net, "cpu", 1))] + peers(folder, net)
+        print("| %s | %s |" % (net, " | ".join(cells)), flush=True)
 
 
 main()
