@@ -4,7 +4,7 @@
 #     tests/gpu/prepare.sh DIR [--arch 90] [--build DIR]      here; needs nvcc
 #     tests/gpu/run.sh --prebuilt DIR                         there
 #
-#   bin/  vcompress, kernelcheck, test_engine_device, test_step_device, bench_device, microbench
+#   bin/  vcompress, kernelcheck, test_engine_device, test_step_device, bench_device, bench_step, microbench
 #   lib/  the plug-in, trace_kernels.so where CUPTI is at hand, and the libraries that the programs load
 #
 # The C library is that of the other machine, which must not be older than this one's.
@@ -37,7 +37,7 @@ for name in vcompress kernelcheck test_engine_device test_step_device; do
     cp "$(find "$build" -type f -name "$name" -perm -u+x | head -n 1)" "$folder/bin/"
 done
 cp "$(find "$build" -name vcompress_cuda.so | head -n 1)" "$folder/lib/"
-for name in bench_device microbench; do
+for name in bench_device bench_step microbench; do
     nvcc -std=c++17 -O3 "-arch=sm_$arch" -fmad=false -I"$root" -I"$root/include" "$root/tests/gpu/$name.cu" -o "$folder/bin/$name"
 done
 

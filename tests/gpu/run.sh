@@ -153,7 +153,7 @@ if [ -z "$prebuilt" ]; then
     fi
     # shellcheck disable=SC2086
     part build "build" cmake --build "$build" -j "$jobs" --target $targets
-    for name in bench_device microbench; do
+    for name in bench_device bench_step microbench; do
         [ "$emulated" -eq 1 ] || nvcc -std=c++17 -O3 -arch=native -fmad=false -I"$root" -I"$root/include" "$here/$name.cu" -o "$work/$name" ||
             failed=1
     done
@@ -242,6 +242,7 @@ if [ "$emulated" -eq 1 ]; then
 else
     has_time 10 "constants of the card" && table "Constants of the card:" microbench
     has_time 10 "kernels" && table "Kernels, data on the device:" bench_device
+    has_time 5 "kernels of a step" && table "Kernels of a training step, each alone:" bench_step
     if [ "$numpy" -eq 1 ]; then
         if [ "$again" -eq 1 ]; then
             has_time 20 "training steps" && table "Steps of distillation:" python3 "$here/train_speed.py" --alone "$program" "$work/nets"
