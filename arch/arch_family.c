@@ -585,96 +585,55 @@ bool vc_arch_name_is_whole(const char *to)
 /* The table of letters is in arch_family.h. */
 uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 {
-    switch (letter) {
-    case 'H':
-        return s->hidden;
-    case 'q':
-        return s->heads * s->head_size;
-    case 'k':
-        return s->key_heads * s->head_size;
-    case 'd':
-        return s->head_size;
-    case 'F':
-        return s->feed_forward;
-    case 'V':
-        return s->vocabulary;
-    case 'E':
-        return s->experts;
-    case 'e':
-        return s->expert_size;
-    case 's':
-        return s->shared_size;
-    case 'Q':
-        return (s->heads + 2 * s->key_heads) * s->head_size;
-    case 'G':
-        return 2 * s->feed_forward;
-    case 'A':
-        return s->heads;
-    case 'P':
-        return s->context;
-    case 'T':
-        return s->types;
-    case 'p':
-        return 2 * s->heads * s->head_size;
-    case 'u':
-        return s->unit;
-    case 'v':
-        return s->value_units;
-    case 'i':
-        return s->value_units * s->unit;
-    case 'c':
-        return 2 * s->key_units * s->state + s->value_units * s->unit;
-    case 'L':
-        return s->kernel;
-    case 'g':
-        return 2 * s->expert_size;
-    case 'I':
-        return s->input;
-    case 'J':
-        return s->input * s->layers;
-    case '3':
-        return 3 * s->hidden;
-    case 'a':
-        return s->context + s->skipped;
-    case 'N':
-        return s->state;
-    case 'K':
-        return s->key_units;
-    case 'x':
-        return s->value_units * s->unit / s->key_units;
-    case 'z':
-        return 2 * (s->key_units * s->state + s->value_units * s->unit) + s->value_units;
-    case 'b':
-        return 2 * s->value_units;
-    case 'j':
-        return 2 * s->value_units * s->unit;
-    case 'D':
-        return s->step_rank;
-    case 'X':
-        return s->step_rank + 2 * s->state;
-    case 'r':
-        return s->rank;
-    case 'M':
-        return s->rank + s->head_size;
-    case 'n':
-        return s->plain;
-    case 'W':
-        return s->value_head;
-    case 'w':
-        return s->heads * s->value_head;
-    case 'R':
-        return s->query_rank;
-    case 'm':
-        return s->heads * (s->plain + s->head_size);
-    case 'y':
-        return s->plain + s->head_size;
-    case 'h':
-        return s->key_heads;
-    case 'B':
-        return s->buckets;
-    default:
-        return 1;
-    }
+    const uint64_t q = s->heads * s->head_size;
+    const uint64_t k = s->key_heads * s->head_size;
+    const uint64_t inner = s->value_units * s->unit;
+    const uint64_t sizes[128] = {['H'] = s->hidden,
+                                 ['q'] = q,
+                                 ['k'] = k,
+                                 ['d'] = s->head_size,
+                                 ['F'] = s->feed_forward,
+                                 ['V'] = s->vocabulary,
+                                 ['E'] = s->experts,
+                                 ['e'] = s->expert_size,
+                                 ['s'] = s->shared_size,
+                                 ['Q'] = q + 2 * k,
+                                 ['G'] = 2 * s->feed_forward,
+                                 ['A'] = s->heads,
+                                 ['P'] = s->context,
+                                 ['T'] = s->types,
+                                 ['p'] = 2 * q,
+                                 ['u'] = s->unit,
+                                 ['v'] = s->value_units,
+                                 ['i'] = inner,
+                                 ['c'] = 2 * s->key_units * s->state + inner,
+                                 ['L'] = s->kernel,
+                                 ['g'] = 2 * s->expert_size,
+                                 ['I'] = s->input,
+                                 ['J'] = s->input * s->layers,
+                                 ['3'] = 3 * s->hidden,
+                                 ['a'] = s->context + s->skipped,
+                                 ['N'] = s->state,
+                                 ['K'] = s->key_units,
+                                 ['x'] = s->key_units != 0 ? inner / s->key_units : 0,
+                                 ['z'] = 2 * (s->key_units * s->state + inner) + s->value_units,
+                                 ['b'] = 2 * s->value_units,
+                                 ['j'] = 2 * inner,
+                                 ['D'] = s->step_rank,
+                                 ['X'] = s->step_rank + 2 * s->state,
+                                 ['r'] = s->rank,
+                                 ['M'] = s->rank + s->head_size,
+                                 ['n'] = s->plain,
+                                 ['W'] = s->value_head,
+                                 ['w'] = s->heads * s->value_head,
+                                 ['R'] = s->query_rank,
+                                 ['m'] = s->heads * (s->plain + s->head_size),
+                                 ['y'] = s->plain + s->head_size,
+                                 ['h'] = s->key_heads,
+                                 ['B'] = s->buckets,
+                                 ['1'] = 1};
+
+    return sizes[(unsigned char)letter % 128];
 }
 
 /* ---- families ---- */

@@ -19,7 +19,6 @@
 /* Sets root, part, model_type and arch; they point into out->json. */
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
 {
-    static const char *const parts[] = {"text_config", "llm_config", "language_config"};
     char *text = NULL;
     size_t n = 0;
     enum vc_status status = VC_OK;
@@ -34,12 +33,7 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
     out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong);
     VC_TRY_ALLOC(out->wrong);
     out->root = out->json.root;
-    out->part = out->root;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && out->part == out->root; i++) {
-        json_t *part = json_object_get(out->root, parts[i]);
-
-        out->part = json_is_object(part) ? part : out->root;
-    }
+    out->part = vc_config_text(out->root);
     out->model_type = json_string_value(vc_llm_find(out, "model_type"));
     out->arch = vc_arch_find_text(out->model_type);
 out:
@@ -76,26 +70,11 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
     *config = (struct llm_config){.root = NULL};
 }
 
-/* The first of the names "a|b" that has a value which is not null. */
-static json_t *find_in(const json_t *object, const char *names)
-{
-    while (names != NULL) {
-        const char *end = strchr(names, '|');
-        json_t *value = json_object_getn(object, names, end != NULL ? (size_t)(end - names) : strlen(names));
-
-        if (value != NULL && !json_is_null(value)) {
-            return value;
-        }
-        names = end != NULL ? end + 1 : NULL;
-    }
-    return NULL;
-}
-
 json_t *vc_llm_find(const struct llm_config *config, const char *names)
 {
-    json_t *value = find_in(config->part, names);
+    json_t *value = vc_config_find(config->part, names);
 
-    return value != NULL ? value : find_in(config->root, names);
+    return value != NULL ? value : vc_config_find(config->root, names);
 }
 
 /* Records that a value is of a wrong kind, if it is the first. */
@@ -177,17 +156,13 @@ enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_TRUE] = "true", [JSON_FALSE] = "false"};
     const struct llm_wrong *wrong = config->wrong;
     const char *key;
-    size_t n = 0;
+    size_t n;
 
     if (wrong == NULL || wrong->names == NULL) {
         return VC_OK;
     }
-    for (key = wrong->names; n = strcspn(key, "|"), key[n] == '|'; key += n + 1) { /* the name that has the value */
-        if (json_object_getn(config->part, key, n) == wrong->value ||
-            json_object_getn(config->root, key, n) == wrong->value) {
-            break;
-        }
-    }
+    key = vc_config_key(vc_config_find(config->part, wrong->names) == wrong->value ? config->part : config->root,
+                        wrong->names, &n);
     if (json_is_string(wrong->value)) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is \"%.40s\", not %s", VC_HF_CONFIG_NAME, (int)n, key,
                        json_string_value(wrong->value), wrong->wanted);
@@ -220,37 +195,6 @@ double vc_llm_usual(const struct llm_config *config, const char *names, double o
 static bool is_null(const struct llm_config *config, const char *names)
 {
     return json_is_null(json_object_getn(config->part, names, strcspn(names, "|")));
-}
-
-/* The kind of a layer in words of transformers; NULL: nothing says it. Older files have a letter for each layer, or the
- * numbers of those with attention. */
-static const char *kind_of(const struct llm_config *config, uint64_t layer)
-{
-    const json_t *types = vc_llm_find(config, "layer_types|layers_block_type");
-    const char *letters = json_string_value(vc_llm_find(config, "hybrid_override_pattern"));
-    const json_t *numbers = vc_llm_find(config, "full_attn_idxs|attn_layer_indices");
-
-    if (types != NULL) {
-        return json_string_value(json_array_get(types, (size_t)layer));
-    }
-    if (letters != NULL && layer < strlen(letters)) {
-        switch (letters[layer]) {
-        case '*':
-            return "attention";
-        case '-':
-            return "mlp";
-        case 'E':
-            return "moe";
-        default:
-            return "mamba";
-        }
-    }
-    for (size_t i = 0; i < json_array_size(numbers); i++) {
-        if ((uint64_t)json_integer_value(json_array_get(numbers, i)) == layer) {
-            return "attention";
-        }
-    }
-    return numbers != NULL ? "linear_attention" : NULL;
 }
 
 /* How many layers the lists of kinds have. */
@@ -503,7 +447,7 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     }
     block = json_is_object(full) ? full : json_is_object(block) ? block : NULL;
     out->block = block;
-    const json_t *type = find_in(block, "rope_type|type");
+    const json_t *type = vc_config_find(block, "rope_type|type");
     if (type != NULL && !json_is_string(type)) {
         note_wrong(config, "rope_type", type, "a text");
     }
@@ -563,7 +507,7 @@ static const struct vc_arch_list *rule_of_kinds(const struct llm_config *config)
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer)
 {
     const struct vc_arch_list *rule = rule_of_kinds(config);
-    const char *type = kind_of(config, layer);
+    const char *type = vc_config_kind(config->part, layer);
     uint64_t layers = vc_llm_count(config, "num_hidden_layers", 0);
     char names[128]; /* of the number in it; saved models of some versions have it with the line in front */
 
@@ -586,7 +530,7 @@ bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_fami
 unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
                       const struct vc_arch_sizes *sizes, uint64_t layer)
 {
-    const char *type = kind_of(config, layer);
+    const char *type = vc_config_kind(config->part, layer);
     bool experts = vc_arch_has(family, VC_ARCH_EXPERTS) && layer >= sizes->dense &&
                    (sizes->step <= 1 || (layer + 1) % sizes->step == 0);
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "arch/arch_config.h"
 #include "arch/arch_family.h"
 #include "core/base/arena.h"
 #include "core/model/source.h"

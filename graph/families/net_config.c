@@ -8,37 +8,35 @@
  * a mistake stops the building (net->failed), since graphs of wrong sizes would give a hundred problems. */
 #include <string.h>
 
+#include "arch/arch_config.h"
+#include "core/text/text.h"
 #include "graph/families/net.h"
 
 #define LARGEST_SIZE 2147483647.0
 
+/* Whether a family read the key, by this or another spelling. */
 static bool was_asked(const struct vc_net *net, const char *key)
 {
-    for (size_t k = 0; k < net->n_asked; k++) {
-        if (strcmp(net->asked[k], key) == 0) {
-            return true;
-        }
+    size_t k = 0;
+
+    while (k < net->n_asked && !vc_is_one_of(key, net->asked[k])) {
+        k++;
     }
-    return false;
+    return k < net->n_asked;
 }
 
 /* keys "n_embd|hidden_size": all spellings are noted as asked for, so that none of them counts as unknown. */
 const json_t *vc_net_get(struct vc_net *net, const char *keys)
 {
-    const json_t *found = NULL;
+    size_t k = 0;
 
-    while (*keys != '\0') {
-        size_t n = strcspn(keys, "|");
-        const char *key = vc_net_print(net, "%.*s", (int)n, keys);
-        const json_t *value = json_object_get(net->config, key);
-
-        if (!was_asked(net, key) && net->n_asked < VC_NET_MAX_KEYS) {
-            net->asked[net->n_asked++] = key;
-        }
-        found = found == NULL && value != NULL && !json_is_null(value) ? value : found;
-        keys += n + (keys[n] == '|' ? 1 : 0);
+    while (k < net->n_asked && strcmp(net->asked[k], keys) != 0) {
+        k++;
     }
-    return found;
+    if (k == net->n_asked && k < VC_NET_MAX_KEYS) {
+        net->asked[net->n_asked++] = keys;
+    }
+    return vc_config_find(net->config, keys);
 }
 
 /* The first 64 bytes of a JSON text that jansson gives in pieces: for sentences, since a value may be
@@ -83,23 +81,22 @@ void vc_net_refuse(struct vc_net *net, const char *key, const char *why)
     net->failed = true;
 }
 
-/* Of several spellings the key that is there, else the first: for sentences. */
-static const char *key_of(struct vc_net *net, const char *keys)
+/* The same of the spelling that is there, else of the first. */
+static void refuse_first(struct vc_net *net, const char *keys, const char *why)
 {
-    const char *first = NULL;
+    size_t n;
+    const char *key = vc_config_key(net->config, keys, &n);
 
-    while (*keys != '\0') {
-        size_t n = strcspn(keys, "|");
-        const char *key = vc_net_print(net, "%.*s", (int)n, keys);
-        const json_t *value = json_object_get(net->config, key);
+    vc_net_refuse(net, vc_net_print(net, "%.*s", (int)n, key), why);
+}
 
-        if (value != NULL && !json_is_null(value)) {
-            return key;
-        }
-        first = first == NULL ? key : first;
-        keys += n + (keys[n] == '|' ? 1 : 0);
+/* Whether there is a value of the right kind; one of another is refused: `why` says what it is not. */
+static bool fits(struct vc_net *net, const char *keys, const json_t *value, bool right, const char *why)
+{
+    if (value != NULL && !right) {
+        refuse_first(net, keys, why);
     }
-    return first;
+    return value != NULL && right;
 }
 
 /* A whole number from `least` to `most`; 12.0 counts. A fault returns 1, with which shapes stay harmless. */
@@ -112,12 +109,11 @@ static int64_t whole(struct vc_net *net, const char *keys, int64_t otherwise, in
         return otherwise;
     }
     if (value == NULL) {
-        vc_net_refuse(net, key_of(net, keys), "");
+        refuse_first(net, keys, "");
         return 1;
     }
     if (!json_is_number(value) || x < (double)least || x > most || x != (double)(int64_t)x) {
-        vc_net_refuse(net, key_of(net, keys),
-                      vc_net_print(net, "not a whole number from %d to %.0f", (int)least, most));
+        refuse_first(net, keys, vc_net_print(net, "not a whole number from %d to %.0f", (int)least, most));
         return 1;
     }
     return (int64_t)x;
@@ -142,27 +138,14 @@ double vc_net_real(struct vc_net *net, const char *keys, double otherwise)
 {
     const json_t *value = vc_net_get(net, keys);
 
-    if (value == NULL) {
-        return otherwise;
-    }
-    if (!json_is_number(value)) {
-        vc_net_refuse(net, key_of(net, keys), "not a number");
-        return otherwise;
-    }
-    return json_number_value(value);
+    return fits(net, keys, value, json_is_number(value), "not a number") ? json_number_value(value) : otherwise;
 }
 
 bool vc_net_flag(struct vc_net *net, const char *key, bool otherwise)
 {
     const json_t *value = vc_net_get(net, key);
 
-    if (value == NULL) {
-        return otherwise;
-    }
-    if (!json_is_boolean(value)) {
-        vc_net_refuse(net, key, "neither true nor false");
-    }
-    return json_is_true(value);
+    return fits(net, key, value, json_is_boolean(value), "neither true nor false") ? json_is_true(value) : otherwise;
 }
 
 double vc_net_probability(struct vc_net *net, const char *keys, double otherwise)
@@ -176,14 +159,7 @@ const char *vc_net_word(struct vc_net *net, const char *key, const char *otherwi
 {
     const json_t *value = vc_net_get(net, key);
 
-    if (value == NULL) {
-        return otherwise;
-    }
-    if (!json_is_string(value)) {
-        vc_net_refuse(net, key, "not a string");
-        return otherwise;
-    }
-    return json_string_value(value);
+    return fits(net, key, value, json_is_string(value), "not a string") ? json_string_value(value) : otherwise;
 }
 
 int64_t vc_net_labels(struct vc_net *net)

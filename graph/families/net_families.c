@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "arch/arch_config.h"
 #include "arch/arch_family.h"
 #include "core/text/glob.h"
 
@@ -167,16 +168,10 @@ static void check_unused(struct vc_net *net)
  * none. */
 static uint64_t positions_of(struct vc_net *net)
 {
-    static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx", "max_target_positions"};
+    json_int_t n = json_integer_value(
+        vc_config_find(net->config, "max_position_embeddings|n_positions|n_ctx|max_target_positions"));
 
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        json_int_t n = json_integer_value(json_object_get(net->config, keys[k]));
-
-        if (n > 0) {
-            return (uint64_t)n;
-        }
-    }
-    return 0;
+    return n > 0 ? (uint64_t)n : 0;
 }
 
 /* `used` lives only for this call. Nothing is built with a configuration that failed. */

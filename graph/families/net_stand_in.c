@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arch/arch.h"
+#include "arch/arch_config.h"
 #include "graph/families/net.h"
 
 /* A number that a size can be; of a list with one for each layer ("intermediate_size" of Gemma 3n) their mean. 0: it is
@@ -29,33 +30,12 @@ static json_int_t size_in(const json_t *value)
     return json_array_size(value) == 0 ? 0 : sum / (json_int_t)json_array_size(value);
 }
 
-/* The first of the keys "n_embd|hidden_size" that is a size; else `otherwise`. */
+/* The first of the keys "n_embd|hidden_size" that is there, if it is a size; else `otherwise`. */
 static json_int_t size_of(const json_t *config, const char *keys, json_int_t otherwise)
 {
-    while (*keys != '\0') {
-        size_t n = strcspn(keys, "|");
-        json_int_t size = size_in(json_object_getn(config, keys, n));
+    json_int_t size = size_in(vc_config_find(config, keys));
 
-        if (size != 0) {
-            return size;
-        }
-        keys += n + (keys[n] == '|' ? 1 : 0);
-    }
-    return otherwise;
-}
-
-/* The part about the text, of a model that reads pictures or sounds, too. */
-static const json_t *text_part(const json_t *config)
-{
-    static const char *const keys[] = {"text_config", "llm_config", "language_config"};
-    const json_t *found = config;
-
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        const json_t *part = json_object_get(config, keys[k]);
-
-        found = json_is_object(part) ? part : found;
-    }
-    return found;
+    return size != 0 ? size : otherwise;
 }
 
 /* Whether MLPs of such a model have no gate: two matrices, not three. */
@@ -98,41 +78,17 @@ static enum kept kept_by(const char *word)
                                                                                                          : KEEPS_STATE;
 }
 
-static bool lists(const json_t *list, json_int_t number)
-{
-    for (size_t k = 0; k < json_array_size(list); k++) {
-        if (json_integer_value(json_array_get(list, k)) == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What layer number `layer` keeps. */
 static enum kept kept_of(const json_t *text, json_int_t layer)
 {
-    static const char *const words[] = {"layer_types", "layers_block_type", "block_types"};
-    static const char *const numbers[] = {"full_attn_idxs", "attn_layer_indices"};
+    const char *word = vc_config_kind(text, (uint64_t)layer);
     json_int_t every = size_of(text, "full_attention_interval|sliding_window_pattern|_sliding_window_pattern", 0);
     json_int_t period = size_of(text, "attn_layer_period", 0);
 
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        const json_t *list = json_object_get(text, words[k]);
-        size_t n = json_array_size(list);
-        const char *word = n == 0 ? NULL : json_string_value(json_array_get(list, (size_t)layer % n));
-
-        if (word != NULL) {
-            return kept_by(word);
-        }
+    if (word != NULL) {
+        return kept_by(word);
     }
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-        const json_t *list = json_object_get(text, numbers[k]);
-
-        if (json_array_size(list) != 0) {
-            return lists(list, layer) ? KEEPS_ALL : KEEPS_STATE;
-        }
-    }
-    if (json_object_get(text, "attn_layer_indices") != NULL) { /* null, or an empty list: no layer of a Bamba attends */
+    if (json_object_get(text, "attn_layer_indices") != NULL) { /* null: no layer of a Bamba attends */
         return KEEPS_STATE;
     }
     if (period != 0) {
@@ -246,7 +202,8 @@ static bool is_decoder(const json_t *config, const char *type)
         strncmp(type, "rwkv", 4) == 0 || strncmp(type, "zamba", 5) == 0 || strcmp(type, "recurrent_gemma") == 0;
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        if (json_object_get(config, others[k]) != NULL || json_object_get(text_part(config), others[k]) != NULL) {
+        if (json_object_get(config, others[k]) != NULL ||
+            json_object_get(vc_config_text((json_t *)(uintptr_t)config), others[k]) != NULL) {
             return false;
         }
     }
@@ -404,7 +361,7 @@ json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
 {
     static const char *const towers[] = {"vision_config", "audio_config", "vision_tower_config",
                                          "audio_encoder_config"};
-    json_t *text = json_copy((json_t *)(uintptr_t)text_part(config));
+    json_t *text = json_copy(vc_config_text((json_t *)(uintptr_t)config));
     const char *type = json_string_value(json_object_get(text, "model_type"));
     json_int_t h = size_of(text, "hidden_size|n_embd|d_model|dim", 0);
     json_int_t layers = size_of(text, "num_hidden_layers|n_layer|n_layers|num_layers", 0);
