@@ -74,6 +74,25 @@
         .from = "layers.#.mlp.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs" \
     }
 
+/* Norms before and behind attention and the feed-forward part. */
+#define FOUR_NORMS                                                                                  \
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"}, \
+        {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},       \
+    {                                                                                               \
+        .from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"    \
+    }
+
+/* Layers have an input of their own beside the states. */
+#define LAYER_INPUTS                                                                         \
+    {.from = "embed_tokens_per_layer", .to = "per_layer_token_embd", .shape = "VJ"},         \
+        {.from = "per_layer_model_projection", .to = "per_layer_model_proj", .shape = "JH"}, \
+        {.from = "per_layer_projection_norm", .to = "per_layer_proj_norm", .shape = "I"},    \
+        {.from = "layers.#.per_layer_input_gate", .to = "blk.#.inp_gate", .shape = "IH"},    \
+        {.from = "layers.#.per_layer_projection", .to = "blk.#.proj", .shape = "HI"},        \
+    {                                                                                        \
+        .from = "layers.#.post_per_layer_input_norm", .to = "blk.#.post_norm", .shape = "H"  \
+    }
+
 /* Parts of lists of tensors. */
 #define QKVO       "attn_q attn_k attn_v attn_output"
 #define MLP        "ffn_gate ffn_up ffn_down"
@@ -88,6 +107,8 @@
 #define JOINED        "attn_qkv attn_output ffn_up ffn_down"
 #define JOINED_BIASES "attn_qkv.bias attn_output.bias ffn_up.bias ffn_down.bias"
 #define LAST_NORM     "output_norm output_norm.bias"
+#define T5_LAYER(at) \
+    at "attn_norm " at "attn_q " at "attn_k " at "attn_v " at "attn_o " at "ffn_norm " at "ffn_up " at "ffn_down"
 
 /* Rules of all families; those of a family come before them. The order is that of a model: the embedding, the last
  * norm, the head, then what a layer has. */
@@ -127,25 +148,13 @@ const struct vc_arch_name vc_arch_names[] = {
 };
 
 /* Norms before and behind attention and the feed-forward part. */
-static const struct vc_arch_name four_norms[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
-    {.from = NULL},
-};
+static const struct vc_arch_name four_norms[] = {FOUR_NORMS, {.from = NULL}};
 
 /* Tables and matrices with a part for each layer; experts beside the dense feed-forward part, gate and up joined. */
 static const struct vc_arch_name rules_of_gemma4[] = {
-    {.from = "embed_tokens_per_layer", .to = "per_layer_token_embd", .shape = "VJ"},
-    {.from = "per_layer_model_projection", .to = "per_layer_model_proj", .shape = "JH"},
-    {.from = "per_layer_projection_norm", .to = "per_layer_proj_norm", .shape = "I"},
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    FOUR_NORMS,
+    LAYER_INPUTS,
     {.from = "layers.#.layer_scalar", .to = "blk.#.layer_output_scale.weight", .shape = "1"},
-    {.from = "layers.#.per_layer_input_gate", .to = "blk.#.inp_gate", .shape = "IH"},
-    {.from = "layers.#.per_layer_projection", .to = "blk.#.proj", .shape = "HI"},
-    {.from = "layers.#.post_per_layer_input_norm", .to = "blk.#.post_norm", .shape = "H"},
     {.from = "layers.#.pre_feedforward_layernorm_2", .to = "blk.#.pre_ffw_norm_2", .shape = "H"},
     {.from = "layers.#.post_feedforward_layernorm_1", .to = "blk.#.post_ffw_norm_1", .shape = "H"},
     {.from = "layers.#.post_feedforward_layernorm_2", .to = "blk.#.post_ffw_norm_2", .shape = "H"},
@@ -154,6 +163,24 @@ static const struct vc_arch_name rules_of_gemma4[] = {
     {.from = "layers.#.router.proj", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
     {.from = "layers.#.router.scale", .to = "blk.#.ffn_gate_inp.scale", .shape = "H"},
     {.from = "layers.#.router.per_expert_scale", .to = "blk.#.ffn_down_exps.scale", .shape = "E"},
+    {.from = NULL},
+};
+
+/* Several copies of the states ("altup"), of which attention changes one and all are predicted and corrected; a path of
+ * low rank beside attention ("laurel"). */
+static const struct vc_arch_name rules_of_gemma3n[] = {
+    FOUR_NORMS,
+    LAYER_INPUTS,
+    {.from = "altup_projections.*", .to = "altup_proj", .shape = "CHH"},
+    {.from = "altup_unembed_projections.*", .to = "altup_unembd_proj", .shape = "CHH"},
+    {.from = "layers.#.altup.correct_output_scale", .to = "blk.#.altup_correct_scale.weight", .shape = "H"},
+    {.from = "layers.#.altup.correction_coefs", .to = "blk.#.altup_correct_coef", .shape = "tt"},
+    {.from = "layers.#.altup.prediction_coefs", .to = "blk.#.altup_predict_coef", .shape = "Ut"},
+    {.from = "layers.#.altup.modality_router", .to = "blk.#.altup_router", .shape = "tH"},
+    {.from = "layers.#.altup.router_norm", .to = "blk.#.altup_router_norm", .shape = "H"},
+    {.from = "layers.#.laurel.linear_left", .to = "blk.#.laurel_l", .shape = "lH"},
+    {.from = "layers.#.laurel.linear_right", .to = "blk.#.laurel_r", .shape = "Hl"},
+    {.from = "layers.#.laurel.post_laurel_norm", .to = "blk.#.laurel_post_norm", .shape = "H"},
     {.from = NULL},
 };
 
@@ -513,6 +540,55 @@ static const struct vc_arch_name rules_of_distilbert[] = {
     {.from = NULL},
 };
 
+/* The same with rotary positions and a gate. */
+static const struct vc_arch_name rules_of_nomic_bert[] = {
+    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "embeddings.token_type_embeddings", .to = "token_types", .shape = "TH"},
+    {.from = "emb_ln", .to = "token_embd_norm", .shape = "H"},
+    {.from = "encoder.layers.#.attn.Wqkv", .to = "blk.#.attn_qkv", .shape = "3H"},
+    {.from = "encoder.layers.#.attn.out_proj", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "encoder.layers.#.norm1", .to = "blk.#.attn_output_norm", .shape = "H"},
+    {.from = "encoder.layers.#.mlp.fc11", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "encoder.layers.#.mlp.fc12", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "encoder.layers.#.mlp.fc2", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "encoder.layers.#.norm2", .to = "blk.#.layer_output_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* A stack of T5, its feed-forward part in layer `ff` of a block: one matrix goes up, or a gate (wi_0) and another one. */
+#define T5_STACK(stack, to_stack, ff)                                                                                 \
+    {.from = stack ".final_layer_norm", .to = to_stack ".output_norm", .shape = "H"},                                 \
+        {.from = stack ".block.#.layer.0.layer_norm", .to = to_stack ".blk.#.attn_norm", .shape = "H"},               \
+        {.from = stack ".block.#.layer.0.SelfAttention.q", .to = to_stack ".blk.#.attn_q", .shape = "qH"},            \
+        {.from = stack ".block.#.layer.0.SelfAttention.k", .to = to_stack ".blk.#.attn_k", .shape = "qH"},            \
+        {.from = stack ".block.#.layer.0.SelfAttention.v", .to = to_stack ".blk.#.attn_v", .shape = "qH"},            \
+        {.from = stack ".block.#.layer.0.SelfAttention.o", .to = to_stack ".blk.#.attn_o", .shape = "Hq"},            \
+        {.from = stack ".block.#.layer.0.SelfAttention.relative_attention_bias",                                      \
+         .to = to_stack ".blk.#.attn_rel_b",                                                                          \
+         .shape = "BA"},                                                                                              \
+        {.from = stack ".block.#.layer." ff ".layer_norm", .to = to_stack ".blk.#.ffn_norm", .shape = "H"},           \
+        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi", .to = to_stack ".blk.#.ffn_up", .shape = "FH"},     \
+        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi_0", .to = to_stack ".blk.#.ffn_gate", .shape = "FH"}, \
+        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi_1", .to = to_stack ".blk.#.ffn_up", .shape = "FH"},   \
+        {.from = stack ".block.#.layer." ff ".DenseReluDense.wo", .to = to_stack ".blk.#.ffn_down", .shape = "HF"},   \
+    {                                                                                                                 \
+        .from = stack ".embed_tokens.weight"                                                                          \
+    }
+
+static const struct vc_arch_name rules_of_t5[] = {
+    {.from = "shared", .to = "token_embd", .shape = "VH"},
+    T5_STACK("encoder", "enc", "1"),
+    T5_STACK("decoder", "dec", "2"),
+    {.from = "decoder.block.#.layer.1.layer_norm", .to = "dec.blk.#.cross_attn_norm", .shape = "H"},
+    {.from = "decoder.block.#.layer.1.EncDecAttention.q", .to = "dec.blk.#.cross_attn_q", .shape = "qH"},
+    {.from = "decoder.block.#.layer.1.EncDecAttention.k", .to = "dec.blk.#.cross_attn_k", .shape = "qH"},
+    {.from = "decoder.block.#.layer.1.EncDecAttention.v", .to = "dec.blk.#.cross_attn_v", .shape = "qH"},
+    {.from = "decoder.block.#.layer.1.EncDecAttention.o", .to = "dec.blk.#.cross_attn_o", .shape = "Hq"},
+    {.from =
+         "decoder.block.#.layer.1.EncDecAttention.relative_attention_bias.weight"}, /* of old files; nothing reads it */
+    {.from = NULL},
+};
+
 /* An encoder with rotary positions, windows, and norms before; gate and the other part are joined, and stay so. */
 static const struct vc_arch_name rules_of_modernbert[] = {
     {.from = "embeddings.tok_embeddings", .to = "token_embd", .shape = "VH"},
@@ -631,6 +707,10 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
                                  ['y'] = s->plain + s->head_size,
                                  ['h'] = s->key_heads,
                                  ['B'] = s->buckets,
+                                 ['C'] = s->copies != 0 ? s->copies - 1 : 0,
+                                 ['t'] = s->copies,
+                                 ['U'] = s->copies * s->copies,
+                                 ['l'] = s->laurel,
                                  ['1'] = 1};
 
     return sizes[(unsigned char)letter % 128];
@@ -696,6 +776,13 @@ static const struct vc_arch_family families[] = {
      .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
     /* the same class in a model that makes a vector of a text: llama.cpp has a name of its own for it */
     {"gemma3_text", "Gemma3", "Gemma3Text", "gemma-embedding", 0, .windows = VC_WINDOW_PATTERN},
+    {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", ON(LOCAL_ROPE) | ON(NO_HEAD) | ON(ONE_WAY),
+     .windows = VC_WINDOW_PATTERN,
+     .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm inp_gate proj post_norm altup_correct_coef "
+                             "altup_correct_scale altup_predict_coef altup_router altup_router_norm laurel_l laurel_r "
+                             "laurel_post_norm",
+     .whole = "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm altup_proj altup_unembd_proj",
+     .activation = TANH, .rules = rules_of_gemma3n},
     {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY),
      .windows = VC_WINDOW_PATTERN, .layer = GEMMA4, .maybe = MAYBE_GEMMA4, .activation = TANH,
      .rules = rules_of_gemma4},
@@ -855,8 +942,19 @@ static const struct vc_arch_family families[] = {
      ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY) | ON(ONE_WAY), .windows = VC_WINDOW_PATTERN,
      .layer = "attn_qkv attn_output ffn_norm ffn_up ffn_down", .maybe = "attn_norm",
      .whole = "token_embd_norm output_norm", .activation = "gelu|silu", .rules = rules_of_modernbert},
-    /* what neither a graph nor a GGUF model is made of: which layers are of another kind follows from these */
-    {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", 0, .windows = VC_WINDOW_PATTERN},
+    /* two stacks, "enc/" and "dec/"; the second list is that of the decoder */
+    {"t5|mt5|umt5", "T5", NULL, "t5", ON(OWN_HEAD) | ON(ONE_WAY), .layer = T5_LAYER("enc/"),
+     .second =
+         T5_LAYER("dec/") " dec/cross_attn_norm dec/cross_attn_q dec/cross_attn_k dec/cross_attn_v dec/cross_attn_o",
+     .maybe = "enc/attn_rel_b enc/ffn_gate dec/attn_rel_b dec/ffn_gate",
+     .whole = "enc.output_norm.weight dec.output_norm.weight", .rules = rules_of_t5},
+    {"t5+encoder", "T5", NULL, "t5encoder", ON(NO_HEAD) | ON(ONE_WAY), .layer = T5_LAYER("enc/"),
+     .maybe = "enc/attn_rel_b enc/ffn_gate", .whole = "enc.output_norm.weight", .rules = rules_of_t5},
+    {"nomic_bert", "NomicBert", NULL, "nomic-bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY),
+     .layer =
+         "attn_qkv attn_output attn_output_norm attn_output_norm.bias " MLP " layer_output_norm layer_output_norm.bias",
+     .whole = "token_embd_norm token_embd_norm.bias token_types", .activation = "silu|swiglu",
+     .rules = rules_of_nomic_bert},
 };
 
 const struct vc_arch_family *vc_arch_family_at(size_t index)
@@ -969,9 +1067,9 @@ static const char of_llama_cpp[] =
     " grok grovemoe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
     " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
-    "nomic-bert nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
+    "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
     "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
-    " starcoder step35 t5 t5encoder wavtokenizer-dec xverse";
+    " starcoder step35 wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 

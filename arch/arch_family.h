@@ -26,7 +26,8 @@
  *     K key heads   x i / key heads   z i + c + v   b 2 v   j 2 i   D rank of the steps   X D + 2 N
  *     of keys and values that are decompressed: r rank   M r + rotated   n not rotated   W of a value   w A x W
  *     R rank of queries   m A x (n + rotated)   y n + rotated   h key heads
- *     of T5: B buckets of positions */
+ *     of T5: B buckets of positions
+ *     of Gemma 3n: t copies of the states   C of them but the first   U t x t   l rank of the path beside attention */
 struct vc_arch_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
     uint64_t experts, experts_used, expert_size, shared_size;
@@ -38,10 +39,13 @@ struct vc_arch_sizes {
     uint64_t shared;                               /* experts that all tokens use: their sizes in one matrix */
     uint64_t dense, step; /* layers without experts in front; behind them only each `step`-th has some; 0: each */
     uint64_t buckets;     /* of distances */
-    uint64_t full_head, full_keys; /* head size and key heads of layers that do not slide; 0: those of all */
-    uint64_t input;                /* elements that each layer has of each token; 0: none */
-    uint64_t owners;               /* layers from this one on use keys and values of others */
-    bool wide;                     /* these have a feed-forward part of twice the size */
+    uint64_t decoder_layers, start; /* of a second stack; the token that its texts begin with */
+    uint64_t full_head, full_keys;  /* head size and key heads of layers that do not slide; 0: those of all */
+    uint64_t input;                 /* elements that each layer has of each token; 0: none */
+    uint64_t input_rows;            /* of their table, where it has fewer than words; else 0 */
+    uint64_t copies, laurel;        /* of the states; the rank of the path beside attention */
+    uint64_t owners;                /* layers from this one on use keys and values of others */
+    bool wide;                      /* these have a feed-forward part of twice the size */
     bool head_size_given;
 };
 
@@ -182,7 +186,7 @@ struct vc_arch_family {
                                heads in llama.cpp, else by the head size; 0: by the head size in both */
     uint64_t window;  /* tokens, where a GGUF model says none; 0: then it has none */
     const char *activation; /* "silu|swish": the first where config.json says none */
-    /* tensors of llama.cpp, "attn_q attn_q.bias": without a point ".weight" follows */
+    /* tensors of llama.cpp, "attn_q attn_q.bias": without a point ".weight" follows; "enc/attn_q" is of "enc.blk.#" */
     const char *layer;                /* that each layer has; NULL: such a model is not made */
     const char *maybe;                /* that a layer may have; NULL: none */
     const char *first, *second;       /* that only layers of the first, or of the second kind have; NULL: none */

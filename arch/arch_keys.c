@@ -49,7 +49,8 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
 #define MEANS                                                                                                         \
     "gpt2|gptneox|starcoder2|command-r|cohere2|bloom|phi2|stablelm|nemotron|falcon|nemotron_h|nemotron_h_moe|modern-" \
     "bert"
-#define NO_ROPE  "gpt2|bloom|mamba|mamba2|t5|t5encoder"
+#define T5       "t5|t5encoder"
+#define NO_ROPE  "gpt2|bloom|mamba|mamba2|" T5
 #define LATENT   "deepseek2"
 #define LEADING  "deepseek2|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe"
 #define COUNTED  "deepseek2|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe"
@@ -75,7 +76,8 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
 const struct vc_arch_pair vc_arch_pairs[] = {
     /* sizes */
     {".block_count", LAYERS, SIZE(layers)},
-    {".context_length", "max_position_embeddings|n_positions|n_ctx|seq_length", SIZE(context), NOT("mamba|mamba2")},
+    {".context_length", "max_position_embeddings|n_positions|n_ctx|seq_length", SIZE(context), NOT("mamba|mamba2|" T5)},
+    {".context_length", "n_positions", SIZE(context), .otherwise = 512, OF(T5)},
     {".context_length", CONSTANT(1 << 20), OF("mamba|mamba2")},
     {".embedding_length", HIDDEN, SIZE(hidden)},
     {".feed_forward_length", INTERMEDIATE "|" EXPERT, SIZE(feed_forward), NOT("llama4|lfm2|mamba|mamba2|gpt2")},
@@ -86,7 +88,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.head_count", HEADS, SIZE(heads), NOT("mamba|mamba2")},
     {".attention.head_count", CONSTANT(0), OF("mamba|mamba2")},
     {".attention.head_count_kv", KEY_HEADS, SIZE(key_heads), .has_not = VC_ARCH_ENCODER,
-     NOT("gpt2|gptneox|bloom|mamba|mamba2|modern-bert|falcon|" LATENT)},
+     NOT("gpt2|gptneox|bloom|mamba|mamba2|modern-bert|falcon|" T5 "|" LATENT)},
     {".attention.head_count_kv", LETTER('h'), OF("falcon|bloom")},
     {".attention.head_count_kv", CONSTANT(1), OF(LATENT)},
     {".attention.key_length", HEAD, HEAD_SIZE, .has_not = VC_ARCH_ENCODER | VC_ARCH_NO_HEAD_SIZE},
@@ -100,10 +102,16 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.value_length_mla", "v_head_dim", SIZE(value_head), OF(LATENT)},
     /* norms and rotary positions */
     {".attention.layer_norm_rms_epsilon", "rms_norm_eps|norm_eps", VC_FROM_EPSILON, .otherwise = 1e-6,
-     .has_not = VC_ARCH_ENCODER, NOT(MEANS "|olmo|lfm2|lfm2moe|mamba|mamba2")},
+     .has_not = VC_ARCH_ENCODER, NOT(MEANS "|olmo|lfm2|lfm2moe|mamba|mamba2|" T5)},
     {".attention.layer_norm_rms_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("lfm2|lfm2moe")},
+    {".attention.layer_norm_rms_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-6, OF(T5)},
+    {".attention.layer_norm_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-6, OF(T5)},
+    {".attention.relative_buckets_count", "relative_attention_num_buckets", SIZE(buckets), .otherwise = 32, OF(T5)},
+    {".decoder_block_count", "num_decoder_layers", SIZE(decoder_layers), OF("t5")},
+    {".decoder_start_token_id", "decoder_start_token_id|pad_token_id", COUNT(start), OF("t5")},
     {".attention.layer_norm_rms_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5, OF("mamba|mamba2")},
-    {".attention.layer_norm_epsilon", "layer_norm_eps", VC_FROM_EPSILON, .otherwise = 1e-12, .has = VC_ARCH_ENCODER},
+    {".attention.layer_norm_epsilon", "layer_norm_eps|layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-12,
+     .has = VC_ARCH_ENCODER},
     {".attention.layer_norm_epsilon", "layer_norm_eps|layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,
      OF(MEANS), NOT("gpt2|bloom|falcon|nemotron_h|nemotron_h_moe|starcoder2|nemotron|modern-bert")},
     {".attention.layer_norm_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,
@@ -115,6 +123,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".vocab_size", VOCABULARY, VC_FROM_VOCABULARY, .has_not = VC_ARCH_ENCODER},
     {".rope.freq_base", "rope_theta", VC_FROM_THETA, .has_not = VC_ARCH_ENCODER,
      NOT(NO_ROPE "|nemotron_h|nemotron_h_moe")},
+    {".rope.freq_base", "rope_theta", VC_FROM_THETA, OF("nomic-bert")},
     {".rope.dimension_count", "partial_rotary_factor|rotary_pct", VC_FROM_ROTATED, .has_not = VC_ARCH_ENCODER,
      NOT(NO_ROPE "|gptneox")},
     {".rope.dimension_count", "rotary_pct", VC_FROM_ROTATED, OF("gptneox")},

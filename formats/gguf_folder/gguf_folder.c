@@ -196,9 +196,11 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
         bool attention =
             strcmp(vc_llm_word(config, "position_embedding_type", ""), "rope") == 0 && !has_tensor(source, ".mamba.");
 
-        (void)snprintf(with, sizeof with, "%s%s%s", vc_arch_family_type(*out, type),
+        bool encoder = strcmp((*out)->gguf, "t5") == 0 && !has_tensor(source, ".EncDecAttention.");
+
+        (void)snprintf(with, sizeof with, "%s%s%s%s", vc_arch_family_type(*out, type),
                        attention && strcmp((*out)->gguf, "granitehybrid") == 0 ? "+attention" : "",
-                       experts ? "+experts" : "");
+                       encoder ? "+encoder" : "", experts ? "+experts" : "");
         *out = vc_llm_family(with) != NULL ? vc_llm_family(with) : *out;
     }
     VC_REFUSE_IF(*out == NULL, ctx, VC_E_UNSUPPORTED,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "kernels/functions.h"
@@ -249,6 +250,8 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
         otherwise = count_of_kinds(config);
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, feed_forward)) {
         otherwise = 4 * sizes->hidden; /* "n_inner": null */
+    } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, decoder_layers)) {
+        otherwise = sizes->layers;
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, key_heads)) {
         otherwise = sizes->heads;
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, head_size)) {
@@ -271,7 +274,6 @@ static void read_full_sizes(const struct llm_config *config, const struct vc_arc
                             struct vc_arch_sizes *out)
 {
     json_t *entries = vc_llm_find(config, "per_layer_config");
-    uint64_t shared = vc_llm_count(config, "num_kv_shared_layers", 0);
     const char *layer;
     json_t *entry;
 
@@ -290,9 +292,17 @@ static void read_full_sizes(const struct llm_config *config, const struct vc_arc
             out->full_keys = json_is_integer(keys) ? (uint64_t)json_integer_value(keys) : out->full_keys;
         }
     }
+    out->wide = out->owners != out->layers && vc_llm_flag(config, "use_double_wide_mlp", false);
+}
+
+/* Gemma 3n and 4: layers have inputs of their own, and the last ones use keys and values of others. */
+static void read_layer_inputs(const struct llm_config *config, struct vc_arch_sizes *out)
+{
+    uint64_t shared =
+        vc_llm_count(config, "num_kv_shared_layers", (uint64_t)vc_llm_usual(config, "num_kv_shared_layers", 0));
+
     out->input = vc_llm_count(config, "hidden_size_per_layer_input", 256);
     out->owners = shared < out->layers ? out->layers - shared : 0;
-    out->wide = shared != 0 && vc_llm_flag(config, "use_double_wide_mlp", false);
 }
 
 /* Elements of a head of a recurrent layer: "auto" is what fills the inner size. */
@@ -389,18 +399,27 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
         }
     }
     VC_CALL(vc_llm_config_check(ctx, config));
-    out->head_size_given = vc_llm_find(config, "head_dim") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
+    out->head_size_given = vc_llm_find(config, "head_dim|d_kv") != NULL || vc_llm_usual(config, "head_dim", 0) != 0;
     out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
     VC_CALL(derive_sizes(ctx, config, family, out));
     if (vc_arch_has(family, VC_ARCH_ENCODER)) {
         out->types = vc_llm_count(config, "type_vocab_size", strcmp(config->model_type, "distilbert") == 0 ? 1 : 2);
-        out->skipped =
-            vc_is_one_of(config->model_type, "bert|distilbert") ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
+        out->skipped = vc_is_one_of(config->model_type, "bert|distilbert|nomic_bert")
+                           ? 0
+                           : vc_llm_count(config, "pad_token_id", 1) + 1;
         VC_REFUSE_IF(out->skipped >= out->context, ctx, VC_E_FORMAT, "%s: \"pad_token_id\" leaves no positions",
                      VC_HF_CONFIG_NAME);
         out->context -= out->skipped;
+        out->context = vc_min_u64(out->context, vc_llm_count(config, "max_trained_positions", out->context));
+    }
+    if (strcmp(family->gguf, "gemma3n") == 0) {
+        read_layer_inputs(config, out);
+        out->input_rows = vc_llm_count(config, "vocab_size_per_layer_input", 0);
+        out->copies = vc_llm_count(config, "altup_num_inputs", 4);
+        out->laurel = vc_llm_count(config, "laurel_rank", 64);
     }
     if (strcmp(family->gguf, "gemma4") == 0) {
+        read_layer_inputs(config, out);
         read_full_sizes(config, family, out);
         VC_REFUSE_IF(out->full_head == 0 || out->full_head > INT32_MAX || out->full_keys == 0 || out->input > INT32_MAX,
                      ctx, VC_E_FORMAT, "%s: \"global_head_dim\", key heads or inputs of layers are no sizes",

@@ -118,18 +118,99 @@ static bool is_every_fourth(const struct llm_config *config, uint64_t layers)
 
 /* llama.cpp takes keys and values of the last sliding and the last full layer that have some, from the two last ones.
  */
+static enum vc_status check_owners(struct vc_ctx *ctx, const struct llm_config *config,
+                                   const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    return sizes->owners < 2 ||
+                   (sizes->owners < sizes->layers && (!vc_llm_is_second(config, family, sizes->owners - 2) ||
+                                                      vc_llm_is_second(config, family, sizes->owners - 1)))
+               ? refuse_key(ctx, family, "num_kv_shared_layers",
+                            "leaves no sliding layer and a full one behind it in front of them")
+               : VC_OK;
+}
+
 static enum vc_status check_gemma4(struct vc_ctx *ctx, const struct llm_config *config,
                                    const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
 {
     if (strcmp(vc_llm_word(config, "use_bidirectional_attention", ""), "all") == 0) {
         return refuse_key(ctx, family, "use_bidirectional_attention", "is \"all\"");
     }
-    if (sizes->owners < 2 || (sizes->owners < sizes->layers && (!vc_llm_is_second(config, family, sizes->owners - 2) ||
-                                                                vc_llm_is_second(config, family, sizes->owners - 1)))) {
-        return refuse_key(ctx, family, "num_kv_shared_layers",
-                          "leaves no sliding layer and a full one behind it in front of them");
+    return check_owners(ctx, config, family, sizes);
+}
+
+/* llama.cpp's graph has these numbers in its code: 20 layers with keys and values, every fifth of them full, 10 with
+ * sparse activations. */
+static enum vc_status check_gemma3n(struct vc_ctx *ctx, const struct llm_config *config,
+                                    const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    static const struct {
+        const char *key;
+        double value;
+    } fixed[] = {{"altup_num_inputs", 4},
+                 {"altup_active_idx", 0},
+                 {"laurel_rank", 64},
+                 {"final_logit_softcapping", 30},
+                 {"hidden_size_per_layer_input", 256}};
+    const json_t *sparse = vc_llm_find(config, "activation_sparsity_pattern");
+    bool spread =
+        json_is_array(sparse) ? json_array_size(sparse) == sizes->layers : sparse == NULL && sizes->layers > 10;
+
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        if (json_is_null(json_object_get(config->part, fixed[i].key)) ||
+            vc_llm_real(config, fixed[i].key, fixed[i].value) != fixed[i].value) {
+            return refuse_key(ctx, family, fixed[i].key, "is another number than Google's models have");
+        }
     }
-    return VC_OK;
+    for (uint64_t i = 0; i < sizes->layers; i++) {
+        double share = json_number_value(json_array_get(sparse, (size_t)i));
+
+        spread = spread && (sparse == NULL || share == (i < 10 ? 0.95 : 0.0));
+        if (vc_llm_is_second(config, family, i) != ((i + 1) % 5 != 0)) {
+            return refuse_key(ctx, family, "layer_types", "has not full attention in each fifth layer");
+        }
+    }
+    if (!spread || !vc_llm_flag(config, "altup_correct_scale", true)) {
+        return refuse_key(ctx, family, "activation_sparsity_pattern",
+                          "is not 0.95 in the first ten layers and 0 in the others, or \"altup_correct_scale\" false");
+    }
+    if (sizes->owners != (sizes->layers < 20 ? sizes->layers : 20)) {
+        return refuse_key(ctx, family, "num_kv_shared_layers", "does not leave 20 layers with keys and values");
+    }
+    return check_owners(ctx, config, family, sizes);
+}
+
+/* T5's two kinds of feed-forward parts are known by their tensors; llama.cpp has the farthest distance in its code. */
+static enum vc_status check_t5(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family)
+{
+    if (!vc_is_one_of(vc_llm_word(config, "feed_forward_proj", "relu"), "relu|gated-gelu")) {
+        return refuse_key(ctx, family, "feed_forward_proj", "is neither \"relu\" nor \"gated-gelu\"");
+    }
+    return vc_llm_count(config, "relative_attention_max_distance", 128) != 128
+               ? refuse_key(ctx, family, "relative_attention_max_distance", "is not 128")
+               : VC_OK;
+}
+
+/* Of nomic-embed-text's first program: what its configuration may say, and its models do not. */
+static enum vc_status check_nomic(struct vc_ctx *ctx, const struct llm_config *config,
+                                  const struct vc_arch_family *family)
+{
+    static const char no[] = "prenorm|qkv_proj_bias|mlp_fc1_bias|mlp_fc2_bias|rotary_emb_interleaved|causal";
+
+    for (const char *at = no; at != NULL; at = strchr(at, '|') != NULL ? strchr(at, '|') + 1 : NULL) {
+        char key[32];
+
+        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(at, "|"), at);
+        if (json_is_true(vc_llm_find(config, key))) {
+            return refuse_key(ctx, family, key, "is true");
+        }
+    }
+    if (vc_llm_count(config, "moe_every_n_layers", 0) != 0) {
+        return refuse_key(ctx, family, "moe_every_n_layers", "is above 0");
+    }
+    return vc_llm_real(config, "rotary_emb_fraction", 1.0) != 1.0 ||
+                   vc_llm_find(config, "rotary_emb_scale_base") != NULL
+               ? refuse_key(ctx, family, "rotary_emb_fraction", "is not 1, or there is a \"rotary_emb_scale_base\"")
+               : VC_OK;
 }
 
 /* llama.cpp knows by heart how far a layer looks, which layers are rotated, and how scores grow with the position. */
@@ -261,6 +342,15 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     }
     if (is(family, "gemma4")) {
         return check_gemma4(ctx, config, family, sizes);
+    }
+    if (is(family, "gemma3n")) {
+        return check_gemma3n(ctx, config, family, sizes);
+    }
+    if (vc_is_one_of(family->gguf, "t5|t5encoder")) {
+        return check_t5(ctx, config, family);
+    }
+    if (is(family, "nomic-bert")) {
+        return check_nomic(ctx, config, family);
     }
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
@@ -527,6 +617,20 @@ static void put_gemma4(const struct vc_arch_sizes *sizes, struct llm_pairs *pair
     vc_llm_put_u32(pairs, ".rope.dimension_count_swa", sizes->head_size);
 }
 
+/* The standard normal distribution has 95 % below 1.6448533, so that the gate of a tenth of the layers keeps a twentieth;
+ * minus infinity keeps all. */
+static void put_gemma3n(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
+{
+    vc_llm_put_u32(pairs, ".altup.active_idx", 0);
+    vc_llm_put_u32(pairs, ".altup.num_inputs", sizes->copies);
+    vc_llm_put_u32(pairs, ".embedding_length_per_layer_input", sizes->input);
+    vc_llm_put_u32(pairs, ".attention.shared_kv_layers", sizes->layers - sizes->owners);
+    vc_llm_put_array(pairs, ".activation_sparsity_scale", GGUF_F32, sizes->layers);
+    for (uint64_t i = 0; i < sizes->layers; i++) {
+        vc_llm_element_f32(pairs, i < 10 ? 1.6448533535003662F : -INFINITY);
+    }
+}
+
 /* Of Qwen3-Next's kind. Sections share the pairs of a head between time, height and width of a picture; 11 + 11 + 10
  * are the 32 pairs of its 64 rotated elements, and the fourth number is llama.cpp's, always 0. */
 static void put_recurrent(const struct llm_config *config, const struct llm_rope *rope, struct llm_pairs *pairs)
@@ -672,6 +776,9 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     }
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);
+    }
+    if (is(family, "gemma3n")) {
+        put_gemma3n(sizes, pairs);
     }
     if (vc_llm_says_recurrent(family)) {
         put_recurrent(config, rope, pairs);

@@ -127,6 +127,7 @@ struct llm_tensor {
     uint64_t shape[4];
     uint64_t row_elems;  /* 1 where there is one dimension; a unit of columns where they have another order */
     uint64_t piece_rows; /* of each piece */
+    uint64_t rows_there; /* of the source; those behind them are 0. 0: all */
     struct llm_order order;
     uint64_t step;    /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
     uint64_t columns; /* of the source's matrix whose columns the rows are; 0: they are its rows */
@@ -149,6 +150,15 @@ struct llm_plan {
     size_t n, capacity;
     struct llm_tensor *tensors; /* the pool's; sorted by layer, then name */
 };
+
+/* What follows the number of the layer, "attn_q.weight" of "enc.blk.12.attn_q.weight"; of other names all. */
+static inline const char *vc_llm_tail(const char *name)
+{
+    const char *at = strstr(name, "blk.");
+
+    at = at != NULL ? strchr(at + 4, '.') : NULL;
+    return at != NULL ? at + 1 : name;
+}
 
 void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan);
 /* Names, shapes and operations of all tensors of the source. Sets sizes->vocabulary. any_type: the plan is only looked

@@ -14,6 +14,7 @@
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +87,8 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
-    static const char *const outer[] = {"model.",       "text_model.", "bert.",     "roberta.",
-                                        "transformer.", "gpt_neox.",   "backbone.", "distilbert."};
+    static const char *const outer[] = {"model.",    "text_model.", "bert.",       "roberta.",   "transformer.",
+                                        "gpt_neox.", "backbone.",   "distilbert.", "nomic_bert."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);
@@ -159,6 +160,11 @@ static bool lies_otherwise(const struct planning *p, const struct vc_arch_name *
            t->shape[rule->form == VC_MATRIX_TURNED ? 1 : 2] != vc_arch_size_of(p->sizes, rule->shape[2]);
 }
 
+static bool of_decoder(const char *name)
+{
+    return name != NULL && strncmp(name, "dec.blk.", 8) == 0;
+}
+
 /* Adds what the name becomes by these rules; *known: some of them fit. A name may fit several rules: "gate_up_proj"
  * becomes a gate of its first rows, and "up" of its last rows. The head of a tied model is dropped here, because
  * llama.cpp then computes with the embedding. */
@@ -182,7 +188,7 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
         if (lies_otherwise(p, rules, rule, source)) {
             continue;
         }
-        if (match.layer >= (int64_t)p->sizes->layers) {
+        if (match.layer >= (int64_t)(of_decoder(rule->to) ? p->sizes->decoder_layers : p->sizes->layers)) {
             p->n_other++;
             p->beyond = p->source->tensors[source].n_dims > 1 ? source : p->beyond;
         } else if (strcmp(rule->to, "output") != 0 || !p->tied || strcmp(rest, ".weight") != 0) {
@@ -267,8 +273,9 @@ static enum vc_status match_all(struct planning *p)
  * divisors of rotary embeddings). */
 static bool needs_f32(const char *name, unsigned n_dims)
 {
-    static const char *const parts[] = {"ffn_gate_inp",   "position_embd", "token_types", "ssm_conv1d",
-                                        "shortconv.conv", "attn_rel_b",    "rope_freqs",  "rope_factors_"};
+    static const char *const parts[] = {"ffn_gate_inp",       "position_embd",     "token_types", "ssm_conv1d",
+                                        "shortconv.conv",     "attn_rel_b",        "rope_freqs",  "rope_factors_",
+                                        "altup_correct_coef", "altup_predict_coef"};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strstr(name, parts[i]) != NULL) {
@@ -366,6 +373,7 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     if (rule->rows == VC_ROWS_BEHIND) {
         wanted[0] += p->sizes->skipped;
     }
+    wanted[0] = to->rows_there != 0 ? to->rows_there : wanted[0];
     if (rule->rows == VC_ROWS_HEAD_KEYS || rule->rows == VC_ROWS_HEAD_VALUES) {
         wanted[0] = p->sizes->heads * (p->sizes->plain + p->sizes->value_head);
         wanted[1] = p->sizes->rank;
@@ -505,6 +513,11 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     }
     to->add = vc_llm_has_one_more(p->family, tail) ? 1.0F : 0.0F;
     to->scale = 1.0F;
+    if (strcmp(tail, "output.weight") == 0 && strcmp(p->family->gguf, "t5") == 0 &&
+        vc_llm_flag(p->config, "scale_decoder_outputs", vc_llm_flag(p->config, "tie_word_embeddings", true))) {
+        to->scale = (float)(1.0 / sqrt((double)p->sizes->hidden)); /* of what the head reads in transformers */
+        to->dtype = VC_DTYPE_F32;
+    }
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
         to->scale = (float)factor;
         to->dtype = VC_DTYPE_F32; /* so that the product is not rounded again */
@@ -584,7 +597,7 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
 static enum vc_status add_tensor(struct planning *p, const struct match *matches, size_t n)
 {
     const struct vc_arch_name *rule = matches[0].rule;
-    const char *tail = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
+    const char *tail = vc_llm_tail(matches[0].name);
     bool bias = vc_ends_in(matches[0].name, ".bias") && !vc_arch_name_is_whole(rule->to);
     struct llm_tensor t = {.name = matches[0].name,
                            .layer = matches[0].layer,
@@ -598,9 +611,11 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     for (unsigned d = 0; d < t.n_dims; d++) {
         t.shape[d] = vc_arch_size_of(&sizes, rule->shape[d]);
     }
-    VC_REFUSE_IF(n != 1 && (matches[0].expert < 0 || n != p->sizes->experts), p->ctx, VC_E_UNSUPPORTED,
+    t.rows_there =
+        strcmp(rule->to, "per_layer_token_embd") == 0 && sizes.input_rows < t.shape[0] ? sizes.input_rows : 0;
+    VC_REFUSE_IF(n != 1 && (matches[0].expert < 0 || n != t.shape[0]), p->ctx, VC_E_UNSUPPORTED,
                  "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name, n,
-                 matches[0].expert < 0 ? 1 : p->sizes->experts);
+                 matches[0].expert < 0 ? 1 : t.shape[0]);
     for (size_t i = 0; i < n; i++) {
         VC_REFUSE_IF(n != 1 && (uint64_t)matches[i].expert != i, p->ctx, VC_E_UNSUPPORTED,
                      "%s: expert %zu of its layer is missing", t.name, i);
@@ -686,10 +701,14 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
     char prefix[32] = "";
     char name[128];
 
-    if (layer >= 0) {
-        (void)snprintf(prefix, sizeof prefix, "blk.%" PRId64 ".", layer);
-    }
     while (*at != '\0') {
+        bool stacked = at[strcspn(at, " /")] == '/';
+
+        if (layer >= 0) {
+            (void)snprintf(prefix, sizeof prefix, "%.*s%sblk.%" PRId64 ".", stacked ? 3 : 0, at, stacked ? "." : "",
+                           layer);
+        }
+        at += stacked ? 4 : 0;
         size_t n = strcspn(at, " ");
 
         (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at,
@@ -710,15 +729,20 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
  * model's own tensors. */
 static enum vc_status check_asked(const struct planning *p, const struct llm_tensor *t, const char *whole)
 {
-    const char *tail = t->layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
+    const char *tail = vc_llm_tail(t->name);
     char word[64];
     size_t n = strlen(tail) - (vc_ends_in(tail, ".weight") ? strlen(".weight") : 0);
     const char *maybe = p->family->maybe != NULL ? p->family->maybe : "";
     unsigned kinds = t->layer >= 0 ? vc_llm_kinds(p->config, p->family, p->sizes, (uint64_t)t->layer) : 0;
+    bool stacked = t->layer >= 0 && strncmp(t->name, "blk.", 4) != 0; /* "enc.blk.0.attn_q": "enc/attn_q" */
 
-    (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
+    (void)snprintf(word, sizeof word, "%.*s%s%.*s", stacked ? 3 : 0, t->name, stacked ? "/" : "", (int)n, tail);
+    if (t->layer < 0 && strchr(word, '.') != NULL) { /* "enc.output_norm.weight" */
+        (void)snprintf(word, sizeof word, "%s", t->name);
+    }
     bool asked = t->n_pieces == 0 || vc_is_one_of(word, t->layer >= 0 ? p->family->layer : whole) ||
-                 vc_is_one_of(word, t->layer >= 0 ? maybe : "token_embd output");
+                 vc_is_one_of(word, t->layer >= 0 ? maybe : "token_embd output") ||
+                 (of_decoder(t->name) && vc_is_one_of(word, p->family->second));
     for (unsigned kind = LLM_FIRST; kind <= LLM_SPARSE && !asked; kind *= 2) {
         asked = vc_is_one_of(word, list_of(p, kinds, kind)) || vc_is_one_of(tail, list_of(p, kinds, kind));
     }
@@ -745,6 +769,31 @@ static enum vc_status check_sizes(const struct planning *p, uint64_t layer)
                : VC_OK;
 }
 
+/* T5: the first layer of a stack has the table of distances; all have a gate, or none has. Layers of a decoder. */
+static enum vc_status check_stacks(const struct planning *p)
+{
+    bool gated = strcmp(vc_llm_word(p->config, "feed_forward_proj", "relu"), "relu") != 0;
+    bool decodes = p->sizes->decoder_layers != 0;
+
+    if (p->sizes->buckets == 0) {
+        return VC_OK;
+    }
+    VC_CALL(check_there(p, decodes ? "enc/attn_rel_b dec/attn_rel_b" : "enc/attn_rel_b", 0));
+    for (uint64_t i = 0; i < p->sizes->decoder_layers; i++) {
+        VC_CALL(check_there(p, p->family->second, (int64_t)i));
+        VC_CALL(check_there(p, gated ? "dec/ffn_gate" : "", (int64_t)i));
+    }
+    for (uint64_t i = 0; i < p->sizes->layers; i++) {
+        VC_CALL(check_there(p, gated ? "enc/ffn_gate" : "", (int64_t)i));
+    }
+    for (size_t i = 0; i < p->plan->n; i++) {
+        VC_REFUSE_IF(!gated && vc_ends_in(p->plan->tensors[i].name, ".ffn_gate.weight"), p->ctx, VC_E_UNSUPPORTED,
+                     "%s: is a gate, and \"feed_forward_proj\" in config.json says that there is none",
+                     p->source->tensors[p->plan->tensors[i].pieces[0].source].name);
+    }
+    return VC_OK;
+}
+
 /* Gemma 4: layers have keys, and values beside them, or use those of other layers; and an input of their own. */
 static enum vc_status check_parts(const struct planning *p, uint64_t layer)
 {
@@ -768,13 +817,13 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
  * class whose name ends in "Model" need no head. */
 static enum vc_status check_whole(const struct planning *p)
 {
-    const char *whole = p->sizes->input != 0
-                            ? "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm"
-                        : p->family->whole != NULL ? p->family->whole
-                                                   : "output_norm";
+    const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
     bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
+    if (p->family->whole == NULL && p->sizes->input != 0) {
+        whole = "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm";
+    }
     VC_CALL(check_there(p, whole, -1));
     if (!head && (vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || !headless)) {
         return refuse_missing(p, "output.weight");
@@ -790,7 +839,7 @@ static enum vc_status check_whole(const struct planning *p)
         VC_CALL(check_sizes(p, i));
         VC_CALL(check_parts(p, i));
     }
-    return VC_OK;
+    return check_stacks(p);
 }
 
 /* ---- the head ---- */
@@ -907,6 +956,33 @@ static enum vc_status add_tied_head(struct planning *p)
     return add_match(p, &match, ".weight");
 }
 
+/* llama.cpp asks for keys and values of layers that use those of others, and reads them nowhere. Where the folder has
+ * none, they are those of the last layer that has some. */
+static enum vc_status add_unread(struct planning *p)
+{
+    size_t n = p->n;
+
+    for (size_t i = 0; i < n && strcmp(p->family->gguf, "gemma3n") == 0; i++) {
+        struct match match = p->matches[i];
+
+        if (match.layer + 1 != (int64_t)p->sizes->owners || strncmp(strchr(match.rule->to, '#'), "#.attn_", 7) != 0 ||
+            !vc_is_one_of(match.rule->to + 11, "k v k_norm")) {
+            continue;
+        }
+        for (match.layer++; match.layer < (int64_t)p->sizes->layers && p->n < p->capacity; match.layer++) {
+            size_t k = 0;
+
+            while (k < n && !(p->matches[k].layer == match.layer && p->matches[k].rule == match.rule)) {
+                k++;
+            }
+            if (k == n) {
+                VC_CALL(add_match(p, &match, ".weight"));
+            }
+        }
+    }
+    return VC_OK;
+}
+
 /* The rows of the embedding are the vocabulary's size, whatever the configuration says. */
 static enum vc_status find_vocabulary(struct planning *p)
 {
@@ -953,6 +1029,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     VC_TRY(find_head(&p));
     VC_TRY(match_all(&p));
     VC_TRY(add_tied_head(&p));
+    VC_TRY(add_unread(&p));
     VC_TRY(find_vocabulary(&p));
     qsort(p.matches, p.n, sizeof *p.matches, compare_matches);
     plan->capacity = 2 * p.n + MADE_TENSORS; /* each may have a scale beside it */

@@ -299,12 +299,12 @@ static void put_keys(struct vc_net *net, const struct vc_program *program)
 
 /* ---- the family ---- */
 
-/* Graphs are built of it, and it is known what llama.cpp makes of its tensors. */
+/* Graphs are built of it, and it is known what llama.cpp makes of its tensors; not where these are of two stacks ("enc/attn_q"). */
 static bool is_known(const struct vc_arch_family *f)
 {
     char type[VC_ARCH_TYPE_BYTES];
 
-    return f != NULL && f->layer != NULL && vc_net_knows(vc_arch_family_type(f, type));
+    return f != NULL && f->layer != NULL && strchr(f->layer, '/') == NULL && vc_net_knows(vc_arch_family_type(f, type));
 }
 
 static bool has_key(const struct vc_program *program, const char *architecture, const char *key)

@@ -41,6 +41,128 @@ def test_family(kind):
     check(file.pairs["tokenizer.ggml.model"] == "no_vocab", f"{kind}: it has a vocabulary")
 
 
+def named(name, config, rules, pairs, made=()):
+    """A folder whose tensors are (name, name in the file, shape): the same values under other names. made: names that have no tensor here."""
+    # one list of numbers, from another place for each tensor
+    numbers = values((4096,))
+    source = {a: (shape, [numbers[(31 * k + i) % 4096] for i in range(math.prod(shape))]) for k, (a, _, shape) in enumerate(rules)}
+    folder(name, config, source)
+    file = (convert(name, "--no-vocab") or [None])[0]
+    if file is None:
+        return None
+    check(set(file.tensors) == {b for _, b, _ in rules} | set(made), f"{name}: tensors {sorted(set(file.tensors) ^ {b for _, b, _ in rules})}")
+    for a, b, shape in rules:
+        check(b not in file.tensors or file.tensors[b] == (shape, 0, source[a][1]) or b in made, f"{name}: {b} is not {a}")
+    for key, value in pairs.items():
+        check(file.pairs.get(key) == value, f"{name}: {key} is {file.pairs.get(key)}, not {value}")
+    return file, source
+
+
+def says(name, config, sentence, **change):
+    """The folder with another configuration is refused."""
+    write(f"{name}/config.json", json.dumps({**config, **change}))
+    rc, _, err = run("convert", name, "-o", "no.gguf", "--no-vocab")
+    check(rc == 3 and sentence in err, f"{name}: {change}: exit {rc}: {err.strip()}")
+
+
+def t5_rules(stack, to, n, ff, gated):
+    """The tensors of a stack of T5; names were taken from gguf's tensor map."""
+    q, last = A * 6, f"layer.{ff}"
+    layer = [("layer.0.layer_norm", "attn_norm", (H,)), (last + ".layer_norm", "ffn_norm", (H,)), (last + ".DenseReluDense.wo", "ffn_down", (H, F))]
+    layer += [("layer.0.SelfAttention." + x, "attn_" + x, (H, q) if x == "o" else (q, H)) for x in "qkvo"]
+    layer += [(f"{last}.DenseReluDense.{a}", "ffn_" + b, (F, H)) for a, b in ((("wi_0", "gate"), ("wi_1", "up")) if gated else (("wi", "up"),))]
+    if stack == "decoder":
+        layer += [("layer.1.layer_norm", "cross_attn_norm", (H,))]
+        layer += [("layer.1.EncDecAttention." + x, "cross_attn_" + x, (H, q) if x == "o" else (q, H)) for x in "qkvo"]
+    rules = [(f"{stack}.block.{i}.{a}.weight", f"{to}.blk.{i}.{b}.weight", shape) for i in range(n) for a, b, shape in layer]
+    return rules + [(stack + ".final_layer_norm.weight", to + ".output_norm.weight", (H,)),
+                    (stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight", to + ".blk.0.attn_rel_b.weight", (8, A))]
+
+
+def test_t5():
+    """Two stacks of other depths; a head of its own, or the embedding times 1 / sqrt(d_model), which llama.cpp does not compute; an encoder."""
+    for gated, tied in ((True, False), (False, True)):
+        config = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": H, "d_kv": 6, "d_ff": F, "num_layers": 2,
+                  "num_decoder_layers": 3, "num_heads": A, "vocab_size": V, "relative_attention_num_buckets": 8, "decoder_start_token_id": 0,
+                  "feed_forward_proj": "gated-gelu" if gated else "relu", "layer_norm_epsilon": 1e-6, "tie_word_embeddings": tied}
+        rules = [("shared.weight", "token_embd.weight", (V, H)), *t5_rules("encoder", "enc", 2, 1, gated), *t5_rules("decoder", "dec", 3, 2, gated)]
+        file, source = named("t5", config, rules + ([] if tied else [("lm_head.weight", "output.weight", (V, H))]), {
+            "general.architecture": "t5", "t5.block_count": 2, "t5.decoder_block_count": 3, "t5.context_length": 512, "t5.attention.key_length": 6,
+            "t5.attention.relative_buckets_count": 8, "t5.decoder_start_token_id": 0, "t5.attention.layer_norm_rms_epsilon": f32(1e-6),
+            "t5.attention.layer_norm_epsilon": f32(1e-6), "t5.rope.freq_base": None, "t5.attention.head_count_kv": None}, ["output.weight"])
+        if tied:
+            scale = f32(1 / math.sqrt(H))
+            check(file.tensors["output.weight"][2] == [f32(x * scale) for x in source["shared.weight"][1]], "t5: the head is not scaled")
+            says("t5", config, "blk.0.ffn_gate.weight'", feed_forward_proj="gated-gelu")
+            says("t5", config, "neither", feed_forward_proj="gelu")
+            says("t5", config, "is not 128", relative_attention_max_distance=64)
+            says("t5", config, "becomes 'dec.blk.3.attn_norm.weight'", num_decoder_layers=4)
+            check("cannot be built" not in run("graph", "out.gguf")[2], "t5: a graph of a file")
+        else:
+            says("t5", config, "is a gate", feed_forward_proj="relu")
+    named("t5-encoder", {**config, "architectures": ["T5EncoderModel"]}, [("shared.weight", "token_embd.weight", (V, H)), *t5_rules("encoder", "enc", 2, 1, False)],
+          {"general.architecture": "t5encoder", "t5encoder.block_count": 2, "t5encoder.decoder_block_count": None})
+
+
+def test_gemma3n():
+    """Copies of the states, a path beside attention, tables for each layer, shorter than that of words; layers that use the keys of others have
+    none in transformers, and llama.cpp wants some that it does not read."""
+    n, kinds = 22, [["sliding_attention", "full_attention"][i % 5 == 4] for i in range(22)]
+    config = {"model_type": "gemma3n_text", "architectures": ["Gemma3nForCausalLM"], "hidden_size": H, "intermediate_size": [F] * n, "num_hidden_layers": n,
+              "num_attention_heads": A, "num_key_value_heads": K, "head_dim": D, "vocab_size": V, "vocab_size_per_layer_input": V - 3, "sliding_window": 16,
+              "num_kv_shared_layers": 2, "layer_types": kinds, "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 12}
+    layer = [(a, b, tuple(gguf_folders.size(c, D) for c in s)) for a, b, s in gguf_folders.FOUR + gguf_folders.NORMS] + [
+        ("per_layer_input_gate", "inp_gate", (256, H)), ("per_layer_projection", "proj", (H, 256)), ("post_per_layer_input_norm", "post_norm", (H,)),
+        ("altup.correction_coefs", "altup_correct_coef", (4, 4)), ("altup.prediction_coefs", "altup_predict_coef", (16, 4)),
+        ("altup.modality_router", "altup_router", (4, H)), ("altup.router_norm", "altup_router_norm", (H,)), ("laurel.linear_left", "laurel_l", (64, H)),
+        ("laurel.linear_right", "laurel_r", (H, 64)), ("laurel.post_laurel_norm", "laurel_post_norm", (H,))]
+    rules = [(f"model.layers.{i}.{a}.weight", f"blk.{i}.{b}.weight", s) for i in range(n) for a, b, s in layer if i < 20 or b not in ("attn_k", "attn_v", "attn_k_norm")]
+    rules += [(f"model.layers.{i}.altup.correct_output_scale", f"blk.{i}.altup_correct_scale.weight", (H,)) for i in range(n)]
+    rules += [("model.embed_tokens.weight", "token_embd.weight", (V, H)), ("model.norm.weight", "output_norm.weight", (H,)),
+              ("model.per_layer_model_projection.weight", "per_layer_model_proj.weight", (256 * n, H)),
+              ("model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight", (256,)),
+              ("model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight", (V - 3, 256 * n))]
+    copies = [(f"model.altup_{a}projections.{i}.weight", f"altup_{b}proj.weight", (H, H)) for a, b in (("", ""), ("unembed_", "unembd_")) for i in range(3)]
+    unread = [f"blk.{i}.{x}.weight" for i in (20, 21) for x in ("attn_k", "attn_v", "attn_k_norm")]
+    file, source = named("gemma3n", config, rules + copies, {
+        "general.architecture": "gemma3n", "gemma3n.altup.num_inputs": 4, "gemma3n.altup.active_idx": 0, "gemma3n.embedding_length_per_layer_input": 256,
+        "gemma3n.attention.shared_kv_layers": 2, "gemma3n.activation_sparsity_scale": [1.6448533535003662] * 10 + [-math.inf] * 12, "gemma3n.feed_forward_length": F,
+        "gemma3n.attention.sliding_window_pattern": [k[0] == "s" for k in kinds], "gemma3n.rope.freq_base": 1e6, "gemma3n.rope.freq_base_swa": 1e4},
+        unread + ["altup_proj.weight", "altup_unembd_proj.weight", "per_layer_token_embd.weight"])
+    rows = source["model.embed_tokens_per_layer.weight"][1]
+    check(file.tensors["per_layer_token_embd.weight"] == ((V, 256 * n), 0, rows + [0.0] * (3 * 256 * n)), "gemma3n: the shorter table")
+    for name in unread:
+        check(file.tensors[name] == file.tensors["blk.19" + name[6:]], f"gemma3n: {name}")
+    for to in ("", "unembed_"):
+        parts = [x for i in range(3) for x in source[f"model.altup_{to}projections.{i}.weight"][1]]
+        check(file.tensors[f"altup_{to.replace('unembed', 'unembd')}proj.weight"] == ((3, H, H), 0, parts), "gemma3n: the copies")
+    for key, value in (("altup_num_inputs", 3), ("laurel_rank", 32), ("num_kv_shared_layers", 1), ("layer_types", kinds[1:] + kinds[:1]),
+                       ("activation_sparsity_pattern", None), ("final_logit_softcapping", None), ("altup_correct_scale", False)):
+        if value is not None or key == "final_logit_softcapping":
+            says("gemma3n", config, f'"{"activation_sparsity_pattern" if key == "altup_correct_scale" else key}"', **{key: value})
+    says("gemma3n", config, "activation_sparsity_pattern", activation_sparsity_pattern=[0.9] * 22)
+
+
+def test_nomic():
+    """The configuration of transformers, and that of the first program."""
+    layer = [("attn.Wqkv", "attn_qkv", (3 * H, H)), ("attn.out_proj", "attn_output", (H, H)), ("mlp.fc11", "ffn_up", (F, H)), ("mlp.fc12", "ffn_gate", (F, H)),
+             ("mlp.fc2", "ffn_down", (H, F)), ("norm1", "attn_output_norm", (H,)), ("norm2", "layer_output_norm", (H,))]
+    rules = [(f"encoder.layers.{i}.{a}.{end}", f"blk.{i}.{b}.{end}", s) for i in range(N) for a, b, s in layer for end in ("weight", "bias") if end == "weight" or len(s) == 1]
+    rules += [("embeddings.word_embeddings.weight", "token_embd.weight", (V, H)), ("embeddings.token_type_embeddings.weight", "token_types.weight", (2, H)),
+              ("emb_ln.weight", "token_embd_norm.weight", (H,)), ("emb_ln.bias", "token_embd_norm.bias", (H,))]
+    pairs = {"block_count": N, "feed_forward_length": F, "attention.head_count": A, "attention.layer_norm_epsilon": f32(1e-12), "rope.freq_base": 1000.0,
+             "attention.causal": False, "context_length": 2048, "attention.head_count_kv": None}
+    new = {"hidden_size": H, "num_hidden_layers": N, "num_attention_heads": A, "intermediate_size": F, "max_position_embeddings": 2048, "hidden_act": "silu",
+           "head_dim": H // A, "layer_norm_eps": 1e-12, "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}
+    old = {"n_embd": H, "n_layer": N, "n_head": A, "n_inner": F, "n_positions": 8192, "max_trained_positions": 2048, "activation_function": "swiglu",
+           "layer_norm_epsilon": 1e-12, "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0, "prenorm": False, "qkv_proj_bias": False, "causal": False}
+    for config in (new, old):
+        config.update({"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "vocab_size": V, "type_vocab_size": 2})
+        named("nomic", config, rules, {"general.architecture": "nomic-bert", **{"nomic-bert." + k: v for k, v in pairs.items()}})
+    for key, value in (("prenorm", True), ("moe_every_n_layers", 2), ("rotary_emb_fraction", 0.5), ("activation_function", "gelu")):
+        says("nomic", old, "activation" if key[0] == "a" else f'"{key}"', **{key: value})
+
+
 def integers(x, shape):
     """An array of int64 as .npy."""
     head = "{'descr': '<i8', 'fortran_order': False, 'shape': %r, }" % (shape,)
@@ -650,4 +772,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
