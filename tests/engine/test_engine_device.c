@@ -27,6 +27,12 @@ static const char *const more_cases[] = {
     "Cast<to: int = 9>(at)  y = Attention(x, z, v, m) }",
     "(float[1,2,3,6] x) => (float[1,2,3,6] y) <float[1,3,1] c = {1.0, 0.5, -0.3}, float[1,3,1] s = {0.0, 0.8, 0.9}> { "
     "y = RotaryEmbedding<rotary_embedding_dim: int = 2>(x, c, s) }",
+    /* sums of many terms, of one, two and three operands: columns, planes that do not divide by the lanes, both of several blocks */
+    "(float[5,70,19] x, float[19] pa) => (float[5,70,19] y) { y = Add(x, pa) }",
+    "(float[5,70,19] x, float[19] pa) => (float[5,70,19] y) { y = Div(x, pa) }",
+    "(float[9,70,19] x, float[19] pa) => (float[9,70,19] y) { y = Mul(x, pa) }",
+    "(float[11,3,150] x, float[3,1] pa) => (float[11,3,150] y) { y = Mul(x, pa) }",
+    "(float[9,2,2,500] x, float[2,1,1] pa) => (float[9,2,2,500] y) { y = Div(x, pa) }",
 };
 
 /* Of numbers where formulas have an edge. */

@@ -88,7 +88,8 @@ template <class F> static void bench(const char *name, double predicted, F launc
 
 /* An instruction. */
 template <class ARGS>
-static void bench_loop(const char *name, double predicted, vc_cuda_loop *loop, const ARGS *args, void *const *p, unsigned n)
+static void bench_loop(const char *name, double predicted, vc_cuda_loop *loop, const ARGS *args, void *const *p,
+                       unsigned n)
 {
     struct vc_train_call call = {};
     struct vc_engine_pass pass = {true, 0, 0, -1};
@@ -195,8 +196,10 @@ static void optimizer(double measured, double updated)
     }
     device = (const struct vc_train_block *)on_device(blocks, sizeof blocks);
     CHECK(cudaMalloc((void **)&squares, (N + 1) * sizeof *squares));
-    bench("norm of 2.1 million gradients", measured, [&]() { return vc_cuda_train_measure(&session, device, N, squares); });
-    bench("update of 2.1 million weights, Adam", updated, [&]() { return vc_cuda_train_update(&session, device, N, &update); });
+    bench("norm of 2.1 million gradients", measured,
+          [&]() { return vc_cuda_train_measure(&session, device, N, squares); });
+    bench("update of 2.1 million weights, Adam", updated,
+          [&]() { return vc_cuda_train_update(&session, device, N, &update); });
 }
 
 /* 1,024 rows of 256 that go back to a table; `rows` of it occur. */

@@ -94,85 +94,146 @@ static __global__ void strided_results_kernel(struct vc_args_strided args, struc
     }
 }
 
-/* How sums of several terms are made: `lanes` of a block add in order what all of its threads have brought into shared
- * memory, SUM_TILE terms at a time. A lane is a result, or one of the 16 of a result:
+/* How sums of several terms are made. A lane adds its terms in order; it is a result, or one of the 16 of a result:
  *
- *     result by result    lane l: result l of the block; step q: term q
+ *     result by result    lane l: result l; step q: term q
  *     in 16 lanes         lane l: lane l % 16 of result l / 16; step q: element q % steps * 16 + l % 16 of row q / steps
  *
  * Neighbouring lanes read neighbouring elements in both. */
 struct sum_plan {
-    unsigned lanes; /* 16, 32 or VC_CUDA_THREADS */
     bool in_lanes;
     uint64_t n_steps;
-    struct vc_cuda_divisor steps; /* of a row */
+    struct sizes steps; /* of the reduced dimensions; of the last one in_lanes a sixteenth, rounded up */
 };
 
-#define SUM_TILE (8 * VC_CUDA_THREADS)
+#define HELD      16                     /* terms that a thread asks for together */
+#define ADDERS    32                     /* threads of a block that add what the others have brought; 16 of them do */
+#define SUM_STEPS (HELD * VC_CUDA_TEAMS) /* of 16 lanes, that are brought together */
 
-/* The term of a lane's step; 0, which changes no sum, behind the end. */
-static __device__ __forceinline__ float step_term(const struct vc_args_strided *args, const struct sum_plan *plan,
-                                                  const struct sizes *kept, const struct sizes *reduced,
-                                                  const struct operands *of, uint64_t first_lane, unsigned lane,
-                                                  uint64_t q)
+/* Where the terms of steps first, first + by, ... are for one operand with `step`, beside `at`. Bit k of the result: whether there
+ * is a term k. Q holds numbers of steps. All terms go through a dimension together: no load waits for a division. */
+template <class Q>
+static __device__ __forceinline__ unsigned step_places(const struct vc_args_strided *args, const struct sum_plan *plan,
+                                                       const int64_t *step, int64_t at, unsigned lane, uint64_t first,
+                                                       unsigned by, int64_t *place)
 {
-    int64_t place[4] = {args->base[0], args->base[1], args->base[2], args->base[3]};
-    uint64_t result = first_lane + lane;
-    uint64_t term = q;
+    unsigned last = plan->steps.n - 1;
+    unsigned is = 0;
+    Q rest[HELD];
 
-    if (plan->in_lanes) {
-        uint64_t row = q < 1u << 31 ? vc_cuda_divide((uint32_t)q, &plan->steps) : q / plan->steps.by;
-        uint64_t n = (uint64_t)reduced->size[reduced->n - 1];
-        uint64_t i = (q - row * plan->steps.by) * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < HELD; k++) {
+        rest[k] = (Q)(first + k * by);
+        is |= (rest[k] < plan->n_steps ? 1u : 0) << k;
+        place[k] = at;
+    }
+    for (unsigned d = last + 1; d-- > 0;) {
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < HELD; k++) {
+            Q next = d == 0           ? 0
+                     : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &plan->steps.by[d])
+                                      : rest[k] / (Q)plan->steps.size[d];
+            int64_t index = (int64_t)(rest[k] - next * (Q)plan->steps.size[d]);
 
-        result = (first_lane + lane) / VC_CUDA_LANES_OF_SUM;
-        term = row * n + i;
-        q = i < n ? q : plan->n_steps;
+            if (plan->in_lanes && d == last) {
+                index = index * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
+                is &= ~((index < args->reduced[d] ? 0 : 1u) << k);
+            }
+            place[k] += index * step[d];
+            rest[k] = next;
+        }
     }
-    if (result >= args->n || q >= plan->n_steps) {
-        return 0;
-    }
-    strided_place(result, kept->n, kept, args->kept_step, place);
-    strided_place(term, reduced->n, reduced, args->reduced_step, place);
-    return term_at(args, of, place);
+    return is;
 }
 
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
-    strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct sizes kept, struct sizes reduced,
-                        bool add, struct operands of)
+/* The terms of steps first, first + by, ... of a lane, whose result has `at`; 0, which changes no sum, behind the end. All are
+ * asked for before the first is waited for. */
+template <class Q>
+static __device__ __forceinline__ void bring_terms(const struct vc_args_strided *args, const struct sum_plan *plan,
+                                                   const struct operands *of, const int64_t *at, unsigned lane,
+                                                   uint64_t first, unsigned by, float *v)
 {
-    VC_CUDA_SHARED(float, tiles, 2 * SUM_TILE);
-    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+    int64_t place[HELD];
+    float b[HELD], c[HELD];
+    unsigned is = step_places<Q>(args, plan, args->reduced_step[1], at[1], lane, first, by, place);
+
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < HELD; k++) {
+        v[k] = (is >> k & 1) != 0 ? of->a[place[k]] : 0;
+    }
+    if (args->kind == VC_SUM_A) {
+        return;
+    }
+    (void)step_places<Q>(args, plan, args->reduced_step[2], at[2], lane, first, by, place);
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < HELD; k++) {
+        b[k] = (is >> k & 1) != 0 ? of->b[place[k]] : 1;
+    }
+    (void)step_places<Q>(args, plan, args->reduced_step[3], at[3], lane, first, by, place);
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < HELD; k++) {
+        c[k] = (is >> k & 1) != 0 && of->c != NULL ? of->c[place[k]] : 1;
+    }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < HELD; k++) {
+        v[k] = (is >> k & 1) != 0 ? sum_term(args->kind, v[k], b[k], c[k]) : 0;
+    }
+}
+
+/* staged: 16 lanes a block, for which all threads but the first 32 bring terms into shared memory; while 16 threads add one tile,
+ * the others bring the next one: there are two. Else each thread of a block is a lane. */
+template <bool staged, class Q>
+static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
+    strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct sizes kept, bool add,
+                        struct operands of)
+{
+    VC_CUDA_SHARED(float, tiles, staged ? 2 * SUM_STEPS *VC_CUDA_LANES_OF_SUM : 1);
+    VC_CUDA_SHARED(float, lanes, ADDERS + VC_CUDA_THREADS);
     unsigned t = threadIdx.x;
-    unsigned steps = SUM_TILE / plan.lanes;
+    unsigned n_here = staged ? VC_CUDA_LANES_OF_SUM : VC_CUDA_THREADS;
+    unsigned lane = t % n_here;
     unsigned per_result = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1;
-    uint64_t n_lanes = args.n * per_result;
 
-    for (uint64_t base = blockIdx.x * (uint64_t)plan.lanes; base < n_lanes; base += (uint64_t)gridDim.x * plan.lanes) {
-        uint64_t result = (base + t) / per_result;
+    for (uint64_t base = blockIdx.x * (uint64_t)n_here; base < args.n * per_result;
+         base += (uint64_t)gridDim.x * n_here) {
+        uint64_t result = (base + lane) / per_result;
+        bool is = result < args.n;
+        int64_t at[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
+        float *tile = tiles;
         float sum = 0;
-        unsigned side = 0;
 
-        /* While some threads add one tile, all can bring the next one: there are two. */
-        for (uint64_t first = 0; first < plan.n_steps; first += steps, side ^= 1) {
-            float *tile = tiles + side * SUM_TILE;
+        strided_place(is ? result : 0, kept.n, &kept, args.kept_step, at);
+        for (uint64_t first = 0; first < plan.n_steps; first += staged ? SUM_STEPS : HELD) {
+            float v[HELD];
 
-            VC_CUDA_UNROLL
-            for (unsigned u = t; u < SUM_TILE; u += VC_CUDA_THREADS) {
-                tile[u] = step_term(&args, &plan, &kept, &reduced, &of, base, u % plan.lanes, first + u / plan.lanes);
+            if (!staged) {
+                bring_terms<Q>(&args, &plan, &of, at, lane, first, 1, v);
+                VC_CUDA_UNROLL
+                for (unsigned k = 0; k < HELD; k++) {
+                    sum += v[k];
+                }
+                continue;
+            }
+            if (t >= ADDERS) {
+                bring_terms<Q>(&args, &plan, &of, at, lane, first + (t - ADDERS) / n_here, VC_CUDA_TEAMS, v);
+                VC_CUDA_UNROLL
+                for (unsigned k = 0; k < HELD; k++) {
+                    tile[k * VC_CUDA_THREADS + t - ADDERS] = v[k];
+                }
             }
             __syncthreads();
-            for (unsigned q = 0; t < plan.lanes && q < steps; q++) {
-                sum += tile[q * plan.lanes + t];
+            if (t < n_here) {
+                VC_CUDA_UNROLL
+                for (unsigned q = 0; q < SUM_STEPS; q++) {
+                    sum += tile[q * VC_CUDA_LANES_OF_SUM + t];
+                }
             }
+            tile = tile == tiles ? tiles + SUM_STEPS * VC_CUDA_LANES_OF_SUM : tiles;
         }
         __syncthreads();
         sum = plan.in_lanes ? vc_cuda_add_lanes(sum, lanes) : sum;
-        if (t < plan.lanes && t % per_result == 0 && result < args.n) {
-            int64_t place[4] = {args.base[0], 0, 0, 0};
-
-            strided_place(result, kept.n, &kept, args.kept_step, place);
-            strided_write(&args, add, sum, &of.out[place[0]]);
+        if (is && t < n_here && t % per_result == 0) {
+            strided_write(&args, add, sum, &of.out[at[0]]);
         }
     }
 }
@@ -187,8 +248,9 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     struct operands of = {(float *)w->call->p[0], (const float *)w->call->p[1], (const float *)w->call->p[2],
                           (const float *)w->call->p[3]};
     struct sizes kept = sizes_of(args->n_kept, args->kept);
-    struct sizes reduced = sizes_of(args->n_reduced, args->reduced);
-    struct sum_plan plan = {VC_CUDA_THREADS, false, 1, {}};
+    struct sum_plan plan = {false, 1, {}};
+    int64_t steps[VC_TRAIN_DIMS];
+    unsigned n_here, grid;
 
     if (args->n_reduced == 0) {
         VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, kept, w->call->add, of);
@@ -196,21 +258,25 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     }
     plan.in_lanes = args->kept_step[1][args->n_kept - 1] != 1;
     for (unsigned k = 0; k < args->n_reduced; k++) {
-        uint64_t n = (uint64_t)args->reduced[k];
+        bool divides = plan.in_lanes && k + 1 == args->n_reduced;
 
-        if (plan.in_lanes && k + 1 == args->n_reduced) {
-            n = (n + VC_CUDA_LANES_OF_SUM - 1) / VC_CUDA_LANES_OF_SUM;
-            plan.steps = vc_cuda_divisor_of(n);
-        }
-        plan.n_steps *= n;
+        steps[k] = divides ? (args->reduced[k] + VC_CUDA_LANES_OF_SUM - 1) / VC_CUDA_LANES_OF_SUM : args->reduced[k];
+        plan.n_steps *= (uint64_t)steps[k];
     }
-    if (plan.n_steps > FEW_STEPS) {
-        plan.lanes = plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 32;
+    plan.steps = sizes_of(args->n_reduced, steps);
+    n_here = plan.n_steps > FEW_STEPS ? VC_CUDA_LANES_OF_SUM : VC_CUDA_THREADS;
+    grid = vc_cuda_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + n_here - 1) / n_here);
+    VC_CUDA_CHAIN("strided_sums", plan.n_steps / (plan.n_steps > FEW_STEPS ? SUM_STEPS : HELD) + 1);
+    if (plan.n_steps <= FEW_STEPS) {
+        VC_CUDA_LAUNCH((strided_sums_kernel<false, uint32_t>), grid, VC_CUDA_THREADS, s->stream, *args, plan, kept,
+                       w->call->add, of);
+    } else if (plan.n_steps < 1u << 31) {
+        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint32_t>), grid, ADDERS + VC_CUDA_THREADS, s->stream, *args, plan,
+                       kept, w->call->add, of);
+    } else {
+        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint64_t>), grid, ADDERS + VC_CUDA_THREADS, s->stream, *args, plan,
+                       kept, w->call->add, of);
     }
-    VC_CUDA_CHAIN("strided_sums", plan.n_steps * plan.lanes / SUM_TILE + 1);
-    VC_CUDA_LAUNCH(strided_sums_kernel,
-                   vc_cuda_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + plan.lanes - 1) / plan.lanes),
-                   VC_CUDA_THREADS, s->stream, *args, plan, kept, reduced, w->call->add, of);
     return vc_cuda_launched();
 }
 
