@@ -8,7 +8,8 @@
  *
  * Inputs go to the device before a forward pass, outputs come back behind it, their gradients go there before a
  * backward pass. A node that has no loops (plan_define.c) is computed on the host: what it reads is fetched, what it
- * makes is sent. */
+ * makes is sent. The instructions between such nodes run one by one in the first pass, and become a graph of the device in the
+ * second one: a step of training then asks for few things, whatever the network has. */
 #include "engine/train_program.h"
 
 #include <string.h>
@@ -213,9 +214,24 @@ static enum vc_status fill_own(struct vc_engine *e)
     return VC_OK;
 }
 
+/* Pointers or the pass are others than before. */
+static void drop_graphs(struct vc_engine *e)
+{
+    struct vc_train_device *device = e->options.device;
+
+    for (size_t k = 0; k < e->n; k++) {
+        if (e->instructions[k].together.graph != NULL) {
+            device->table->drop(device->session, e->instructions[k].together.graph);
+        }
+        e->instructions[k].together.graph = NULL;
+        e->instructions[k].together.end = 0;
+    }
+}
+
 /* The own block is filled once; further calls only set pointers. */
 enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void *arena)
 {
+    drop_graphs(e);
     e->staging = staging;
     e->device_arena = arena;
     VC_CALL(vc_weights_use(e->weights, e->options.device));
@@ -246,6 +262,9 @@ enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void 
 /* Frees the engine's own block; arena and weights belong to others. */
 void vc_engine_detach_device(struct vc_engine *e)
 {
+    if (e->options.device != NULL) {
+        drop_graphs(e);
+    }
     if (e->own != NULL) {
         vc_train_free(e->options.device, e->own, e->own_bytes);
     }
@@ -330,19 +349,92 @@ static enum vc_status find_fault(struct vc_engine *e)
     return VC_OK;
 }
 
-/* Instructions are queued in order; only those without a kernel wait for results. */
-enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end)
+/* Asks for instructions that all have kernels, one by one; a code of the table. */
+static int ask_each(struct vc_engine *e, size_t first, size_t end)
 {
-    struct vc_train_device *device = e->options.device;
+    const struct vc_train_backend *table = e->options.device->table;
+    int result = 0;
 
-    for (size_t k = first; k < end; k++) {
+    for (size_t k = first; k < end && result == 0; k++) {
         const struct vc_instruction *in = &e->instructions[k];
         const struct vc_train_work work = {in->device_loop, &in->call, in->device_args, &e->pass};
 
-        if (in->loop < 0) {
-            VC_CALL(run_on_host(e, in));
+        result = table->run(e->options.device->session, &work);
+    }
+    return result;
+}
+
+/* The same as a graph; NULL: there is none, and the device makes no more. */
+static void *capture(struct vc_engine *e, size_t first, size_t end)
+{
+    struct vc_train_device *device = e->options.device;
+    void *graph = NULL;
+    int result = device->table->begin_capture(device->session);
+
+    if (result == 0) {
+        result = ask_each(e, first, end);
+        int ended = device->table->end_capture(device->session, &graph);
+
+        result = result == 0 ? ended : result;
+    }
+    if (result != 0) {
+        if (graph != NULL) {
+            device->table->drop(device->session, graph);
+        }
+        vc_train_no_graphs(device, result);
+        return NULL;
+    }
+    return graph;
+}
+
+/* Whether the numbers of the step matter to one of them. */
+static bool reads_step(const struct vc_engine *e, size_t first, size_t end)
+{
+    for (size_t k = first; k < end; k++) {
+        if (e->instructions[k].loop == VC_LOOP_dropout) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Kernels and libraries are ready behind a first run, so the second one is captured. */
+static enum vc_status run_together(struct vc_engine *e, size_t first, size_t end)
+{
+    struct vc_train_device *device = e->options.device;
+    struct vc_instruction *in = &e->instructions[first];
+
+    if (!device->graphs || end - first < 2) {
+        return vc_train_result(device, ask_each(e, first, end));
+    }
+    if (in->together.graph == NULL && in->together.end == end) {
+        in->together.graph = capture(e, first, end);
+    }
+    if (in->together.graph != NULL && in->together.end == end) {
+        return vc_train_result(device, device->table->launch(device->session, in->together.graph,
+                                                             reads_step(e, first, end) ? &e->pass : NULL));
+    }
+    in->together.end = in->together.graph == NULL ? end : in->together.end;
+    return vc_train_result(device, ask_each(e, first, end));
+}
+
+/* Instructions are queued in order; only those without a kernel wait for results. */
+enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end)
+{
+    bool same = e->captured.training == e->pass.training && !(e->captured.norm_share < e->pass.norm_share) &&
+                !(e->captured.norm_share > e->pass.norm_share);
+
+    if (!same) {
+        drop_graphs(e);
+        e->captured = e->pass;
+    }
+    for (size_t k = first, next; k < end; k = next) {
+        for (next = k; next < end && e->instructions[next].loop >= 0; next++) {
+        }
+        if (next == k) {
+            VC_CALL(run_on_host(e, &e->instructions[next++]));
         } else {
-            VC_CALL(vc_train_result(device, device->table->run(device->session, &work)));
+            VC_CALL(run_together(e, k, next));
         }
     }
     return VC_OK;

@@ -57,6 +57,10 @@ struct vc_instruction {
     int device_loop;
     void *device_args;        /* arguments whose arrays are there */
     uint64_t staged[VC_REFS]; /* of a definition: where in the staging memory its copies are */
+    struct {
+        size_t end;  /* this one and those up to there ran once before, and, ... */
+        void *graph; /* ... if not NULL, are asked for as one */
+    } together;
 };
 
 /* The arguments of an instruction at which a program with options.answers stops. */
@@ -141,10 +145,11 @@ struct vc_engine {
     char *staging; /* host memory */
     void *device_arena, *own;
     uint64_t staging_bytes, own_bytes;
-    bool has_indices;  /* instructions may find an index out of range */
-    bool outputs_stay; /* on the device, with their gradients */
-    bool fed;          /* the device has the inputs that lie in the staging memory */
-    bool faults_later; /* whoever runs passes asks the device for faults, after several of them */
+    bool has_indices;               /* instructions may find an index out of range */
+    bool outputs_stay;              /* on the device, with their gradients */
+    bool fed;                       /* the device has the inputs that lie in the staging memory */
+    bool faults_later;              /* whoever runs passes asks the device for faults, after several of them */
+    struct vc_engine_pass captured; /* of which the graphs are; steps and rows may differ */
 };
 
 /* What the instructions need beside the arena: engine_device.c. */

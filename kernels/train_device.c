@@ -1,6 +1,8 @@
 /* train_device.c - see train_device.h. */
 #include "kernels/train_device.h"
 
+#include <stdio.h>
+
 #include "core/base/checked.h"
 #include "kernels/device/cuda_load.h"
 #include "kernels/kernels.h"
@@ -44,6 +46,14 @@ void vc_train_device_close(struct vc_train_device *device)
 enum vc_status vc_train_result(struct vc_train_device *device, int result)
 {
     return vc_kernels_error(device->ctx, result);
+}
+
+void vc_train_no_graphs(struct vc_train_device *device, int result)
+{
+    (void)vc_train_result(device, result);
+    (void)snprintf(device->no_graphs, sizeof device->no_graphs, "%.127s", vc_ctx_message(device->ctx));
+    vc_clear_error(device->ctx);
+    device->graphs = false;
 }
 
 /* Bytes are counted as the device gives them out, in units of 256. */

@@ -13,6 +13,8 @@ struct vc_train_device {
     void *session;
     uint64_t bytes, peak_bytes; /* of device memory, with that of the session */
     uint64_t limit_bytes;       /* 0: none */
+    bool graphs;                /* instructions that are run again are asked for as one */
+    char no_graphs[128];        /* why that went wrong; "": it did not */
 };
 
 /* *out is NULL where the context computes on the CPU. VC_E_DEVICE, VC_E_NOMEM, or VC_E_UNSUPPORTED: its plug-in does
@@ -31,6 +33,9 @@ void vc_train_free(struct vc_train_device *device, void *p, uint64_t bytes);    
 enum vc_status vc_train_to_device(struct vc_train_device *device, void *to, const void *from, uint64_t bytes);
 enum vc_status vc_train_to_host(struct vc_train_device *device, void *to, const void *from, uint64_t bytes);
 enum vc_status vc_train_clear(struct vc_train_device *device, void *p, uint64_t bytes);
+
+/* A graph could not be made: from now on instructions are asked for one by one. */
+void vc_train_no_graphs(struct vc_train_device *device, int result);
 
 /* Turns a result of the table into a status with its sentence. */
 enum vc_status vc_train_result(struct vc_train_device *device, int result);

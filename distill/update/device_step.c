@@ -46,6 +46,7 @@ enum vc_status vc_device_open(struct vc_learner *l)
         VC_CALL(refuse(l, "learned scales"));
     }
     l->device->limit_bytes = o->memory.device_memory;
+    l->device->graphs = l->trains; /* whose report says where that went wrong */
     VC_CALL(VC_ZEROS(l->ctx, VC_TAG_MISC, l->on_device, 1));
     l->on_device->nccl = nccl;
     return VC_OK;
@@ -56,6 +57,9 @@ void vc_device_close(struct vc_learner *l)
 {
     vc_device_ranks_end(l);
     vc_device_release(l);
+    if (l->device != NULL && l->device->no_graphs[0] != '\0') {
+        l->report->no_graphs = vc_arena_printf(l->ctx, l->texts, "%s", l->device->no_graphs);
+    }
     vc_free(l->ctx, l->on_device);
     vc_train_device_close(l->device);
     l->on_device = NULL;

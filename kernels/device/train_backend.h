@@ -6,7 +6,8 @@
  *     alloc, to_device                      weights, gradients, what instructions read
  *     per step: to_device (inputs), run, run, ..., loss or to_host (outputs), run, ..., measure, update
  *     to_host                               weights, for a file or a checkpoint
- *     release, end
+ *     begin_capture, run, ..., end_capture  once; then launch in the place of these
+ *     drop, release, end
  *
  * Everything of a session happens in the order of its calls; to_host and fault wait for what was asked for before. One
  * thread at a time calls. Results: 0, or a code for vc_backend.error. */
@@ -21,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 11
+#define VC_TRAIN_BACKEND_ABI 12
 
 /* One instruction. */
 struct vc_train_work {
@@ -144,6 +145,16 @@ struct vc_train_backend {
     const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */
     int (*fake_quant)(void *session, const struct vc_train_fake_quant *fake_quant);
     const struct vc_train_sums *sums;
+
+    /* Instructions that are asked for again and again as one: between begin_capture and end_capture nothing but `run` is
+     * called, and nothing happens. A launch does all of it, with what calls, arguments and the pass were then, but for the
+     * numbers of the step and the row, which are those of `pass`; NULL: no instruction reads them. After a code of any of
+     * them, end_capture included, nothing of it was done, there is no graph, and the session goes on as before. A graph
+     * takes memory of the driver, which is not told to anyone: some KiB for each instruction. */
+    int (*begin_capture)(void *session);
+    int (*end_capture)(void *session, void **graph); /* always, behind a begin_capture that gave 0 */
+    int (*launch)(void *session, void *graph, const struct vc_engine_pass *pass);
+    void (*drop)(void *session, void *graph); /* before the session ends */
 };
 
 #ifdef __cplusplus

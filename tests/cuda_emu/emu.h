@@ -16,7 +16,9 @@ enum vc_emu_schedule { VC_EMU_ASCENDING, VC_EMU_DESCENDING, VC_EMU_SHUFFLED };
  *   VC_EMU_SCHEDULE  ascending, descending or a seed     VC_EMU_EAGER  1: no deferred streams
  *   VC_EMU_CARD      bytes of device memory              VC_EMU_FAIL   number of the runtime call that fails
  *   VC_EMU_DEVICES   how many; 0: none, -1: no driver
- *   VC_EMU_LOG       a file that gets a line for each launch, product of cuBLAS, copy and wait */
+ *   VC_EMU_GRAPHS    0: no stream can be captured
+ *   VC_EMU_LOG       a file that gets a line for each launch, product of cuBLAS, copy and wait; for each launch of a graph,
+ *                    followed by a line for each of its nodes */
 struct vc_emu_settings {
     enum vc_emu_schedule schedule; /* in which order the threads of a block, and blocks, get their turn */
     unsigned seed;

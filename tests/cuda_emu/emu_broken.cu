@@ -112,6 +112,31 @@ static bool rotated(const struct card *card)
     return true;
 }
 
+/* rotate_kernel as a graph: without a mistake, or captured with one, which leaves no graph. */
+static void start_captured(struct card *card, const char *mistake)
+{
+    unsigned pageable = 0;
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    void *more;
+
+    (void)cudaStreamBeginCapture(card->stream, cudaStreamCaptureModeThreadLocal);
+    VC_CUDA_LAUNCH(rotate_kernel, 1, THREADS, card->stream, card->device, card->device + WORDS, true);
+    if (strcmp(mistake, "captured-wait") == 0) {
+        (void)cudaStreamSynchronize(card->stream);
+    } else if (strcmp(mistake, "captured-memory") == 0) {
+        (void)cudaMalloc(&more, sizeof pageable);
+    } else if (strcmp(mistake, "captured-pageable") == 0) {
+        (void)cudaMemcpyAsync(card->device, &pageable, sizeof pageable, cudaMemcpyHostToDevice, card->stream);
+    }
+    if (cudaStreamEndCapture(card->stream, &graph) == cudaSuccess) {
+        (void)cudaGraphInstantiateWithFlags(&ready, graph, 0);
+        (void)cudaGraphDestroy(graph);
+        (void)cudaGraphLaunch(ready, card->stream);
+        (void)cudaGraphExecDestroy(ready);
+    }
+}
+
 /* Launches the kernel with that mistake; rotate_kernel for those that are the host's. */
 static void start(struct card *card, const char *mistake)
 {
@@ -129,6 +154,8 @@ static void start(struct card *card, const char *mistake)
         VC_CUDA_LAUNCH(block_race_kernel, 2, THREADS, card->stream, out);
     } else if (strcmp(mistake, "odd-block") == 0) {
         VC_CUDA_LAUNCH(rotate_kernel, 1, THREADS + 1, card->stream, card->device, out, true);
+    } else if (strcmp(mistake, "none") == 0 || strncmp(mistake, "captured-", 9) == 0) {
+        start_captured(card, mistake);
     } else {
         VC_CUDA_LAUNCH(rotate_kernel, 1, THREADS, card->stream, card->device, out,
                        strcmp(mistake, "missing-barrier") != 0);

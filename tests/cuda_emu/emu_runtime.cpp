@@ -3,7 +3,10 @@
  * Device memory is host memory with red zones, poisoned when it is handed out. Work in a stream is only noted down
  * and done when the host waits for it (as late as possible, unless `eager`), so that reading results or reusing a
  * buffer too early gives wrong bytes. Copies must stay inside of one allocation of the right kind. Every fallible
- * call is counted and can be made to fail. */
+ * call is counted and can be made to fail.
+ *
+ * While a stream is captured its work is noted down in a graph instead, with the parameters of that time. What CUDA refuses
+ * then breaks the capture off, as there: waiting, taking and giving memory, events, copies of memory that is not pinned. */
 #include "emu.h"
 #include "emu_sanitizers.h"
 
@@ -13,7 +16,10 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -31,10 +37,27 @@ struct allocation {
     enum kind kind;
 };
 
+/* A launch, or a memory operation, in a graph. */
+struct node {
+    std::string name;
+    unsigned grid, block;
+    std::function<void()> work;
+};
+
+struct vc_emu_graph {
+    std::vector<node> nodes;
+};
+
+struct vc_emu_graph_exec {
+    std::shared_ptr<const std::vector<node>> nodes; /* also of launches that are still to come when it is destroyed */
+};
+
 /* Work that was handed to a stream and not done yet; how much was handed over, how much is done. */
 struct vc_emu_stream {
     std::deque<std::function<void()>> waiting;
     uint64_t queued, done;
+    struct vc_emu_graph *captured; /* NULL: it is not captured */
+    bool invalid;                  /* the capture was broken off */
 };
 
 struct vc_emu_event {
@@ -77,6 +100,7 @@ struct card {
 };
 
 thread_local int last_error;
+thread_local struct vc_emu_stream *captures; /* the stream that this thread captures; thread-local mode */
 
 card &the_card(void)
 {
@@ -117,6 +141,16 @@ cudaError_t begin_call(cudaError_t injected)
         return injected;
     }
     return cudaSuccess;
+}
+
+/* In calls that a thread must not make while it captures: 0, or the error, and the capture is worth nothing. */
+cudaError_t refuse_captured(struct vc_emu_stream *stream)
+{
+    if (stream == NULL || stream->captured == NULL) {
+        return cudaSuccess;
+    }
+    stream->invalid = true;
+    return note(cudaErrorStreamCaptureUnsupported);
 }
 
 /* Whether one allocation of that kind holds all of [p, p + bytes). */
@@ -170,6 +204,7 @@ cudaError_t allocate(void **p, size_t bytes, enum kind kind)
     cudaError_t error = begin_call(cudaErrorMemoryAllocation);
     char *block;
 
+    error = error == cudaSuccess ? refuse_captured(captures) : error;
     if (error != cudaSuccess) {
         return error;
     }
@@ -201,8 +236,8 @@ cudaError_t release(void *p, enum kind kind)
     char *data = (char *)p;
     bool intact = true;
 
-    if (p == NULL) {
-        return cudaSuccess;
+    if (p == NULL || refuse_captured(captures) != cudaSuccess) {
+        return p == NULL ? cudaSuccess : cudaErrorStreamCaptureUnsupported;
     }
     std::unique_lock<std::mutex> lock(c.mutex);
     auto at = c.allocations.find(data);
@@ -237,9 +272,14 @@ void run_stream(struct vc_emu_stream *stream, uint64_t until)
     }
 }
 
-/* Notes work down; `eager` does it now. */
-cudaError_t enqueue(struct vc_emu_stream *stream, std::function<void()> work)
+/* Notes work down, in the graph if the stream is captured; `eager` does it now. */
+cudaError_t enqueue(struct vc_emu_stream *stream, const char *name, unsigned grid, unsigned block,
+                    std::function<void()> work)
 {
+    if (stream->captured != NULL) {
+        stream->captured->nodes.push_back({name, grid, block, work});
+        return stream->invalid ? note(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
+    }
     stream->waiting.push_back(work);
     stream->queued++;
     if (the_card().settings.eager) {
@@ -469,9 +509,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     vc_emu_log("copy", to_device ? "up" : "down", bytes, 0);
     if (!inside(to, bytes, to_device ? DEVICE_MEMORY : PINNED_MEMORY) ||
         !inside(from, bytes, to_device ? PINNED_MEMORY : DEVICE_MEMORY)) {
-        return note(cudaErrorInvalidValue);
+        return stream->captured != NULL ? refuse_captured(stream) : note(cudaErrorInvalidValue);
     }
-    return enqueue(stream, [=]() { memcpy(to, from, bytes); });
+    return enqueue(stream, "memcpy", 0, 0, [=]() { memcpy(to, from, bytes); });
 }
 
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
@@ -484,7 +524,7 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
     if (!inside(p, bytes, DEVICE_MEMORY)) {
         return note(cudaErrorInvalidValue);
     }
-    return enqueue(stream, [=]() { memset(p, value, bytes); });
+    return enqueue(stream, "memset", 0, 0, [=]() { memset(p, value, bytes); });
 }
 
 /* ---- streams and events ---- */
@@ -512,6 +552,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaError_t error = begin_call(cudaErrorUnknown);
 
+    if (stream->captured != NULL) {
+        return refuse_captured(stream);
+    }
     vc_emu_log("wait", "stream", 0, 0);
     run_stream(stream, stream->queued); /* even if the answer is an error: nothing may stay in flight */
     return error != cudaSuccess ? error : sticky();
@@ -522,6 +565,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaError_t error = begin_call(cudaErrorUnknown);
 
+    if (stream->captured != NULL) {
+        return refuse_captured(stream);
+    }
     if (error == cudaSuccess && stream->done < stream->queued) {
         run_stream(stream, stream->done + 1);
         return cudaErrorNotReady;
@@ -551,6 +597,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     cudaError_t error = begin_call(cudaErrorUnknown);
 
+    if (stream->captured != NULL) {
+        return refuse_captured(stream); /* CUDA takes it; nobody here has a use for it */
+    }
     if (error == cudaSuccess) {
         event->stream = stream;
         event->after = stream->queued;
@@ -570,6 +619,101 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
         run_stream(event->stream, event->after);
     }
     return sticky();
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (mode != cudaStreamCaptureModeThreadLocal ||
+        (environment("VC_EMU_GRAPHS") != NULL && strcmp(environment("VC_EMU_GRAPHS"), "0") == 0)) {
+        return note(cudaErrorStreamCaptureUnsupported);
+    }
+    if (stream->captured != NULL || captures != NULL) {
+        return note(cudaErrorIllegalState);
+    }
+    stream->captured = new vc_emu_graph();
+    stream->invalid = false;
+    captures = stream;
+    count_handle(1);
+    return cudaSuccess;
+}
+
+/* Ends the capture in any case, but on another thread. */
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    *graph = NULL;
+    if (stream->captured == NULL) {
+        return note(cudaErrorIllegalState);
+    }
+    if (captures != stream) {
+        return note(cudaErrorStreamCaptureWrongThread);
+    }
+    captures = NULL;
+    if (error == cudaSuccess && !stream->invalid) {
+        *graph = stream->captured;
+        stream->captured = NULL;
+        return cudaSuccess;
+    }
+    delete stream->captured;
+    stream->captured = NULL;
+    count_handle(-1);
+    return error != cudaSuccess ? error : note(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    cudaError_t error = begin_call(cudaErrorMemoryAllocation);
+
+    if (error == cudaSuccess && flags != 0) {
+        error = note(cudaErrorInvalidValue);
+    }
+    if (error == cudaSuccess) {
+        *exec = new vc_emu_graph_exec();
+        (*exec)->nodes = std::make_shared<const std::vector<node>>(graph->nodes);
+        count_handle(1);
+    }
+    return error;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    count_handle(-1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    cudaError_t error = begin_call(cudaErrorLaunchFailure);
+    std::shared_ptr<const std::vector<node>> nodes = exec->nodes;
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    vc_emu_log("launch", "graph", nodes->size(), 0);
+    for (const node &n : *nodes) {
+        vc_emu_log("node", n.name.c_str(), n.grid, n.block);
+    }
+    return enqueue(stream, "graph", 0, 0, [nodes]() {
+        for (const node &n : *nodes) {
+            n.work();
+        }
+    });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    count_handle(-1);
+    return cudaSuccess;
 }
 
 /* ---- errors and launches ---- */
@@ -595,6 +739,10 @@ const char *cudaGetErrorString(cudaError_t error)
         return "invalid configuration argument";
     case cudaErrorLaunchFailure:
         return the_card().report[0] != '\0' ? the_card().report : "unspecified launch failure";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
     default:
         return "unknown error";
     }
@@ -610,8 +758,10 @@ void vc_emu_launch(const char *name, unsigned grid, unsigned block, cudaStream_t
         (void)note(cudaErrorInvalidConfiguration);
         return;
     }
-    vc_emu_log("launch", name, grid, block);
-    (void)enqueue(stream, [=]() {
+    if (stream->captured == NULL) {
+        vc_emu_log("launch", name, grid, block);
+    }
+    (void)enqueue(stream, name, grid, block, [=]() {
         if (sticky() == cudaSuccess) {
             (void)vc_emu_run_kernel(name, grid, block, body);
         }

@@ -128,6 +128,12 @@ train cuda whole "$@" && train cuda first "$@" --checkpoint "$folder/run.ckpt" -
     cmp "$folder/whole.npz" "$folder/first.npz" && cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
 say "a run for codes that was resumed" "$outcome"
 
+# Steps as graphs, which are captured in the second step, and one by one.
+outcome=0
+set -- --steps 5 --batch 2 --accum 2 --keep-sparsity
+train cuda graphs "$@" && VC_EMU_GRAPHS=0 train cuda single "$@" && cmp "$folder/graphs.npz" "$folder/single.npz" || outcome=1
+say "steps as graphs" "$outcome"
+
 # planned NAME: device memory as planned, to the byte, by the report NAME.json
 planned() {
     planned=$(sed -n 's/^.*"device_planned": \([0-9]*\).*$/\1/p' "$folder/$1.json")

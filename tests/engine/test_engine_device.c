@@ -512,6 +512,71 @@ static void computed_again(void **state)
     check_case(body, &again, false);
 }
 
+enum { PASSES = 6 };
+
+/* What passes of different steps leave: outputs, gradients, weights; instructions as graphs of the device, or one by one. */
+static char *run_passes(const char *body, bool graphs, size_t *bytes)
+{
+    struct both b = begin(body, &trains);
+    struct vc_weights *w = b.net.weights;
+    char *all;
+    char *at;
+
+    *bytes = 0;
+    all = at = calloc(PASSES, (size_t)(b.e->outputs[0].n * sizeof(float) + w->data_bytes + w->grad_bytes));
+    b.device->graphs = graphs;
+    for (unsigned k = 0; k < PASSES; k++) {
+        const struct vc_engine_pass one = {
+            .training = true, .step = ((uint64_t)k << 33) + k, .row = 7 * k, .norm_share = k < 3 ? -1 : 0.25};
+
+        use(&b, vc_weights_clear(w));
+        net_forward(&b.net, &one);
+        net_backward(&b.net);
+        memcpy(at, b.e->outputs[0].data, b.e->outputs[0].n * sizeof(float));
+        at += b.e->outputs[0].n * sizeof(float);
+        use(&b, vc_train_to_host(b.device, b.values, w->device_data, w->data_bytes));
+        use(&b, vc_train_to_host(b.device, b.grads, w->device_grad, w->grad_bytes));
+        for (size_t i = 0; i < w->n; i++) { /* the padding between tensors is nobody's */
+            size_t n = (size_t)w->items[i].n * sizeof(float);
+            const char *grad = w->items[i].grad;
+
+            memcpy(at, b.values + ((char *)w->items[i].data - (char *)w->data_block), n);
+            at += n;
+            if (grad != NULL) {
+                memcpy(at, b.grads + (grad - (char *)w->grad_block), n);
+                at += n;
+            }
+        }
+        /* of the third pass, and, since statistics move otherwise then, of the sixth one again */
+        assert_int_equal(b.e->instructions[b.e->n_forward].together.graph != NULL, graphs && k % 3 != 0);
+        assert_int_equal(b.e->instructions[0].together.graph != NULL, graphs && k % 3 != 0);
+    }
+    *bytes = (size_t)(at - all);
+    assert_string_equal(b.device->no_graphs, "");
+    end(&b);
+    return all;
+}
+
+/* A graph does what its instructions do, with the random numbers of the step. */
+static void graphs(void **state)
+{
+    static const char body[] =
+        "(float[6,3,4,4] x, float[4,3,3,3] pa, float[4] pc, float[4] pd, float[4] pe, float[4] pf, float[16,16] pg) => "
+        "(float[6,4,16] y) <float ratio = {0.3}, int64[3] s = {6, 4, 16}> { a = Conv<pads: ints = [1, 1, 1, 1]>(x, pa) "
+        " b = "
+        "BatchNormalization(a, pc, pd, pe, pf)  c, m = Dropout(b, ratio)  n = Not(m)  d = Reshape(c, s)  e = MatMul(d, "
+        "pg)  y = "
+        "Attention<q_num_heads: int = 2, kv_num_heads: int = 2>(e, d, e) }";
+    size_t bytes;
+    char *as_graphs = run_passes(body, true, &bytes);
+    char *one_by_one = run_passes(body, false, &bytes);
+
+    (void)state;
+    assert_memory_equal(as_graphs, one_by_one, bytes);
+    free(as_graphs);
+    free(one_by_one);
+}
+
 /* Indices out of range: the first of them is told, and nothing beyond the table is read. */
 static void check_fault(const char *body, const double *indices, size_t n, uint64_t first)
 {
@@ -547,7 +612,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instructions),   cmocka_unit_test(odd_values), cmocka_unit_test(large_numbers),
-        cmocka_unit_test(computed_again), cmocka_unit_test(faults),
+        cmocka_unit_test(computed_again), cmocka_unit_test(graphs),     cmocka_unit_test(faults),
     };
 
 #if defined(EMU_PLUGIN)

@@ -57,6 +57,10 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
         print_size(app, "; on the device", d->device_planned_bytes);
     }
     fputc('\n', app->out.to);
+    if (d->no_graphs != NULL) {
+        fprintf(app->out.to, "          note: steps were not started as CUDA graphs, which is slower: %s\n",
+                d->no_graphs);
+    }
 }
 
 /* Gradual pruning: from where to where, and when. The last line is advice: the masks should be final for a quarter of

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/train/cuda_train_table.h"
 
-#define FAULT_BYTES  256
+#define FAULT_BYTES  256                 /* in their second half, the pass */
 #define PINNED_BYTES ((uint64_t)1 << 20) /* for each direction */
 
 /* One session is open at a time per process, as one device is; so it needs no heap. */
@@ -53,6 +53,7 @@ static int train_begin(void **session)
     is_open = true;
     VC_CUDA_TRY(vc_cuda_memory_take(FAULT_BYTES, &fault)); /* makes the device current */
     s->fault = (unsigned long long *)fault;
+    s->pass = (struct vc_engine_pass *)((char *)fault + FAULT_BYTES / 2);
     VC_CUDA_TRY(cudaMallocHost((void **)&s->pinned, 2 * PINNED_BYTES));
     VC_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
     VC_CUDA_TRY(cudaMemsetAsync(s->fault, 0, FAULT_BYTES, s->stream));
@@ -84,6 +85,72 @@ static void train_release(void *session, void *p, uint64_t bytes)
     vc_cuda_memory_give(p, bytes);
 }
 
+/* ---- graphs ----
+ *
+ * What the stream is asked for is captured (thread-local mode: other threads may use the device meanwhile). cuBLAS has a
+ * workspace of ours, so that it takes no memory then. What differs between launches lies in device memory. */
+
+static int train_begin_capture(void *session)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    int result = (int)cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeThreadLocal);
+
+    s->captures = result == cudaSuccess;
+    (void)cudaGetLastError();
+    return result;
+}
+
+static int train_end_capture(void *session, void **graph)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t ready = NULL;
+    int result = (int)cudaStreamEndCapture(s->stream, &captured);
+
+    *graph = NULL;
+    s->captures = false;
+    if (result == cudaSuccess) {
+        result = (int)cudaGraphInstantiateWithFlags(&ready, captured, 0);
+    }
+    if (result == cudaSuccess) {
+        *graph = ready;
+    }
+    if (captured != NULL) {
+        (void)cudaGraphDestroy(captured);
+    }
+    (void)cudaGetLastError();
+    return result;
+}
+
+static __global__ void pass_kernel(struct vc_engine_pass pass, struct vc_engine_pass *to)
+{
+    if (threadIdx.x == 0) {
+        *to = pass;
+    }
+}
+
+static int train_launch(void *session, void *graph, const struct vc_engine_pass *pass)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    int result = cudaSuccess;
+
+    if (pass != NULL) {
+        VC_CUDA_LAUNCH(pass_kernel, 1, 32, s->stream, *pass, s->pass);
+        VC_CUDA_TRY(vc_cuda_launched());
+    }
+    VC_CUDA_TRY(cudaGraphLaunch((cudaGraphExec_t)graph, s->stream));
+out:
+    return result;
+}
+
+static void train_drop(void *session, void *graph)
+{
+    (void)cudaStreamSynchronize(((struct vc_cuda_session *)session)->stream);
+    (void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
+
+/* ---- copies ---- */
+
 /* Waits for all that was asked for, pinned memory included. */
 static int train_wait(struct vc_cuda_session *s)
 {
@@ -96,9 +163,10 @@ static int train_wait(struct vc_cuda_session *s)
 static int train_to_device(void *session, void *to, const void *from, uint64_t bytes)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
-    int result = cudaSuccess;
+    int result =
+        s->captures ? cudaErrorStreamCaptureUnsupported : cudaSuccess; /* the graph would copy what is there later */
 
-    for (uint64_t at = 0, n; at < bytes; at += n) {
+    for (uint64_t at = 0, n; result == cudaSuccess && at < bytes; at += n) {
         if (s->pinned_taken == PINNED_BYTES || (bytes <= PINNED_BYTES && bytes > PINNED_BYTES - s->pinned_taken)) {
             VC_CUDA_TRY(train_wait(s));
         }
@@ -208,4 +276,8 @@ const struct vc_train_backend vc_cuda_train_table = {
     train_products,
     vc_cuda_train_fake_quant,
     &vc_cuda_train_sums,
+    train_begin_capture,
+    train_end_capture,
+    train_launch,
+    train_drop,
 };

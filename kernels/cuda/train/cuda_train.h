@@ -17,6 +17,8 @@ struct vc_cuda_cublas; /* cuda_train_products.cu */
 
 struct vc_cuda_session {
     cudaStream_t stream;
+    bool captures;                 /* what is asked for becomes part of a graph */
+    struct vc_engine_pass *pass;   /* device memory: that of the graph which is launched */
     unsigned long long *fault;     /* device memory: 0, or the complement of node (24 bits) and place (40 bits) */
     struct vc_cuda_cublas *cublas; /* NULL: products are made by a kernel of our own */
     char products[64];

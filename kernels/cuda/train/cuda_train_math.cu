@@ -111,25 +111,29 @@ int vc_cuda_train_fill(struct vc_cuda_session *s, const struct vc_train_work *w)
 
 /* What dropout_kernel needs. */
 struct drop {
-    uint64_t n, first; /* number of the first element */
-    uint64_t step;
+    uint64_t n, per_row;
+    struct vc_engine_pass pass;
+    const struct vc_engine_pass *later; /* of a graph: in the place of `pass` */
     uint32_t node, least, key[2];
     float scale;
-    bool drops, add;
+    bool add;
 };
 
 /* Random numbers depend on the element, the step and the node alone, so they are those of the CPU for any number of
  * threads. One counter gives four of them. */
 static __global__ void dropout_kernel(struct drop drop, const float *x, float *y)
 {
+    uint64_t first = (drop.later != NULL ? drop.later->row : drop.pass.row) * drop.per_row;
+    uint64_t step = drop.later != NULL ? drop.later->step : drop.pass.step;
+
     VC_CUDA_EACH(i, drop.n)
     {
         float v = x[i];
 
-        if (drop.drops) {
-            uint64_t element = drop.first + i;
-            const uint32_t counter[4] = {(uint32_t)(element / 4), (uint32_t)(element / 4 >> 32), (uint32_t)drop.step,
-                                         drop.node ^ (uint32_t)(drop.step >> 32) << 24};
+        if (drop.pass.training) {
+            uint64_t element = first + i;
+            const uint32_t counter[4] = {(uint32_t)(element / 4), (uint32_t)(element / 4 >> 32), (uint32_t)step,
+                                         drop.node ^ (uint32_t)(step >> 32) << 24};
             uint32_t c[4];
 
             vc_philox_numbers(counter, drop.key, c);
@@ -146,14 +150,14 @@ int vc_cuda_train_dropout(struct vc_cuda_session *s, const struct vc_train_work 
     struct drop drop = {};
 
     drop.n = args->n;
-    drop.first = w->pass->row * args->per_row;
-    drop.step = w->pass->step;
+    drop.per_row = args->per_row;
+    drop.pass = *w->pass;
+    drop.later = s->captures ? s->pass : NULL;
     drop.node = args->node;
     drop.least = (uint32_t)(args->ratio * 4294967296.0);
     drop.key[0] = (uint32_t)args->seed;
     drop.key[1] = (uint32_t)(args->seed >> 32);
     drop.scale = (float)(1 / (1 - args->ratio));
-    drop.drops = w->pass->training;
     drop.add = w->call->add;
     VC_CUDA_ELEMENTS(s, dropout_kernel, args->n, drop, (const float *)w->call->p[0], (float *)w->call->p[1]);
     return vc_cuda_launched();
