@@ -28,28 +28,28 @@ static double seconds(void)
 }
 
 /* Each kernel runs CHAINS instructions that do not wait for one another, ROUNDS times. `cycles` gets those of block 0. */
-#define PIPE(name, type, text, constraint)                                                                        \
-    static __global__ void name##_kernel(type seed, long long *cycles, type *out)                                 \
-    {                                                                                                             \
-        type v[CHAINS];                                                                                           \
-                                                                                                                  \
-        for (int i = 0; i < CHAINS; i++) {                                                                        \
-            v[i] = seed + (type)(threadIdx.x + i);                                                                \
-        }                                                                                                         \
-        __syncthreads();                                                                                          \
-        long long from = clock64();                                                                               \
-        for (int round = 0; round < ROUNDS; round++) {                                                            \
-            _Pragma("unroll") for (int i = 0; i < CHAINS; i++) asm volatile(text : constraint(v[i]));             \
-        }                                                                                                         \
-        __syncthreads();                                                                                          \
-        if (blockIdx.x == 0 && threadIdx.x == 0) {                                                                \
-            *cycles = clock64() - from;                                                                           \
-        }                                                                                                         \
-        for (int i = 0; i < CHAINS; i++) {                                                                        \
-            if (v[i] == (type)12345) {                                                                            \
-                out[0] = v[i];                                                                                    \
-            }                                                                                                     \
-        }                                                                                                         \
+#define PIPE(name, type, text, constraint)                                                            \
+    static __global__ void name##_kernel(type seed, long long *cycles, type *out)                     \
+    {                                                                                                 \
+        type v[CHAINS];                                                                               \
+                                                                                                      \
+        for (int i = 0; i < CHAINS; i++) {                                                            \
+            v[i] = seed + (type)(threadIdx.x + i);                                                    \
+        }                                                                                             \
+        __syncthreads();                                                                              \
+        long long from = clock64();                                                                   \
+        for (int round = 0; round < ROUNDS; round++) {                                                \
+            _Pragma("unroll") for (int i = 0; i < CHAINS; i++) asm volatile(text : constraint(v[i])); \
+        }                                                                                             \
+        __syncthreads();                                                                              \
+        if (blockIdx.x == 0 && threadIdx.x == 0) {                                                    \
+            *cycles = clock64() - from;                                                               \
+        }                                                                                             \
+        for (int i = 0; i < CHAINS; i++) {                                                            \
+            if (v[i] == (type)12345) {                                                                \
+                out[0] = v[i];                                                                        \
+            }                                                                                         \
+        }                                                                                             \
     }
 
 PIPE(fma32, float, "fma.rn.f32 %0, %0, %0, %0;", "+f")
@@ -167,9 +167,10 @@ static void launches(void)
     }
     CHECK(cudaStreamSynchronize(stream));
     nodes = seconds() - begin;
-    printf("| launch, host's part | %.2f us |\n| launch, one after the other on the device | %.2f us |\n", 1e6 * enqueue / N,
-           1e6 * drained / N);
-    printf("| launch and wait | %.2f us |\n| kernel in a graph | %.2f us |\n", 1e6 * waits / N, 1e6 * nodes / 20 / NODES);
+    printf("| launch, host's part | %.2f us |\n| launch, one after the other on the device | %.2f us |\n",
+           1e6 * enqueue / N, 1e6 * drained / N);
+    printf("| launch and wait | %.2f us |\n| kernel in a graph | %.2f us |\n", 1e6 * waits / N,
+           1e6 * nodes / 20 / NODES);
 }
 
 static void memory(void)

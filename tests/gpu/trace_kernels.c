@@ -112,7 +112,8 @@ static void print_table(void)
         sum += kinds[i].ns;
         calls += kinds[i].calls;
     }
-    fprintf(f, "%" PRIu64 " launches and copies, %.1f ms of work in %.1f ms\n\n", calls, (double)sum / 1e6, (double)(last - first) / 1e6);
+    fprintf(f, "%" PRIu64 " launches and copies, %.1f ms of work in %.1f ms\n\n", calls, (double)sum / 1e6,
+            (double)(last - first) / 1e6);
     fprintf(f, "| kernel | calls | us each | ms | share |\n|---|---:|---:|---:|---:|\n");
     for (unsigned i = 0; i < n_kinds && i < n_rows; i++) {
         fprintf(f, "| %s | %" PRIu64 " | %.2f | %.3f | %.0f %% |\n", kinds[i].name, kinds[i].calls,
