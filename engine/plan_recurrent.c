@@ -4,10 +4,11 @@
  *     forward   gates = x w'       the loop: sums of the state, functions; y, last state, last cell
  *     backward  the loop: ds       dx = ds w    dw = ds' x    dr = ds' before    db = sums of ds    dp, dfirst
  *
- * Saved are the gates, the state before each step, and what `kept` says, in one array, work. On a device the loop runs on
- * the host, the products there. */
+ * Saved are the gates, the state before each step, and what `kept` says, in one array, work. */
 #include "engine/plan_ops.h"
 #include "graph/ops/recurrent.h"
+
+#define RECURRENT_REFS 11 /* of the loops, train_args.h */
 
 /* ---- what a node is ---- */
 
@@ -63,7 +64,7 @@ static struct vc_args_recurrent *loop_args(struct vc_engine *e, uint32_t node, c
     struct vc_args_recurrent *args = vc_plan_args(e, sizeof *args);
     struct vc_recurrent_function functions[VC_RECURRENT_FUNCTIONS];
     unsigned n_functions = vc_recurrent_direction_functions(n) * (unsigned)is->directions;
-    uint64_t threads = vc_plan_blocks(e->n_workers, is->directions);
+    uint64_t threads = vc_plan_blocks(e->n_workers, is->directions); /* 1 on a device */
 
     (void)vc_recurrent_functions(n, functions);
     if (args == NULL || (trains && !check_functions(e, node, functions, n_functions))) {
@@ -91,7 +92,6 @@ static struct vc_args_recurrent *loop_args(struct vc_engine *e, uint32_t node, c
     }
     args->before = args->kept + (is->gates != 1 ? is->n * is->directions * is->hidden : 0);
     args->tiles = vc_plan_blocks(is->rows, args->tile);
-    args->n_blocks = args->tiles * is->directions;
     args->scratch = vc_recurrent_scratch(args->tile, is->gates, is->hidden);
     return args;
 }
@@ -107,27 +107,10 @@ static struct vc_ref *work_of(const struct vc_engine *e, uint32_t node)
     return &vc_plan_out(e, node, k)->extra;
 }
 
-/* Of a device: all blocks, one behind the other, by the host. */
-static void run_blocks(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
-                       size_t block)
+static void emit_loop(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop,
+                      const struct vc_args_recurrent *args, const struct vc_ref *refs)
 {
-    const struct vc_args_recurrent *args = call->args;
-
-    for (block = 0; block < (size_t)args->n_blocks; block++) {
-        args->loop(call, pass, worker, block);
-    }
-}
-
-/* On a device the same loop runs on the host, as one instruction of the host that walks over all blocks. */
-static void emit_loop(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, struct vc_args_recurrent *args,
-                      const struct vc_ref *refs, unsigned n_read)
-{
-    if (e->options.device != NULL) {
-        args->loop = e->loops[loop];
-        vc_plan_emit_run(e, node, run_blocks, args, refs, VC_REFS, VC_REFS - n_read);
-    } else {
-        vc_plan_emit(e, node, loop, (size_t)args->n_blocks, args, false, refs, VC_REFS);
-    }
+    vc_plan_emit(e, node, loop, (size_t)(args->tiles * args->directions), args, false, refs, RECURRENT_REFS);
 }
 
 /* ---- lengths ---- */
@@ -180,7 +163,7 @@ static void forward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
     bool trains = false;
-    struct vc_ref refs[VC_REFS] = {{0}};
+    struct vc_ref refs[RECURRENT_REFS] = {{0}};
     struct vc_ref *work = work_of(e, node);
     struct vc_plan_product sums = {.m = is.n,
                                    .n = is.directions * is.wide,
@@ -203,7 +186,7 @@ static void forward(struct vc_engine *e, uint32_t node)
 
         vc_plan_product(e, node, &sums, x, vc_plan_data(e, node, 1), *work, false);
     }
-    refs[0] = refs[7] = *work;
+    refs[0] = *work;
     refs[1] = vc_plan_data(e, node, 2);
     refs[2] = vc_plan_data(e, node, 3);
     refs[3] = vc_plan_data(e, node, 7);
@@ -213,11 +196,11 @@ static void forward(struct vc_engine *e, uint32_t node)
     add_check(e, node, &is, refs[4]);
     for (unsigned k = 0; k < 3; k++) {
         if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
-            refs[8 + k] = vc_plan_make(e, node, k, false);
+            refs[7 + k] = vc_plan_make(e, node, k, false);
         }
     }
-    refs[11] = vc_plan_scratch(e, args->scratch);
-    emit_loop(e, node, VC_LOOP_recurrent, args, refs, 7);
+    refs[10] = vc_plan_scratch(e, args->scratch);
+    emit_loop(e, node, VC_LOOP_recurrent, args, refs);
 }
 
 /* ---- backward ---- */
@@ -383,19 +366,19 @@ static void add_to_input(struct vc_engine *e, uint32_t node, unsigned k, struct 
 
 /* The loop leaves the gradients of the sums in the place of the gates; everything else is products and sums
  * of these over all steps at once.
- * refs[10]: the gradients of peepholes and biases of each row, which are summed up. */
+ * refs[9]: the gradients of peepholes and biases of each row, which are summed up. */
 static void backward(struct vc_engine *e, uint32_t node)
 {
     struct recurrent is = of_node(e, node);
     struct vc_args_recurrent *args = loop_args(e, node, &is, true);
     uint64_t states = is.directions * is.rows * is.hidden;
     struct vc_ref work = *work_of(e, node);
-    struct vc_ref refs[VC_REFS] = {{0}};
+    struct vc_ref refs[RECURRENT_REFS] = {{0}};
 
     if (args == NULL) {
         return;
     }
-    refs[0] = refs[8] = work;
+    refs[0] = work;
     refs[1] = vc_plan_data(e, node, 2);
     refs[2] = vc_plan_data(e, node, 7);
     refs[3] = vc_plan_data(e, node, 4);
@@ -404,26 +387,26 @@ static void backward(struct vc_engine *e, uint32_t node)
         refs[5 + k] = vc_plan_grad(e, node, k);
     }
     if (vc_plan_trained(e, node, 5) || vc_plan_trained(e, node, 6)) {
-        refs[9] = vc_plan_reals(e, 2 * states);
+        refs[8] = vc_plan_reals(e, 2 * states);
     }
     args->biases = vc_plan_trained(e, node, 3);
     args->sums = vc_plan_trained(e, node, 7) ? is.rows * is.directions * 3 * is.hidden : 0;
     if (args->biases || args->sums != 0) {
         uint64_t each = is.wide + (is.gates == 3 && is.resets_last ? is.hidden : 0); /* no more than the loop writes */
 
-        refs[10] = vc_plan_reals(e, args->sums + (args->biases ? is.rows * is.directions * each : 0));
+        refs[9] = vc_plan_reals(e, args->sums + (args->biases ? is.rows * is.directions * each : 0));
     }
-    refs[11] = vc_plan_scratch(e, args->scratch);
-    emit_loop(e, node, VC_LOOP_recurrent_backward, args, refs, 8);
+    refs[10] = vc_plan_scratch(e, args->scratch);
+    emit_loop(e, node, VC_LOOP_recurrent_backward, args, refs);
     if (vc_plan_trained(e, node, 2)) {
         state_gradients(e, node, &is, args, work);
     }
     if (vc_plan_trained(e, node, 3)) {
-        bias_gradient(e, node, &is, args, refs[10]);
+        bias_gradient(e, node, &is, args, refs[9]);
     }
-    add_to_input(e, node, 5, refs[9], 0, 1);
-    add_to_input(e, node, 6, refs[9], states, 1);
-    add_to_input(e, node, 7, refs[10], 0, is.rows);
+    add_to_input(e, node, 5, refs[8], 0, 1);
+    add_to_input(e, node, 6, refs[8], states, 1);
+    add_to_input(e, node, 7, refs[9], 0, is.rows);
     input_gradients(e, node, &is, work);
 }
 

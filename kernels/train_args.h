@@ -306,14 +306,13 @@ struct vc_args_attention {
 
 /* ---- RNN, GRU and LSTM ---- */
 
-/* recurrent           p: work, r, bias, peepholes, lengths (int64_t), state, cell, work, y, last state, last cell, scratch
- * recurrent_backward  p: work, r, peepholes, lengths, cell, dy, dlast, dcell, work, dfirst, dpeepholes, scratch
+/* recurrent           p: work, r, bias, peepholes, lengths (int64_t), state, cell, y, last state, last cell, scratch
+ * recurrent_backward  p: work, r, peepholes, lengths, cell, dy, dlast, dcell, dfirst, dpeepholes, scratch
  *
  * What lies between the products over all steps, which are instructions of their own (plan_recurrent.c): the products
  * with the state, and the functions. NULL: bias, peepholes, lengths, state, cell where the node has none; results and
- * gradients that nobody has. A block is a direction of `tile` rows. `work` is twice in the list, because a device
- * computes this on the host, where the first is what comes in and the second what goes out; both are one array. With
- * n = steps * rows, numbered as the input has them, it is
+ * gradients that nobody has. A block is a direction of `tile` rows; on a device of all rows. With n = steps * rows,
+ * numbered as the input has them, work is
  *
  *     gates  [n, directions, gates * hidden]   x w' goes in; what the functions made of the sums; their gradients
  *     kept   [n, directions, hidden]           LSTM: cells. GRU: r h, or, resets_last, h r' + b, then its gradient
@@ -336,9 +335,7 @@ struct vc_args_recurrent {
     bool biases;           /* backward: their gradients are wanted, of each row, behind those of the peepholes: */
     uint64_t sums; /* [rows * directions, gates * hidden] from there on, then a GRU's [.., hidden]; 0: no peepholes */
     uint64_t tile, tiles;
-    uint64_t scratch;  /* reals for each worker */
-    uint64_t n_blocks; /* of a device: all of them at once, by */
-    void (*loop)(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker, size_t block);
+    uint64_t scratch; /* reals for each worker */
 };
 
 /* Rows of states and sums in scratch are so far apart that they lie in different sets of a cache. */

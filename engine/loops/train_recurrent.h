@@ -514,7 +514,7 @@ static void join_biases(const struct tile *t, const REAL *bias)
 LOOP_FN(recurrent)
 {
     const struct vc_args_recurrent *args = call->args;
-    REAL *scratch = (REAL *)call->p[11] + worker * (size_t)args->scratch;
+    REAL *scratch = (REAL *)call->p[10] + worker * (size_t)args->scratch;
     struct tile t = recurrent_tile(args, block, call->p[0], call->p[4], scratch);
     const REAL *r = (const REAL *)call->p[1] + t.direction * t.wide * t.size;
     const REAL *peepholes = call->p[3] != NULL ? (const REAL *)call->p[3] + t.direction * 3 * t.size : NULL;
@@ -531,10 +531,10 @@ LOOP_FN(recurrent)
     load_states(&t, call->p[6], t.c);
     memset(t.t, 0, t.rows * t.row * sizeof *t.t);
     for (size_t k = 0; k < (size_t)args->steps; k++) {
-        forward_step(&t, k, k == 0 && call->p[5] == NULL, peepholes, call->p[8]);
+        forward_step(&t, k, k == 0 && call->p[5] == NULL, peepholes, call->p[7]);
     }
-    store_states(&t, t.h, call->p[9]);
-    store_states(&t, t.c, call->p[10]);
+    store_states(&t, t.h, call->p[8]);
+    store_states(&t, t.c, call->p[9]);
 }
 
 /* ---- backward ---- */
@@ -710,18 +710,18 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
             add_row(t->h + i * t->row, (const REAL *)call->p[5] + y_at(t, i, step), t->size);
         }
         backward_row(t, i, place_of(t, i, step), k != 0 ? place_of(t, i, step_of(t, i, k - 1)) : SIZE_MAX,
-                     call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes, call->p[10]);
+                     call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes, call->p[9]);
     }
     if (second) {
         multiply_packed(t->rows, t->size, t->size, t->sums + 2 * t->size, t->wide_row, t->packed_new, t->back, t->row,
                         false, t->panel);
         for (size_t i = 0; i < t->rows; i++) {
             if (k < length_of(t, i)) {
-                reset_row(t, i, place_of(t, i, step_of(t, i, k)), call->p[10]);
+                reset_row(t, i, place_of(t, i, step_of(t, i, k)), call->p[9]);
             }
         }
     }
-    if (k == 0 && call->p[9] == NULL) { /* nobody has the states before */
+    if (k == 0 && call->p[8] == NULL) { /* nobody has the states before */
         return;
     }
     multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->back, t->row, false, t->panel);
@@ -755,7 +755,7 @@ static void clear_row(const struct tile *t, size_t row, REAL *by_row)
 LOOP_FN(recurrent_backward)
 {
     const struct vc_args_recurrent *args = call->args;
-    REAL *scratch = (REAL *)call->p[11] + worker * (size_t)args->scratch;
+    REAL *scratch = (REAL *)call->p[10] + worker * (size_t)args->scratch;
     struct tile t = recurrent_tile(args, block, call->p[0], call->p[3], scratch);
     const REAL *r = (const REAL *)call->p[1] + t.direction * t.wide * t.size;
     struct vc_matrix is = {(int64_t)t.size, 1};
@@ -771,14 +771,14 @@ LOOP_FN(recurrent_backward)
     }
     load_states(&t, call->p[6], t.h);
     load_states(&t, call->p[7], t.c);
-    for (size_t i = 0; call->p[10] != NULL && i < t.rows; i++) {
-        clear_row(&t, (t.first + i) * (size_t)args->directions + t.direction, call->p[10]);
+    for (size_t i = 0; call->p[9] != NULL && i < t.rows; i++) {
+        clear_row(&t, (t.first + i) * (size_t)args->directions + t.direction, call->p[9]);
     }
     for (size_t k = (size_t)args->steps; k-- > 0;) {
         backward_step(&t, k, call, zeros);
     }
-    if (call->p[9] != NULL) {
-        store_states(&t, t.h, call->p[9]);
-        store_states(&t, t.c, (REAL *)call->p[9] + args->directions * args->rows * t.size);
+    if (call->p[8] != NULL) {
+        store_states(&t, t.h, call->p[8]);
+        store_states(&t, t.c, (REAL *)call->p[8] + args->directions * args->rows * t.size);
     }
 }

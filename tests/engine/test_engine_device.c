@@ -157,6 +157,8 @@ static int scratch_of(int loop)
         return 4;
     case VC_LOOP_attention:
         return 6;
+    case VC_LOOP_recurrent:
+    case VC_LOOP_recurrent_backward:
     case VC_LOOP_attention_backward:
         return 10;
     default:
@@ -178,6 +180,10 @@ static unsigned products_of(int loop)
         return 1u << 4 | 1u << 5;
     case VC_LOOP_attention_backward:
         return 1u << 7 | 1u << 8 | 1u << 9 | 1u << 11;
+    case VC_LOOP_recurrent:
+        return 1u << 0 | 1u << 7 | 1u << 8 | 1u << 9;
+    case VC_LOOP_recurrent_backward:
+        return 1u << 0 | 1u << 8 | 1u << 9;
     default:
         return 0;
     }
@@ -189,6 +195,7 @@ static double terms_of(const struct vc_instruction *in)
     const struct vc_args_conv *conv = in->call.args;
     const struct vc_args_product *product = in->call.args;
     const struct vc_args_attention *attention = in->call.args;
+    const struct vc_args_recurrent *recurrent = in->call.args;
 
     if (in->loop == VC_LOOP_product) {
         return (double)product->k * (double)(product->first[1] - product->first[0]) + 2;
@@ -196,6 +203,10 @@ static double terms_of(const struct vc_instruction *in)
     if (in->loop == VC_LOOP_attention || in->loop == VC_LOOP_attention_backward) {
         return (double)(attention->size + attention->v_size + attention->keys + attention->queries * attention->heads) +
                64; /* the products, and the functions between them */
+    }
+    if (in->loop == VC_LOOP_recurrent || in->loop == VC_LOOP_recurrent_backward) {
+        return (double)recurrent->steps *
+               ((double)recurrent->gates * (double)recurrent->hidden + 64); /* step by step */
     }
     return (double)(conv->channels + conv->filters) * (double)(conv->kernel[0] * conv->kernel[1] * conv->kernel[2]) +
            (double)conv->batch * (double)(conv->out[0] * conv->out[1] * conv->out[2]);
@@ -303,8 +314,7 @@ static char *there(const struct both *b, struct vc_ref ref)
 static void compare(struct both *b, const struct vc_instruction *in, const char *body)
 {
     const struct vc_weights *w = b->e->weights;
-    bool hosted = in->loop < 0 && in->n_refs == VC_REFS; /* steps of recurrent layers, which the host computes */
-    int scratch = hosted ? VC_REFS - 1 : scratch_of(in->loop);
+    int scratch = scratch_of(in->loop);
     unsigned products = products_of(in->loop);
     char *skip = calloc(1, b->arena_bytes + 1);
 
