@@ -210,6 +210,7 @@ static void losses(void **state)
     check_loss(5, 603, 0.4, 3, 1, DIVERGENCE);
     check_loss(9, 33, 0.9, 2, 1, MSE);
     check_loss(13, 33, 0.7, 2, 1024, COSINE);
+    check_loss(9, 300, 0.7, 2, 1, COSINE); /* several warps a row */
     check_loss(7, 5, 0, 1, 0x1p126, LABELS);
     check_loss(600, 3, 0.5, 2, 1, DIVERGENCE); /* more than a block, and than two */
 }

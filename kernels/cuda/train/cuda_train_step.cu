@@ -5,65 +5,92 @@
 
 #include <float.h>
 
-/* ---- sums: a team of eight threads, each with its part ---- */
+#define LANES 8 /* of a sum: as many threads add, each its part in order */
 
-#define LANES 8
-#define TEAMS (VC_CUDA_THREADS / LANES) /* of a block */
+/* ---- losses: a team of threads takes a row ---- */
 
-/* The sum of the parts of a team, for all of its threads. All threads of the block take part. `lanes`: VC_CUDA_THREADS
- * doubles of shared memory. */
-static __device__ __forceinline__ double team_sum(double part, double *lanes)
+#define SUMS 4 /* at most, at a time */
+
+/* Threads of a block that share a row: a power of two, at least LANES. */
+struct team {
+    unsigned size, me;
+    double *terms, *other; /* shared memory for SUMS terms of each thread, twice */
+};
+
+/* Adds one term of each thread to each of N sums, in the order of threads: the first eight have the lanes. While they add, the
+ * others can bring the next terms. All threads of the block take part. */
+template <unsigned N>
+static __device__ __forceinline__ void add_terms(struct team *team, const double *term, double *lanes)
 {
-    const double *l = lanes + threadIdx.x / LANES * LANES;
+    double *terms = team->terms;
 
-    __syncthreads();
-    lanes[threadIdx.x] = part;
-    __syncthreads();
-    return ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
-}
-
-/* The largest part. */
-static __device__ __forceinline__ double team_max(double part, double *lanes)
-{
-    const double *l = lanes + threadIdx.x / LANES * LANES;
-    double most;
-
-    __syncthreads();
-    lanes[threadIdx.x] = part;
-    __syncthreads();
-    most = l[0];
-    for (unsigned k = 1; k < LANES; k++) {
-        most = l[k] > most ? l[k] : most;
+    VC_CUDA_UNROLL
+    for (unsigned s = 0; s < N; s++) {
+        terms[s * VC_CUDA_THREADS + threadIdx.x] = term[s];
     }
-    return most;
+    __syncthreads();
+    for (unsigned u = 0; team->me < LANES && u < team->size; u += LANES) {
+        VC_CUDA_UNROLL
+        for (unsigned s = 0; s < N; s++) {
+            lanes[s] += terms[s * VC_CUDA_THREADS + threadIdx.x + u];
+        }
+    }
+    team->terms = team->other;
+    team->other = terms;
 }
 
-/* ---- losses: a team takes a row ---- */
+/* The sums of the lanes, for all threads of the team; of those that have a bit in `logs` the logarithms. */
+template <unsigned N>
+static __device__ __forceinline__ void join_lanes(const struct team *team, unsigned logs, double *lanes)
+{
+    double *first = team->terms + threadIdx.x - team->me;
+
+    __syncthreads();
+    VC_CUDA_UNROLL
+    for (unsigned s = 0; team->me < LANES && s < N; s++) {
+        first[s * VC_CUDA_THREADS + team->me] = lanes[s];
+    }
+    __syncthreads();
+    if (team->me < N) {
+        double *l = first + team->me * VC_CUDA_THREADS;
+        double sum = ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+
+        l[0] = (logs >> team->me & 1) != 0 ? vc_log_f64(sum) : sum;
+    }
+    __syncthreads();
+    VC_CUDA_UNROLL
+    for (unsigned s = 0; s < N; s++) {
+        lanes[s] = first[s * VC_CUDA_THREADS];
+    }
+    __syncthreads();
+}
+
+/* The largest x of all threads of the team, by way of warps. */
+static __device__ __forceinline__ float team_max(const struct team *team, float x)
+{
+    float *all = (float *)team->terms;
+
+    for (unsigned k = team->size < 32 ? team->size / 2 : 16; k > 0; k /= 2) {
+        float other = __shfl_xor_sync(VC_CUDA_WARP_MASK, x, (int)k);
+
+        x = other > x ? other : x;
+    }
+    __syncthreads();
+    all[threadIdx.x] = x;
+    __syncthreads();
+    for (unsigned u = 32; u < team->size; u += 32) {
+        float other = all[threadIdx.x - team->me + (team->me + u) % team->size];
+
+        x = other > x ? other : x;
+    }
+    __syncthreads();
+    return x;
+}
 
 /* The softened answers of a row: x times 1 / t, what is largest of that, and the log of the sum of exp(x / t - max). */
 struct soft {
     double by, max, log_sum;
 };
-
-/* Of a row that is not wanted n is 0. */
-static __device__ __forceinline__ struct soft soft_of(const float *x, uint64_t n, double t, double *lanes)
-{
-    struct soft s = {1 / t, -vc_bits_f64(0x7ff0000000000000u), 0};
-    unsigned k = threadIdx.x % LANES;
-    double sum = 0;
-
-    for (uint64_t c = k; c < n; c += LANES) {
-        double v = (double)x[c] * s.by;
-
-        s.max = v > s.max ? v : s.max; /* NaN makes the sum NaN */
-    }
-    s.max = team_max(s.max, lanes);
-    for (uint64_t c = k; c < n; c += LANES) {
-        sum += vc_exp_f64((double)x[c] * s.by - s.max);
-    }
-    s.log_sum = vc_log_f64(team_sum(sum, lanes));
-    return s;
-}
 
 /* The logarithm of the probability of a logit. */
 static __device__ __forceinline__ double log_p(const struct soft *s, float x)
@@ -71,38 +98,9 @@ static __device__ __forceinline__ double log_p(const struct soft *s, float x)
     return (double)x * s->by - s->max - s->log_sum;
 }
 
-/* A product of two rows by one team. */
-static __device__ __forceinline__ double dot(const float *x, const float *y, uint64_t n, double *lanes)
-{
-    double sum = 0;
-
-    for (uint64_t c = threadIdx.x % LANES; c < n; c += LANES) {
-        sum += (double)x[c] * (double)y[c];
-    }
-    return team_sum(sum, lanes);
-}
-
-/* What the cosine of two rows and its gradient are made of; where one of the rows is 0, both are 0. */
-struct cosine {
-    double zz, norms, value;
-};
-
-/* 0 where a row is all zeros. */
-static __device__ __forceinline__ struct cosine cosine_of(const float *z, const float *teacher, uint64_t n,
-                                                          double *lanes)
-{
-    struct cosine s = {0, 0, 0};
-    double zt = dot(z, teacher, n, lanes);
-
-    s.zz = dot(z, z, n, lanes);
-    s.norms = sqrt(s.zz) * sqrt(dot(teacher, teacher, n, lanes));
-    s.value = s.norms == 0 ? 0 : zt / s.norms;
-    return s;
-}
-
-/* A row, or none. All threads of the block take part. */
+/* A row, or none. All threads of the block take part. Sums: q and p, or z t and z z of a cosine; one; t t. */
 static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l, uint64_t row, bool is_row,
-                                                   double *lanes)
+                                                   struct team *team)
 {
     uint64_t n = l->n_classes;
     const float *z = l->logits + row * n;
@@ -110,117 +108,183 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
     float *gradient = is_row && l->gradient != NULL ? l->gradient + row * n : NULL;
     bool counts = is_row && l->mask[row] != 0;
     bool taught = counts && l->teacher != NULL;
-    bool labelled = counts && l->labels[row] >= 0;
-    bool soft = !l->mse && !l->cosine;
+    int64_t label = counts ? l->labels[row] : -1;
+    bool labelled = label >= 0;
+    bool soft = taught && !l->mse && !l->cosine;
     double kd_by = l->alpha * l->kd_by;
     double ce_by = (1 - l->alpha) * l->ce_by;
     double t = l->temperature;
+    float most[2] = {-vc_bits_f32(VC_F32_INF_BITS), -vc_bits_f32(VC_F32_INF_BITS)};
+    double sums[SUMS] = {0, 0, 0, 0};
     double kd = 0;
-    struct soft q = soft_of(z, taught && soft ? n : 0, t, lanes);
-    struct soft p = soft_of(teacher, taught && soft ? n : 0, t, lanes);
-    struct soft one = soft_of(z, labelled ? n : 0, 1, lanes);
-    struct cosine cosine = cosine_of(z, teacher, taught && l->cosine ? n : 0, lanes);
 
-    for (uint64_t c = threadIdx.x % LANES; is_row && c < n; c += LANES) {
+    for (uint64_t c = team->me; c < n; c += team->size) {
+        float a = z[c];
+        float b = teacher[c];
+
+        most[0] = a > most[0] ? a : most[0]; /* NaN makes the sum NaN */
+        most[1] = b > most[1] ? b : most[1];
+    }
+    most[0] = team_max(team, most[0]);
+    most[1] = team_max(team, most[1]);
+    struct soft q = {1 / t, (double)most[0] * (1 / t), 0};
+    struct soft p = {1 / t, (double)most[1] * (1 / t), 0};
+    struct soft one = {1, (double)most[0], 0};
+    for (uint64_t first = 0; first < n; first += team->size) {
+        uint64_t c = first + team->me;
+        double term[SUMS] = {0, 0, 0, 0};
+
+        if (c < n && soft) {
+            term[0] = vc_exp_f64((double)z[c] * q.by - q.max);
+            term[1] = vc_exp_f64((double)teacher[c] * p.by - p.max);
+        } else if (c < n && taught && l->cosine) {
+            term[0] = (double)z[c] * (double)teacher[c];
+            term[1] = (double)z[c] * (double)z[c];
+            term[3] = (double)teacher[c] * (double)teacher[c];
+        }
+        if (c < n && labelled) {
+            term[2] = vc_exp_f64((double)z[c] - one.max);
+        }
+        add_terms<SUMS>(team, term, sums);
+    }
+    join_lanes<SUMS>(team, soft ? 7 : 4, sums);
+    q.log_sum = sums[0];
+    p.log_sum = sums[1];
+    one.log_sum = sums[2];
+    double norms = sqrt(sums[1]) * sqrt(sums[3]);
+    double cosine = norms == 0 ? 0 : sums[0] / norms; /* 0 where a row is all zeros */
+
+    for (uint64_t first = 0; first < n; first += team->size) {
+        uint64_t c = first + team->me;
+        double term = 0;
         double g = 0;
 
-        if (taught && l->mse) {
+        if (c < n && taught && l->mse) {
             double d = (double)z[c] - (double)teacher[c];
 
-            kd += d * d;
+            term = d * d;
             g += kd_by * 2 * d / (double)n;
-        } else if (taught && l->cosine) {
-            g -= cosine.norms == 0
-                     ? 0
-                     : kd_by * ((double)teacher[c] / cosine.norms - (double)z[c] * (cosine.value / cosine.zz));
-        } else if (taught) {
+        } else if (c < n && taught && l->cosine) {
+            g -= norms == 0 ? 0 : kd_by * ((double)teacher[c] / norms - (double)z[c] * (cosine / sums[1]));
+        } else if (c < n && taught) {
             double of_p = log_p(&p, teacher[c]);
             double of_q = log_p(&q, z[c]);
             double e = vc_exp_f64(of_p);
 
-            kd += e == 0 ? 0 : e * (of_p - of_q);
+            term = e == 0 ? 0 : e * (of_p - of_q);
             g += kd_by * t * (vc_exp_f64(of_q) - e);
         }
-        if (labelled) {
+        if (c < n && labelled) {
             g += ce_by * vc_exp_f64(log_p(&one, z[c]));
-            g = c == (uint64_t)l->labels[row] ? g - ce_by : g;
+            g = c == (uint64_t)label ? g - ce_by : g;
         }
-        if (gradient != NULL) {
+        if (c < n && gradient != NULL) {
             gradient[c] = (float)(g * l->scale);
         }
+        add_terms<1>(team, &term, &kd);
     }
-    kd = team_sum(kd, lanes);
-    kd = l->mse ? kd / (double)n : l->cosine ? 1 - cosine.value : t * t * kd;
-    if (is_row && threadIdx.x % LANES == 0) {
+    join_lanes<1>(team, 0, &kd);
+    kd = l->mse ? kd / (double)n : l->cosine ? 1 - cosine : t * t * kd;
+    if (is_row && team->me == 0) {
         l->sums[2 * row] = taught ? l->kd_by * kd : 0;
-        l->sums[2 * row + 1] = labelled ? l->ce_by * -log_p(&one, z[l->labels[row]]) : 0;
+        l->sums[2 * row + 1] = labelled ? l->ce_by * -log_p(&one, z[label]) : 0;
     }
 }
 
-/* A team takes a row. Teams without one take part with row 0 and write nothing, since all threads of a block meet at
- * the sums. */
-static __global__ void loss_kernel(struct vc_train_loss l)
+/* Teams without a row take part with row 0 and write nothing, since all threads of a block meet at the sums. */
+static __global__ void __launch_bounds__(VC_CUDA_THREADS) loss_kernel(struct vc_train_loss l, unsigned size)
 {
-    VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
+    VC_CUDA_SHARED(double, terms, 2 * SUMS * VC_CUDA_THREADS);
+    struct team team = {size, threadIdx.x % size, terms, terms + SUMS * VC_CUDA_THREADS};
+    unsigned rows = VC_CUDA_THREADS / size;
 
-    for (uint64_t base = blockIdx.x * (uint64_t)TEAMS; base < l.n_rows; base += (uint64_t)gridDim.x * TEAMS) {
-        uint64_t row = base + threadIdx.x / LANES;
+    for (uint64_t base = blockIdx.x * (uint64_t)rows; base < l.n_rows; base += (uint64_t)gridDim.x * rows) {
+        uint64_t row = base + threadIdx.x / size;
 
-        loss_of_row(&l, row < l.n_rows ? row : 0, row < l.n_rows, lanes);
+        loss_of_row(&l, row < l.n_rows ? row : 0, row < l.n_rows, &team);
     }
 }
 
+/* Exponentials, some 45 operations of f64 each and six for each element, are what takes the time: a thread has few of them. */
 int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    unsigned size = LANES;
 
-    VC_CUDA_LAUNCH(loss_kernel, vc_cuda_grid((loss->n_rows + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream, *loss);
+    while (size < VC_CUDA_THREADS / 2 && size < loss->n_classes) {
+        size *= 2;
+    }
+    VC_CUDA_LAUNCH(loss_kernel, vc_cuda_grid((loss->n_rows * size + VC_CUDA_THREADS - 1) / VC_CUDA_THREADS),
+                   VC_CUDA_THREADS, s->stream, *loss, size);
     return vc_cuda_launched();
 }
 
 /* ---- norms: a block takes a block of weights ---- */
 
-#define SQUARES (8 * VC_CUDA_THREADS) /* that a block brings at a time */
+#define HELD    8                        /* gradients that a thread asks for together */
+#define SQUARES (HELD * VC_CUDA_THREADS) /* that a block brings at a time */
+#define ADDERS  32 /* threads of a block that add what the others have brought; eight of them do */
+#define AT_ONCE 32 /* of each of these: a divisor of SQUARES / LANES */
 
-/* The sum of squares of the gradients of each block: all threads bring them, eight add each eighth in order; while these add one
- * tile, all can bring the next one. Gradients of weights that a mask keeps at 0 become 0 here. Behind the sums: whether there was
- * a fault. */
-static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+/* The sum of squares of the gradients of each block: all threads but the first 32 bring them, eight add each eighth in order; while
+ * these add one tile, the others bring the next one. Gradients of weights that a mask keeps at 0 become 0 here. Behind the sums:
+ * whether there was a fault. */
+static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
     measure_kernel(const struct vc_train_block *blocks, uint64_t n, const unsigned long long *fault, double *squares)
 {
     VC_CUDA_SHARED(double, tiles, 2 * SQUARES);
-    VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
+    VC_CUDA_SHARED(double, lanes, LANES);
+    unsigned t = threadIdx.x;
 
     for (uint64_t block = blockIdx.x; block < n; block += gridDim.x) {
         struct vc_train_block b = blocks[block];
         double sum = 0;
-        unsigned side = 0;
+        double *tile = tiles;
 
-        for (uint64_t first = 0; first < b.n; first += SQUARES, side ^= 1) {
-            double *tile = tiles + side * SQUARES;
+        for (uint64_t first = 0; first < b.n; first += SQUARES) {
+            uint64_t here = VC_AT_MOST(b.n - first, SQUARES);
 
-            VC_CUDA_UNROLL
-            for (unsigned u = threadIdx.x; u < SQUARES; u += VC_CUDA_THREADS) {
-                bool is = first + u < b.n;
-                bool kept = is && (b.keep == NULL || b.keep[first + u] != 0);
-                float x = kept ? b.g[first + u] : 0;
+            if (t >= ADDERS) {
+                bool kept[HELD];
+                float x[HELD];
 
-                if (is && !kept) {
-                    b.g[first + u] = 0;
+                VC_CUDA_UNROLL
+                for (unsigned k = 0; k < HELD; k++) {
+                    unsigned u = k * VC_CUDA_THREADS + t - ADDERS;
+
+                    kept[k] = u < here && (b.keep == NULL || b.keep[first + u] != 0);
+                    x[k] = u < here ? b.g[first + u] : 0;
                 }
-                tile[u] = (double)x * (double)x;
+                VC_CUDA_UNROLL
+                for (unsigned k = 0; k < HELD; k++) {
+                    unsigned u = k * VC_CUDA_THREADS + t - ADDERS;
+
+                    if (u < here && !kept[k]) {
+                        b.g[first + u] = 0;
+                    }
+                    tile[u] = kept[k] ? (double)x[k] * (double)x[k] : 0;
+                }
             }
             __syncthreads();
-            for (unsigned u = threadIdx.x; threadIdx.x < LANES && u < SQUARES && first + u < b.n; u += LANES) {
-                sum += tile[u];
+            for (unsigned u = t; t < LANES && u < here; u += AT_ONCE * LANES) {
+                VC_CUDA_UNROLL
+                for (unsigned k = 0; k < AT_ONCE; k++) {
+                    sum += tile[u + k * LANES];
+                }
             }
+            tile = tile == tiles ? tiles + SQUARES : tiles;
         }
-        sum = team_sum(sum, lanes);
-        if (threadIdx.x == 0) {
-            squares[block] = sum;
+        __syncthreads();
+        if (t < LANES) {
+            lanes[t] = sum;
+        }
+        __syncthreads();
+        if (t == 0) {
+            squares[block] =
+                ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
         }
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
+    if (blockIdx.x == 0 && t == 0) {
         squares[n] = *fault != 0;
     }
 }
@@ -230,7 +294,7 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
 
     VC_CUDA_CHAIN("measure", 1 + 32768 / SQUARES); /* blocks of the optimizer have that many weights */
-    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_grid(n), ADDERS + VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
     return vc_cuda_launched();
 }
 
@@ -245,17 +309,29 @@ struct update {
     const struct vc_dynamic_maps *maps;
 };
 
-/* One weight; its states, which are 0 where there are none, become those behind the step. */
-static __device__ __forceinline__ void move_one(const struct update *u, const struct vc_train_block *b, uint64_t i,
-                                                float *state_m, float *state_v)
-{
-    bool keep = b->keep == NULL || b->keep[i] != 0;
-    float g = u->scales ? b->g[i] * u->by : b->g[i];
-    float w = keep ? b->w[i] : 0;
-    float m = *state_m;
-    float v = *state_v;
+/* A weight with its gradient and its states, which are 0 where there are none. */
+struct weight {
+    float w, g, m, v;
+    bool keep;
+};
 
-    g = keep ? g : 0;
+/* All but the states. */
+static __device__ __forceinline__ struct weight weight_at(const struct vc_train_block *b, uint64_t i)
+{
+    struct weight x = {b->w[i], b->g[i], 0, 0, b->keep == NULL || b->keep[i] != 0};
+
+    return x;
+}
+
+/* What it becomes. */
+static __device__ __forceinline__ void move_one(const struct update *u, const struct vc_train_block *b,
+                                                struct weight *x)
+{
+    float g = x->keep ? u->scales ? x->g * u->by : x->g : 0;
+    float w = x->keep ? x->w : 0;
+    float m = x->m;
+    float v = x->v;
+
     if (u->kind == VC_TRAIN_SGD) {
         float d = g + (float)b->decay * w;
 
@@ -271,26 +347,56 @@ static __device__ __forceinline__ void move_one(const struct update *u, const st
 
         m = u->b1 * m + u->not_b1 * d;
         v = u->b2 * v + u->not_b2 * d * d;
-        w = shrink * w - u->step * m / ((float)sqrt((double)v) / u->root + u->eps);
+        w = shrink * w - u->step * m / (sqrtf(v) / u->root + u->eps);
     }
-    b->g[i] = g;
-    b->w[i] = keep ? w : 0;
-    *state_m = keep ? m : 0;
-    *state_v = keep ? v : 0;
+    x->g = g;
+    x->w = x->keep ? w : 0;
+    x->m = x->keep ? m : 0;
+    x->v = x->keep ? v : 0;
 }
 
-/* Reads and writes the state of one weight; move_one has the formulas. */
-static __device__ __forceinline__ void update_one(const struct update *u, const struct vc_train_block *b, uint64_t i)
+/* Writes all but the states; gradients only where they have changed. */
+static __device__ __forceinline__ void put_weight(const struct update *u, const struct vc_train_block *b, uint64_t i,
+                                                  const struct weight *x)
 {
-    float m = b->m != NULL ? b->m[i] : 0;
-    float v = b->v != NULL ? b->v[i] : 0;
-
-    move_one(u, b, i, &m, &v);
-    if (b->m != NULL) {
-        b->m[i] = m;
+    b->w[i] = x->w;
+    if (u->scales || b->keep != NULL) {
+        b->g[i] = x->g;
     }
-    if (b->v != NULL) {
-        b->v[i] = v;
+}
+
+#define MOVED 4 /* weights that a thread moves together: all are asked for before the first is waited for */
+
+/* MOVED weights of each thread of the block, from `first` on. */
+static __device__ __forceinline__ void update_plain(const struct update *u, const struct vc_train_block *b,
+                                                    uint64_t first)
+{
+    struct weight x[MOVED] = {};
+
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < MOVED; k++) {
+        uint64_t i = first + k * VC_CUDA_THREADS + threadIdx.x;
+
+        if (i < b->n) {
+            x[k] = weight_at(b, i);
+            x[k].m = b->m != NULL ? b->m[i] : 0;
+            x[k].v = b->v != NULL ? b->v[i] : 0;
+        }
+    }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < MOVED; k++) {
+        uint64_t i = first + k * VC_CUDA_THREADS + threadIdx.x;
+
+        move_one(u, b, &x[k]);
+        if (i < b->n) {
+            put_weight(u, b, i, &x[k]);
+        }
+        if (i < b->n && b->m != NULL) {
+            b->m[i] = x[k].m;
+        }
+        if (i < b->n && b->v != NULL) {
+            b->v[i] = x[k].v;
+        }
     }
 }
 
@@ -323,20 +429,21 @@ static __device__ __forceinline__ void update_coded(const struct update *u, cons
     const struct vc_dynamic_map *of_v = &u->maps->without;
     uint64_t i = part * VC_CODED_BLOCK + threadIdx.x;
     bool is = i < b->n;
-    float m = 0;
-    float v = 0;
+    struct weight x = {};
     float m_factor, v_factor;
 
     if (is) {
-        m = of_m->value[b->m_codes[i]] * b->m_factors[part];
-        v = of_v->value[b->v_codes[i]] * b->v_factors[part];
-        move_one(u, b, i, &m, &v);
+        x = weight_at(b, i);
+        x.m = of_m->value[b->m_codes[i]] * b->m_factors[part];
+        x.v = of_v->value[b->v_codes[i]] * b->v_factors[part];
+        move_one(u, b, &x);
+        put_weight(u, b, i, &x);
     }
-    m_factor = largest(m, all); /* has barriers: every thread has read the old factors */
-    v_factor = largest(v, all);
+    m_factor = largest(x.m, all); /* has barriers: every thread has read the old factors */
+    v_factor = largest(x.v, all);
     if (is) {
-        b->m_codes[i] = vc_dynamic_code(of_m, m_factor > 0 ? m / m_factor : 0);
-        b->v_codes[i] = vc_dynamic_code(of_v, v_factor > 0 ? v / v_factor : 0);
+        b->m_codes[i] = vc_dynamic_code(of_m, m_factor > 0 ? x.m / m_factor : 0);
+        b->v_codes[i] = vc_dynamic_code(of_v, v_factor > 0 ? x.v / v_factor : 0);
     }
     if (threadIdx.x == 0) {
         b->m_factors[part] = m_factor;
@@ -344,20 +451,25 @@ static __device__ __forceinline__ void update_coded(const struct update *u, cons
     }
 }
 
-/* A block of threads takes a block of weights. With a state of codes it goes part by part, since the codes of a part
- * share a factor; else element by element. */
-static __global__ void update_kernel(const struct vc_train_block *blocks, uint64_t n, struct update u)
+#define SHARES 32 /* of a block of weights: as many blocks of threads take it */
+
+/* A block of threads takes a share of a block of weights: with states of codes parts whose codes share a factor, else MOVED weights
+ * a thread at a time. */
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    update_kernel(const struct vc_train_block *blocks, uint64_t n, struct update u)
 {
     VC_CUDA_SHARED(float, all, VC_CUDA_THREADS);
 
-    for (uint64_t block = blockIdx.x; block < n; block += gridDim.x) {
-        const struct vc_train_block *b = &blocks[block];
+    for (uint64_t work = blockIdx.x; work < n * SHARES; work += gridDim.x) {
+        struct vc_train_block b = blocks[work / SHARES];
+        uint64_t each = b.m_factors != NULL ? VC_CODED_BLOCK : MOVED * VC_CUDA_THREADS;
 
-        for (uint64_t part = 0; b->m_factors != NULL && part * VC_CODED_BLOCK < b->n; part++) {
-            update_coded(&u, b, part, all);
-        }
-        for (uint64_t i = threadIdx.x; b->m_factors == NULL && i < b->n; i += blockDim.x) {
-            update_one(&u, b, i);
+        for (uint64_t part = work % SHARES; part * each < b.n; part += SHARES) {
+            if (b.m_factors != NULL) {
+                update_coded(&u, &b, part, all);
+            } else {
+                update_plain(&u, &b, part * each);
+            }
         }
     }
 }
@@ -395,6 +507,6 @@ int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uin
     u.root = (float)sqrt(1 - power_of(update->beta2, update->t));
     u.eps = (float)update->eps;
     u.maps = update->maps;
-    VC_CUDA_LAUNCH(update_kernel, vc_cuda_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, u);
+    VC_CUDA_LAUNCH(update_kernel, vc_cuda_grid(n * SHARES), VC_CUDA_THREADS, s->stream, blocks, n, u);
     return vc_cuda_launched();
 }
