@@ -29,15 +29,6 @@ struct operands {
     const float *a, *b, *c; /* NULL where there is none */
 };
 
-/* One term. In place of an operand that is absent its kind gets a, which it does not read. */
-static __device__ __forceinline__ float term_at(const struct vc_args_strided *args, const struct operands *of,
-                                                const int64_t *place)
-{
-    float a = of->a[place[1]];
-
-    return sum_term(args->kind, a, of->b != NULL ? of->b[place[2]] : a, of->c != NULL ? of->c[place[3]] : a);
-}
-
 /* Divisors for the sizes of dimensions; numbers that they do not divide are divided as they are. */
 struct sizes {
     unsigned n;
@@ -57,40 +48,75 @@ static struct sizes sizes_of(unsigned n, const int64_t *size)
     return s;
 }
 
-/* Adds the steps of number `index` of the first n dimensions to the places of the four arrays. */
-static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n, const struct sizes *sizes,
-                                                     const int64_t step[4][VC_TRAIN_DIMS], int64_t *place)
+/* Adds to place[v][k] the steps of V arrays for number first + k * by, which Q holds. All N numbers go through a dimension
+ * together, so that nothing waits for one division after the other. */
+template <class Q, unsigned N, unsigned V>
+static __device__ __forceinline__ void strided_places(const struct sizes *sizes, const int64_t (*step)[VC_TRAIN_DIMS],
+                                                      uint64_t first, unsigned by, int64_t (*place)[N])
 {
-    for (unsigned k = n; k-- > 0;) {
-        uint64_t rest =
-            index < 1u << 31 ? vc_cuda_divide((uint32_t)index, &sizes->by[k]) : index / (uint64_t)sizes->size[k];
-        int64_t at = (int64_t)(index - rest * (uint64_t)sizes->size[k]);
+    Q rest[N];
 
-        index = rest;
-        for (unsigned v = 0; v < 4; v++) {
-            place[v] += at * step[v][k];
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < N; k++) {
+        rest[k] = (Q)(first + k * by);
+    }
+    for (unsigned d = sizes->n; d-- > 0;) {
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < N; k++) {
+            Q next = d == 0           ? 0
+                     : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &sizes->by[d])
+                                      : rest[k] / (Q)sizes->size[d];
+            int64_t index = (int64_t)(rest[k] - next * (Q)sizes->size[d]);
+
+            VC_CUDA_UNROLL
+            for (unsigned v = 0; v < V; v++) {
+                place[v][k] += index * step[v][d];
+            }
+            rest[k] = next;
         }
     }
 }
 
-static __device__ __forceinline__ void strided_write(const struct vc_args_strided *args, bool add, float sum,
-                                                     float *out)
+#define RESULTS 4 /* of one term, that a thread makes together */
+
+/* A thread for every RESULTS results of one term. */
+template <class Q>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
+    strided_results_kernel(struct vc_args_strided args, struct sizes kept, bool add, struct operands of)
 {
-    float v = (float)args->scale * sum;
+    uint64_t all = (uint64_t)gridDim.x * blockDim.x * RESULTS;
 
-    *out = add ? *out + v : v;
-}
+    for (uint64_t base = (uint64_t)blockIdx.x * blockDim.x * RESULTS; base < args.n; base += all) {
+        uint64_t first = base + threadIdx.x;
+        int64_t place[4][RESULTS];
+        float was[RESULTS], a[RESULTS], b[RESULTS], c[RESULTS];
 
-/* A thread for each result of one term. */
-static __global__ void strided_results_kernel(struct vc_args_strided args, struct sizes kept, bool add,
-                                              struct operands of)
-{
-    VC_CUDA_EACH(i, args.n)
-    {
-        int64_t place[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < 4 * RESULTS; k++) {
+            place[k / RESULTS][k % RESULTS] = args.base[k / RESULTS];
+        }
+        if (args.kind == VC_SUM_A) {
+            strided_places<Q, RESULTS, 2>(&kept, args.kept_step, first, blockDim.x, place);
+        } else {
+            strided_places<Q, RESULTS, 4>(&kept, args.kept_step, first, blockDim.x, place);
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < RESULTS; k++) {
+            bool is = first + k * blockDim.x < args.n;
 
-        strided_place(i, kept.n, &kept, args.kept_step, place);
-        strided_write(&args, add, term_at(&args, &of, place), &of.out[place[0]]);
+            was[k] = is && add ? of.out[place[0][k]] : 0;
+            a[k] = is ? of.a[place[1][k]] : 0;
+            b[k] = is && args.kind != VC_SUM_A ? of.b[place[2][k]] : 1;
+            c[k] = is && args.kind == VC_SUM_QUOTIENT_D2 ? of.c[place[3][k]] : 1;
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < RESULTS; k++) {
+            float v = (float)args.scale * sum_term(args.kind, a[k], b[k], c[k]);
+
+            if (first + k * blockDim.x < args.n) {
+                of.out[place[0][k]] = add ? was[k] + v : v;
+            }
+        }
     }
 }
 
@@ -102,80 +128,55 @@ static __global__ void strided_results_kernel(struct vc_args_strided args, struc
  * Neighbouring lanes read neighbouring elements in both. */
 struct sum_plan {
     bool in_lanes;
-    uint64_t n_steps;
+    uint64_t n_steps, row;
     struct sizes steps; /* of the reduced dimensions; of the last one in_lanes a sixteenth, rounded up */
+    int64_t step[3][VC_TRAIN_DIMS], lane_step[3]; /* of a, b, c; from lane to lane */
 };
 
-#define HELD      16                     /* terms that a thread asks for together */
+#define HELD      16                     /* terms that a thread asks for together, for others to add */
+#define ALONE     8                      /* the same, to add them itself */
 #define ADDERS    32                     /* threads of a block that add what the others have brought; 16 of them do */
 #define SUM_STEPS (HELD * VC_CUDA_TEAMS) /* of 16 lanes, that are brought together */
 
-/* Where the terms of steps first, first + by, ... are for one operand with `step`, beside `at`. Bit k of the result: whether there
- * is a term k. Q holds numbers of steps. All terms go through a dimension together: no load waits for a division. */
-template <class Q>
-static __device__ __forceinline__ unsigned step_places(const struct vc_args_strided *args, const struct sum_plan *plan,
-                                                       const int64_t *step, int64_t at, unsigned lane, uint64_t first,
-                                                       unsigned by, int64_t *place)
-{
-    unsigned last = plan->steps.n - 1;
-    unsigned is = 0;
-    Q rest[HELD];
-
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < HELD; k++) {
-        rest[k] = (Q)(first + k * by);
-        is |= (rest[k] < plan->n_steps ? 1u : 0) << k;
-        place[k] = at;
-    }
-    for (unsigned d = last + 1; d-- > 0;) {
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < HELD; k++) {
-            Q next = d == 0           ? 0
-                     : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &plan->steps.by[d])
-                                      : rest[k] / (Q)plan->steps.size[d];
-            int64_t index = (int64_t)(rest[k] - next * (Q)plan->steps.size[d]);
-
-            if (plan->in_lanes && d == last) {
-                index = index * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
-                is &= ~((index < args->reduced[d] ? 0 : 1u) << k);
-            }
-            place[k] += index * step[d];
-            rest[k] = next;
-        }
-    }
-    return is;
-}
-
 /* The terms of steps first, first + by, ... of a lane, whose result has `at`; 0, which changes no sum, behind the end. All are
- * asked for before the first is waited for. */
-template <class Q>
+ * asked for before the first is waited for. Q holds numbers of steps. */
+template <class Q, unsigned N>
 static __device__ __forceinline__ void bring_terms(const struct vc_args_strided *args, const struct sum_plan *plan,
-                                                   const struct operands *of, const int64_t *at, unsigned lane,
+                                                   const struct operands *of, const int64_t (*at)[1], unsigned lane,
                                                    uint64_t first, unsigned by, float *v)
 {
-    int64_t place[HELD];
-    float b[HELD], c[HELD];
-    unsigned is = step_places<Q>(args, plan, args->reduced_step[1], at[1], lane, first, by, place);
+    unsigned last = plan->steps.n - 1;
+    int64_t place[3][N];
+    float b[N], c[N];
+    unsigned is = 0;
 
     VC_CUDA_UNROLL
-    for (unsigned k = 0; k < HELD; k++) {
-        v[k] = (is >> k & 1) != 0 ? of->a[place[k]] : 0;
+    for (unsigned k = 0; k < N; k++) {
+        Q q = (Q)(first + k * by);
+        Q row = sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)q, &plan->steps.by[last]) : q / (Q)plan->steps.size[last];
+        uint64_t i = (q - row * (Q)plan->steps.size[last]) * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
+
+        is |= (q < plan->n_steps && (!plan->in_lanes || i < plan->row) ? 1u : 0) << k;
+        VC_CUDA_UNROLL
+        for (unsigned o = 0; o < 3; o++) {
+            place[o][k] = at[o + 1][0] + lane % VC_CUDA_LANES_OF_SUM * plan->lane_step[o];
+        }
     }
     if (args->kind == VC_SUM_A) {
-        return;
-    }
-    (void)step_places<Q>(args, plan, args->reduced_step[2], at[2], lane, first, by, place);
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < HELD; k++) {
-        b[k] = (is >> k & 1) != 0 ? of->b[place[k]] : 1;
-    }
-    (void)step_places<Q>(args, plan, args->reduced_step[3], at[3], lane, first, by, place);
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < HELD; k++) {
-        c[k] = (is >> k & 1) != 0 && of->c != NULL ? of->c[place[k]] : 1;
+        strided_places<Q, N, 1>(&plan->steps, plan->step, first, by, place);
+    } else {
+        strided_places<Q, N, 3>(&plan->steps, plan->step, first, by, place);
     }
     VC_CUDA_UNROLL
-    for (unsigned k = 0; k < HELD; k++) {
+    for (unsigned k = 0; k < N; k++) {
+        bool here = (is >> k & 1) != 0;
+
+        v[k] = here ? of->a[place[0][k]] : 0;
+        b[k] = here && args->kind != VC_SUM_A ? of->b[place[1][k]] : 1;
+        c[k] = here && args->kind == VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
+    }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < N; k++) {
         v[k] = (is >> k & 1) != 0 ? sum_term(args->kind, v[k], b[k], c[k]) : 0;
     }
 }
@@ -198,24 +199,24 @@ static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
          base += (uint64_t)gridDim.x * n_here) {
         uint64_t result = (base + lane) / per_result;
         bool is = result < args.n;
-        int64_t at[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
+        int64_t at[4][1] = {{args.base[0]}, {args.base[1]}, {args.base[2]}, {args.base[3]}};
         float *tile = tiles;
         float sum = 0;
 
-        strided_place(is ? result : 0, kept.n, &kept, args.kept_step, at);
-        for (uint64_t first = 0; first < plan.n_steps; first += staged ? SUM_STEPS : HELD) {
+        strided_places<uint64_t, 1, 4>(&kept, args.kept_step, is ? result : 0, 0, at);
+        for (uint64_t first = 0; first < plan.n_steps; first += staged ? SUM_STEPS : ALONE) {
             float v[HELD];
 
             if (!staged) {
-                bring_terms<Q>(&args, &plan, &of, at, lane, first, 1, v);
+                bring_terms<Q, ALONE>(&args, &plan, &of, at, lane, first, 1, v);
                 VC_CUDA_UNROLL
-                for (unsigned k = 0; k < HELD; k++) {
+                for (unsigned k = 0; k < ALONE; k++) {
                     sum += v[k];
                 }
                 continue;
             }
             if (t >= ADDERS) {
-                bring_terms<Q>(&args, &plan, &of, at, lane, first + (t - ADDERS) / n_here, VC_CUDA_TEAMS, v);
+                bring_terms<Q, HELD>(&args, &plan, &of, at, lane, first + (t - ADDERS) / n_here, VC_CUDA_TEAMS, v);
                 VC_CUDA_UNROLL
                 for (unsigned k = 0; k < HELD; k++) {
                     tile[k * VC_CUDA_THREADS + t - ADDERS] = v[k];
@@ -233,7 +234,9 @@ static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
         __syncthreads();
         sum = plan.in_lanes ? vc_cuda_add_lanes(sum, lanes) : sum;
         if (is && t < n_here && t % per_result == 0) {
-            strided_write(&args, add, sum, &of.out[at[0]]);
+            float v = (float)args.scale * sum;
+
+            of.out[at[0][0]] = add ? of.out[at[0][0]] + v : v;
         }
     }
 }
@@ -248,25 +251,37 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     struct operands of = {(float *)w->call->p[0], (const float *)w->call->p[1], (const float *)w->call->p[2],
                           (const float *)w->call->p[3]};
     struct sizes kept = sizes_of(args->n_kept, args->kept);
-    struct sum_plan plan = {false, 1, {}};
+    struct sum_plan plan = {};
     int64_t steps[VC_TRAIN_DIMS];
     unsigned n_here, grid;
 
+    if (args->n_reduced == 0 && args->n < 1u << 31) {
+        VC_CUDA_ELEMENTS(s, strided_results_kernel<uint32_t>, (args->n + RESULTS - 1) / RESULTS, *args, kept,
+                         w->call->add, of);
+        return vc_cuda_launched();
+    }
     if (args->n_reduced == 0) {
-        VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, kept, w->call->add, of);
+        VC_CUDA_ELEMENTS(s, strided_results_kernel<uint64_t>, (args->n + RESULTS - 1) / RESULTS, *args, kept,
+                         w->call->add, of);
         return vc_cuda_launched();
     }
     plan.in_lanes = args->kept_step[1][args->n_kept - 1] != 1;
+    plan.n_steps = 1;
     for (unsigned k = 0; k < args->n_reduced; k++) {
         bool divides = plan.in_lanes && k + 1 == args->n_reduced;
 
         steps[k] = divides ? (args->reduced[k] + VC_CUDA_LANES_OF_SUM - 1) / VC_CUDA_LANES_OF_SUM : args->reduced[k];
         plan.n_steps *= (uint64_t)steps[k];
+        plan.row = (uint64_t)args->reduced[k];
+        for (unsigned v = 0; v < 3; v++) {
+            plan.lane_step[v] = divides ? args->reduced_step[v + 1][k] : 0;
+            plan.step[v][k] = args->reduced_step[v + 1][k] * (divides ? VC_CUDA_LANES_OF_SUM : 1);
+        }
     }
     plan.steps = sizes_of(args->n_reduced, steps);
     n_here = plan.n_steps > FEW_STEPS ? VC_CUDA_LANES_OF_SUM : VC_CUDA_THREADS;
     grid = vc_cuda_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + n_here - 1) / n_here);
-    VC_CUDA_CHAIN("strided_sums", plan.n_steps / (plan.n_steps > FEW_STEPS ? SUM_STEPS : HELD) + 1);
+    VC_CUDA_CHAIN("strided_sums", plan.n_steps / (plan.n_steps > FEW_STEPS ? SUM_STEPS : ALONE) + 1);
     if (plan.n_steps <= FEW_STEPS) {
         VC_CUDA_LAUNCH((strided_sums_kernel<false, uint32_t>), grid, VC_CUDA_THREADS, s->stream, *args, plan, kept,
                        w->call->add, of);
