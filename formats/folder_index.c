@@ -4,7 +4,6 @@
  *     x-00002-of-00002.safetensors   worker 2
  *
  * Reads all headers, refuses what does not belong together, writes the index as one file that appears whole. */
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/formats.h"
@@ -96,28 +95,6 @@ out:
     return status;
 }
 
-/* Replaces an older index. */
-static enum vc_status write_text(struct vc_ctx *ctx, const struct vc_infolder *folder, const char *name,
-                                 const struct vc_text *text)
-{
-    struct vc_outfile *file = NULL;
-    size_t n = strlen(vc_infolder_path(folder)) + strlen(name) + 2;
-    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(path);
-    (void)snprintf(path, n, "%s/%s", vc_infolder_path(folder), name);
-    VC_TRY(vc_outfile_create(ctx, path, true, NULL, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text->data, text->n));
-    VC_TRY(vc_outfile_sync(ctx, file));
-    VC_TRY(vc_outfile_commit(ctx, file));
-out:
-    vc_outfile_free(ctx, file);
-    vc_free(ctx, path);
-    return status;
-}
-
 /* The folder as a model of all its files, whatever index it has. */
 static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_model **out)
 {
@@ -151,7 +128,7 @@ enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_in
     VC_TRY(open_all(ctx, path, &model));
     VC_TRY(name_index(ctx, model->folder, &name));
     VC_TRY(make_text(ctx, model, &text, out));
-    VC_TRY(write_text(ctx, model->folder, name, &text));
+    VC_TRY(vc_outfile_replace(ctx, vc_infolder_path(model->folder), name, &text));
     vc_safetensors_remove_kept(vc_infolder_path(model->folder));
     (void)snprintf(out->name, sizeof out->name, "%s", name);
 out:

@@ -365,9 +365,7 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
     if (*format == NULL && path != NULL) {
         *format = format_of_name(path, head, n);
     }
-    if (*format == NULL) {
-        return refuse(ctx, head, n, rows);
-    }
+    VC_RETURN_IF(*format == NULL, refuse(ctx, head, n, rows));
     return VC_OK;
 }
 
@@ -527,9 +525,7 @@ static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *strea
         return VC_OK;
     }
     own->format = find_format(head, n, INT64_MAX, NULL);
-    if (own->format == NULL) {
-        return refuse(ctx, head, n, false);
-    }
+    VC_RETURN_IF(own->format == NULL, refuse(ctx, head, n, false));
     stream->find_end = own->format->stream_end;
     return VC_OK;
 }

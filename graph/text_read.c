@@ -37,9 +37,7 @@ enum vc_status vc_read_text(struct vc_ctx *ctx, const char *path, const char *wh
 
     *text = NULL;
     *n = 0;
-    if (file == NULL) {
-        return vc_fail_errno(ctx, errno, "cannot open it");
-    }
+    VC_RETURN_IF(file == NULL, vc_fail_errno(ctx, errno, "cannot open it"));
     VC_TRY(read_all(ctx, file, most, text, n));
     if (ferror(file) != 0) {
         status = vc_fail_errno(ctx, errno, "cannot read it");

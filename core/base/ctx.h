@@ -122,6 +122,14 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                                \
     } while (0)
 
+/* The same by a function of the file that says the sentence: VC_RETURN_IF(n == 0, refuse(b, key, "is no size")). */
+#define VC_RETURN_IF(condition, refusal) \
+    do {                                 \
+        if (condition) {                 \
+            return refusal;              \
+        }                                \
+    } while (0)
+
 /* What VC_CALL does for a NULL from vc_alloc and friends. */
 #define VC_CALL_ALLOC(p)       \
     do {                       \

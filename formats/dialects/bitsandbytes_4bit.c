@@ -436,9 +436,7 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its quant_state %s", state.wrong);
     }
     wrong = contradiction(s, codes, &state, &parts, &across);
-    if (wrong != NULL) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "%s, which bitsandbytes refuses", wrong);
-    }
+    VC_RETURN_IF(wrong != NULL, vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "%s, which bitsandbytes refuses", wrong));
     if (across) {
         return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
                                 "has blocks that go across the ends of its rows, which are not decoded here");

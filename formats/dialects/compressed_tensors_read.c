@@ -333,9 +333,7 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
         return VC_OK;
     }
     const char *why = wrong_codes(s, codes, quant.scheme, scale, zero);
-    if (why != NULL) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: %s", why);
-    }
+    VC_RETURN_IF(why != NULL, vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: %s", why));
     if (vc_search_has(s, t->name, n, "_g_idx")) {
         return vc_search_refuse(s, codes, VC_SEVERITY_WARNING,
                                 "is codes with groups in an order of their own (weight_g_idx), which are not decoded "

@@ -139,10 +139,8 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
         return VC_OK;
     }
     VC_CALL(vc_search_hint(s));
-    if (s->hint.wrong != NULL) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration has %s",
-                                s->hint.wrong);
-    }
+    VC_RETURN_IF(s->hint.wrong != NULL, vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                                         "cannot be decoded: its configuration has %s", s->hint.wrong));
     if (!vc_code_scheme_takes_scale(vc_code_scheme(quant.scheme), s->model->tensors[scale].dtype)) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is %s",
                                 s->model->tensors[scale].name, vc_dtype_name(s->model->tensors[scale].dtype));

@@ -322,10 +322,8 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, enum vc_word
     if (!is) {
         return VC_OK;
     }
-    if (s->hint.wrong != NULL) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration has %s",
-                                s->hint.wrong);
-    }
+    VC_RETURN_IF(s->hint.wrong != NULL, vc_search_refuse(s, codes, VC_SEVERITY_ERROR,
+                                                         "cannot be decoded: its configuration has %s", s->hint.wrong));
     if (w.bits != 4 && (w.awq || (w.bits != 2 && w.bits != 3 && w.bits != 8))) {
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: its configuration says %u bits",
                                 w.bits);
@@ -338,9 +336,7 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, enum vc_word
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: it %s", why);
     }
     why = not_read(s, &w);
-    if (why != NULL) {
-        return vc_search_refuse(s, codes, VC_SEVERITY_WARNING, "%s", why);
-    }
+    VC_RETURN_IF(why != NULL, vc_search_refuse(s, codes, VC_SEVERITY_WARNING, "%s", why));
     VC_CALL(check_shapes(s, &w));
     VC_CALL(check_order(s, &w, &ordered, &inside));
     if (!inside) {

@@ -210,9 +210,7 @@ static enum vc_status edit_layers(struct editing *e, const char *name, unsigned 
                  "'%s.%s' speaks of layers by their number, and layers are left out", e->architecture, name);
     if (vc_is_one_of(name, periods)) {
         e->says_kinds = true;
-        if (number > 1 && !vc_edit_keeps_period(layers, number)) {
-            return refuse_period(e, name, number);
-        }
+        VC_RETURN_IF(number > 1 && !vc_edit_keeps_period(layers, number), refuse_period(e, name, number));
     }
     return VC_OK;
 }

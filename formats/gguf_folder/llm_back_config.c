@@ -120,9 +120,7 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
         vc_back_set(b, b->config, "qk_rope_head_dim", json_integer(n));
         return VC_OK;
     }
-    if (n > INT32_MAX || n < !may_be_0) {
-        return refuse(b, key->gguf, "is no size, or is missing");
-    }
+    VC_RETURN_IF(n > INT32_MAX || n < !may_be_0, refuse(b, key->gguf, "is no size, or is missing"));
     if (key->source == VC_FROM_ROTATED) {
         if (share > 1 || (share != 1 && !vc_arch_has(b->family, VC_ARCH_PARTIAL))) {
             return refuse(b, key->gguf, "all elements of a head are rotated in such a model of transformers");
@@ -167,9 +165,7 @@ static enum vc_status take_row(struct llm_back *b, const struct vc_arch_pair *ke
         return VC_OK; /* it follows from others, or the class knows it */
     }
     if (key->source == VC_FROM_FLAG) {
-        if (found != NULL && !json_is_boolean(found)) {
-            return refuse(b, key->gguf, "is no truth value");
-        }
+        VC_RETURN_IF(found != NULL && !json_is_boolean(found), refuse(b, key->gguf, "is no truth value"));
         set_row(b, key, json_boolean(json_is_true(found)));
         return VC_OK;
     }

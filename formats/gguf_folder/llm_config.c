@@ -164,14 +164,10 @@ enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *
     }
     key = vc_config_key(vc_config_find(config->part, wrong->names) == wrong->value ? config->part : config->root,
                         wrong->names, &n);
-    if (json_is_string(wrong->value)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is \"%.40s\", not %s", VC_HF_CONFIG_NAME, (int)n, key,
-                       json_string_value(wrong->value), wrong->wanted);
-    }
-    if (json_is_number(wrong->value)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is %.9g, not %s", VC_HF_CONFIG_NAME, (int)n, key,
-                       json_number_value(wrong->value), wrong->wanted);
-    }
+    VC_REFUSE_IF(json_is_string(wrong->value), ctx, VC_E_FORMAT, "%s: %.*s is \"%.40s\", not %s", VC_HF_CONFIG_NAME,
+                 (int)n, key, json_string_value(wrong->value), wrong->wanted);
+    VC_REFUSE_IF(json_is_number(wrong->value), ctx, VC_E_FORMAT, "%s: %.*s is %.9g, not %s", VC_HF_CONFIG_NAME, (int)n,
+                 key, json_number_value(wrong->value), wrong->wanted);
     return vc_fail(ctx, VC_E_FORMAT, "%s: %.*s is %s, not %s", VC_HF_CONFIG_NAME, (int)n, key,
                    others[json_typeof(wrong->value)], wrong->wanted);
 }

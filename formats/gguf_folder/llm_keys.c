@@ -200,9 +200,7 @@ static enum vc_status check_nomic(struct vc_ctx *ctx, const struct llm_config *c
         char key[32];
 
         (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(at, "|"), at);
-        if (json_is_true(vc_llm_find(config, key))) {
-            return refuse_key(ctx, family, key, "is true");
-        }
+        VC_RETURN_IF(json_is_true(vc_llm_find(config, key)), refuse_key(ctx, family, key, "is true"));
     }
     if (vc_llm_count(config, "moe_every_n_layers", 0) != 0) {
         return refuse_key(ctx, family, "moe_every_n_layers", "is above 0");

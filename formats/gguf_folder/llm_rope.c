@@ -62,12 +62,8 @@ static enum vc_status put_llama3(const struct scaling *s)
     double high = real(s, "high_freq_factor", 4.0);
     float *values;
 
-    if (!vc_arch_has(s->family, VC_ARCH_FREQS)) {
-        return refuse(s, "are not known to llama.cpp in such a model");
-    }
-    if (!(low > 0 && high > low)) {
-        return refuse(s, "need \"high_freq_factor\" above \"low_freq_factor\"");
-    }
+    VC_RETURN_IF(!vc_arch_has(s->family, VC_ARCH_FREQS), refuse(s, "are not known to llama.cpp in such a model"));
+    VC_RETURN_IF(!(low > 0 && high > low), refuse(s, "need \"high_freq_factor\" above \"low_freq_factor\""));
     VC_CALL(make_values(s, &values));
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
         values[i] =
@@ -237,9 +233,7 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (strcmp(rope->type, "default") == 0) {
         return VC_OK;
     }
-    if (!(s.factor > 0 && s.original > 1 && rope->theta > 1)) {
-        return refuse(&s, "need a \"factor\" above 0");
-    }
+    VC_RETURN_IF(!(s.factor > 0 && s.original > 1 && rope->theta > 1), refuse(&s, "need a \"factor\" above 0"));
     if (strcmp(rope->type, "linear") == 0) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "linear");
         vc_llm_put_f32(pairs, ".rope.scaling.factor", s.factor);

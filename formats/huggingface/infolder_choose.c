@@ -152,9 +152,7 @@ static enum vc_status choose_onnx(struct vc_ctx *ctx, struct vc_infolder *folder
             best = k;
         }
     }
-    if (n == 0) {
-        return refuse_weights(ctx, folder);
-    }
+    VC_RETURN_IF(n == 0, refuse_weights(ctx, folder));
     VC_REFUSE_IF(n > 1 && best == n_usual, ctx, VC_E_UNSUPPORTED,
                  "is a folder with %zu ONNX models, none of which is model.onnx; give one of them (%s?)", n, found);
     folder->lone = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, found);

@@ -114,9 +114,7 @@ static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size
         if (piece < 0 && errno == EINTR) {
             continue;
         }
-        if (piece < 0) {
-            return vc_fail_errno(ctx, errno, "cannot read");
-        }
+        VC_RETURN_IF(piece < 0, vc_fail_errno(ctx, errno, "cannot read"));
         if (piece == 0) {
             break;
         }
@@ -174,9 +172,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, i
 {
     struct stat st;
 
-    if (fstat(STDIN_FILENO, &st) != 0) {
-        return vc_fail_errno(ctx, errno, "cannot read");
-    }
+    VC_RETURN_IF(fstat(STDIN_FILENO, &st) != 0, vc_fail_errno(ctx, errno, "cannot read"));
     if (S_ISREG(st.st_mode) && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0) {
         *fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
         return *fd < 0 ? vc_fail_errno(ctx, errno, "cannot read") : VC_OK;

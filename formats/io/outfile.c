@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
+#include "core/text/text.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/stale_outputs.h"
@@ -76,9 +77,7 @@ enum vc_status vc_tempfile_write(struct vc_ctx *ctx, int fd, uint64_t offset, co
         if (done < 0 && errno == EINTR) {
             continue;
         }
-        if (done < 0) {
-            return vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)");
-        }
+        VC_RETURN_IF(done < 0, vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)"));
         from += done;
         offset += (uint64_t)done;
         n -= (size_t)done;
@@ -130,9 +129,7 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
 
     VC_REFUSE_IF(isatty(STDOUT_FILENO) && !file->force, ctx, VC_E_ARGUMENT,
                  "standard output is a terminal; binary goes there only with %s", vc_option(ctx, "force"));
-    if (fstat(STDOUT_FILENO, &st) != 0) {
-        return vc_fail_errno(ctx, errno, "cannot write to standard output");
-    }
+    VC_RETURN_IF(fstat(STDOUT_FILENO, &st) != 0, vc_fail_errno(ctx, errno, "cannot write to standard output"));
     VC_REFUSE_IF(S_ISREG(st.st_mode) && vc_outfile_is_input(ctx, file, &st), ctx, VC_E_ARGUMENT,
                  "standard output is the input itself, which is never overwritten");
     return VC_OK;
@@ -391,9 +388,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
         return VC_OK;
     }
     VC_CALL(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
-    if (to_writer(file)) {
-        return refused(ctx, file, file->writer.write(file->writer.user, offset, data, n));
-    }
+    VC_RETURN_IF(to_writer(file), refused(ctx, file, file->writer.write(file->writer.user, offset, data, n)));
     int fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
@@ -429,9 +424,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     }
     if (file->held_in < 0) { /* the folder that it waits in is held as a whole */
         file->link_fd = vc_outfile_injected() ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (file->link_fd < 0) {
-            return vc_fail_errno(ctx, errno, "%s: cannot be finished", file->path);
-        }
+        VC_RETURN_IF(file->link_fd < 0, vc_fail_errno(ctx, errno, "%s: cannot be finished", file->path));
     }
     file->fd = -1;
     if ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) {
@@ -532,9 +525,7 @@ static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
         error = rename_over(file);
         file->named = error == 0;
     }
-    if (error != 0) {
-        return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
-    }
+    VC_RETURN_IF(error != 0, vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path));
     return VC_OK;
 }
 
@@ -548,9 +539,7 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
     } else if (lacks_links(file, error)) {
         error = rename_as(file, folder, name);
     }
-    if (error != 0) {
-        return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
-    }
+    VC_RETURN_IF(error != 0, vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path));
     if (file->link_fd >= 0) {
         (void)close(file->link_fd); /* it has been synced, and nothing is read */
     }
@@ -602,9 +591,7 @@ static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data
             VC_CALL(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
             continue;
         }
-        if (done <= 0) {
-            return vc_fail_errno(ctx, done < 0 ? errno : ENOSPC, "cannot write to standard output");
-        }
+        VC_RETURN_IF(done <= 0, vc_fail_errno(ctx, done < 0 ? errno : ENOSPC, "cannot write to standard output"));
         data += done;
         n -= (size_t)done;
     }
@@ -696,4 +683,24 @@ void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file)
     vc_free(ctx, file->target);
     vc_free(ctx, file->path);
     vc_free(ctx, file);
+}
+
+enum vc_status vc_outfile_replace(struct vc_ctx *ctx, const char *folder, const char *name, const struct vc_text *text)
+{
+    size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    struct vc_outfile *file = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    (void)snprintf(path, n, "%s/%s", folder, name);
+    VC_TRY(vc_outfile_create(ctx, path, true, NULL, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text->data, text->n));
+    VC_TRY(vc_outfile_sync(ctx, file));
+    VC_TRY(vc_outfile_commit(ctx, file));
+out:
+    vc_outfile_free(ctx, file);
+    vc_free(ctx, path);
+    return status;
 }

@@ -45,6 +45,10 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file);
 /* Gives the file its name. Without `force` never over a file that appeared meanwhile. */
 enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file);
 
+/* A small file of a folder, anew: it appears whole, in place of an older one. */
+struct vc_text;
+enum vc_status vc_outfile_replace(struct vc_ctx *ctx, const char *folder, const char *name, const struct vc_text *text);
+
 /* True once the file has its name, also where commit failed after that. */
 bool vc_outfile_is_named(const struct vc_outfile *file);
 

@@ -31,12 +31,8 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
     size_t n_folder = (size_t)(vc_base_name(*path) - *path);
     ssize_t n = readlink(*path, link, sizeof link);
 
-    if (n < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot read this link", file->path);
-    }
-    if ((size_t)n >= sizeof link) {
-        return vc_fail_errno(ctx, ENAMETOOLONG, "%s: cannot follow this link", file->path);
-    }
+    VC_RETURN_IF(n < 0, vc_fail_errno(ctx, errno, "%s: cannot read this link", file->path));
+    VC_RETURN_IF((size_t)n >= sizeof link, vc_fail_errno(ctx, ENAMETOOLONG, "%s: cannot follow this link", file->path));
     n_folder = n > 0 && link[0] == '/' ? 0 : n_folder;
     char *next = vc_alloc(ctx, VC_TAG_NAMES, n_folder + (size_t)n + 1);
     VC_CALL_ALLOC(next);
@@ -56,9 +52,7 @@ static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
     int n = 0;
 
     while (lstat(file->target, &st) == 0 && S_ISLNK(st.st_mode)) {
-        if (++n > VC_MAX_LINKS) {
-            return vc_fail_errno(ctx, ELOOP, "%s: cannot follow this link", file->path);
-        }
+        VC_RETURN_IF(++n > VC_MAX_LINKS, vc_fail_errno(ctx, ELOOP, "%s: cannot follow this link", file->path));
         VC_CALL(follow_link(ctx, file, &file->target));
     }
     return VC_OK;
@@ -109,9 +103,7 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
         return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", file->path);
     }
     VC_REFUSE_IF(S_ISLNK(st.st_mode), ctx, VC_E_IO, "%s: has become a link", file->path);
-    if (!S_ISREG(st.st_mode)) {
-        return refuse_kind(ctx, file, st.st_mode);
-    }
+    VC_RETURN_IF(!S_ISREG(st.st_mode), refuse_kind(ctx, file, st.st_mode));
     VC_REFUSE_IF(vc_outfile_is_input(ctx, file, &st), ctx, VC_E_ARGUMENT,
                  "%s: is the input itself, which is never overwritten", file->path);
     VC_REFUSE_IF(!file->force, ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", file->path,
@@ -141,9 +133,7 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
     file->output = file->base;
     VC_REFUSE_IF(file->base[0] == '\0', ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file",
                  file->path);
-    if (strcmp(file->base, ".") == 0 || strcmp(file->base, "..") == 0) {
-        return refuse_kind(ctx, file, S_IFDIR);
-    }
+    VC_RETURN_IF(strcmp(file->base, ".") == 0 || strcmp(file->base, "..") == 0, refuse_kind(ctx, file, S_IFDIR));
     VC_CALL(open_folder(ctx, file));
     return vc_outfile_check_target(ctx, file);
 }

@@ -194,9 +194,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
     struct vc_outfolder_place *place;
     struct stat st;
 
-    if (fstat(file->folder, &st) != 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot use its folder", file->path);
-    }
+    VC_RETURN_IF(fstat(file->folder, &st) != 0, vc_fail_errno(ctx, errno, "%s: cannot use its folder", file->path));
     for (place = folder->places; place != NULL; place = place->next) {
         if (place->device == st.st_dev && place->inode == st.st_ino) {
             (void)close(file->folder);
@@ -391,9 +389,7 @@ static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder 
     int at = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     enum vc_status status = VC_OK;
 
-    if (at < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot use the folder %s in it", folder->path, name);
-    }
+    VC_RETURN_IF(at < 0, vc_fail_errno(ctx, errno, "%s: cannot use the folder %s in it", folder->path, name));
     if ((vc_outfile_injected() || fsync(at) != 0) && errno != EINVAL && errno != EROFS) {
         status = vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", folder->path);
     }

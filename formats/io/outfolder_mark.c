@@ -65,9 +65,7 @@ static enum vc_status read_text(struct vc_ctx *ctx, int folder, struct vc_text *
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (error != 0) {
-        return vc_fail_errno(ctx, error, "%s: cannot be read", VC_FOLDER_MARK);
-    }
+    VC_RETURN_IF(error != 0, vc_fail_errno(ctx, error, "%s: cannot be read", VC_FOLDER_MARK));
     return text->status;
 }
 
@@ -251,27 +249,6 @@ static enum vc_status lists_all(struct vc_ctx *ctx, const struct vc_outfolder *f
     return VC_OK;
 }
 
-/* Writes the mark anew, as one file that appears whole. */
-static enum vc_status replace_mark(struct vc_ctx *ctx, const struct vc_outfolder *folder, const struct vc_text *text)
-{
-    size_t n = strlen(folder->path) + sizeof VC_FOLDER_MARK + 1;
-    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
-    struct vc_outfile *file = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(path);
-    (void)snprintf(path, n, "%s/" VC_FOLDER_MARK, folder->path);
-    VC_TRY(vc_outfile_create(ctx, path, true, NULL, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text->data, text->n));
-    VC_TRY(vc_outfile_sync(ctx, file));
-    VC_TRY(vc_outfile_commit(ctx, file));
-out:
-    vc_outfile_free(ctx, file);
-    vc_free(ctx, path);
-    return status;
-}
-
 /* A folder that several workers fill is marked by the first of them, while it is empty; every worker knows the names of
  * all files. One with other names (its output is divided in another way) adds them. A folder of somebody else stays
  * without a mark. */
@@ -283,9 +260,7 @@ enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder 
     bool right = false;
     enum vc_status status;
 
-    if (fd < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
-    }
+    VC_RETURN_IF(fd < 0, vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path));
     vc_outfolder_sort_names(folder);
     vc_text_init(&text, ctx);
     VC_TRY(vc_outfolder_mark_read(ctx, fd, &mark));
@@ -297,7 +272,7 @@ enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder 
     if (!right) {
         vc_outfolder_mark_text(&text, folder->names, folder->n_names, &mark);
         VC_TRY(text.status);
-        VC_TRY(replace_mark(ctx, folder, &text));
+        VC_TRY(vc_outfile_replace(ctx, folder->path, VC_FOLDER_MARK, &text));
     }
 out:
     vc_text_release(&text);

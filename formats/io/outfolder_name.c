@@ -153,9 +153,7 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
     struct dirent *entry;
 
     *content = (struct content){.any = false};
-    if (dir == NULL) {
-        return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
-    }
+    VC_RETURN_IF(dir == NULL, vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path));
     while ((entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             content->any = true;

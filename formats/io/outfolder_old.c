@@ -393,9 +393,7 @@ enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *f
     }
     vc_outfolder_sort_names(folder);
     VC_CALL(walk_old(ctx, &walk, folder->parent, folder->base));
-    if (walk.error != 0) {
-        return vc_fail_errno(ctx, walk.error, "%s: cannot look into this folder", folder->path);
-    }
+    VC_RETURN_IF(walk.error != 0, vc_fail_errno(ctx, walk.error, "%s: cannot look into this folder", folder->path));
     return walk.n_foreign != 0 ? refuse_foreign(ctx, &walk) : VC_OK;
 }
 

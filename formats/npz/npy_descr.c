@@ -108,9 +108,7 @@ static enum vc_status parse_descr(struct vc_ctx *ctx, const struct vc_npy_string
 {
     struct descr_parts d;
 
-    if (!split_descr(s, &d)) {
-        return refuse_descr(ctx, s);
-    }
+    VC_RETURN_IF(!split_descr(s, &d), refuse_descr(ctx, s));
     out->item_bytes = d.size;
     out->big_endian = false;
     if (d.letter == 'V' && d.size > 0 && !d.unit) {

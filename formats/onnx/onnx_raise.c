@@ -321,12 +321,8 @@ enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self)
     if (self->opset == source->opset) {
         return VC_OK;
     }
-    if (source->opset < OLDEST) {
-        return refuse(&e, "operators", "do not broadcast as they do now");
-    }
-    if (source->has_functions) {
-        return refuse(&e, "a function", "has operator sets of its own");
-    }
+    VC_RETURN_IF(source->opset < OLDEST, refuse(&e, "operators", "do not broadcast as they do now"));
+    VC_RETURN_IF(source->has_functions, refuse(&e, "a function", "has operator sets of its own"));
     e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
     VC_TRY_ALLOC(e.r.name);
     VC_TRY(vc_wire_open(ctx, source->file, &e.r.wire));

@@ -313,22 +313,18 @@ static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fe
         if (a->got != 0) {
             return VC_OK; /* what came of a cut answer counts */
         }
-        if (++*tries > MAX_TRIES) {
-            return vc_fail(ctx, VC_E_IO, "%.*s gives no answer after %u tries: %s",
-                           (int)vc_min_u64(origin_bytes(file->url), 200), file->url, *tries,
-                           end == VC_HTTP_BROKEN ? why
-                           : a->status == 429    ? "too many requests (429)"
-                                                 : "errors of the server");
-        }
+        VC_REFUSE_IF(++*tries > MAX_TRIES, ctx, VC_E_IO, "%.*s gives no answer after %u tries: %s",
+                     (int)vc_min_u64(origin_bytes(file->url), 200), file->url, *tries,
+                     end == VC_HTTP_BROKEN ? why
+                     : a->status == 429    ? "too many requests (429)"
+                                           : "errors of the server");
         double wait = f->pause * (double)(1u << (*tries - 1));
         wait = a->retry_after > wait ? a->retry_after : wait;
         VC_CALL(pause_for(ctx, wait < MAX_PAUSE ? wait : MAX_PAUSE));
     }
     VC_REFUSE_IF(end == VC_HTTP_FAILED, ctx, VC_E_IO, "%.*s: %s", (int)vc_min_u64(origin_bytes(file->url), 200),
                  file->url, why);
-    if (a->status != 200 && a->status != 206 && a->status != 416) {
-        return refuse_status(ctx, f, file->url, a->status);
-    }
+    VC_RETURN_IF(a->status != 200 && a->status != 206 && a->status != 416, refuse_status(ctx, f, file->url, a->status));
     VC_REFUSE_IF(a->coded, ctx, VC_E_IO, "the server compresses its answers, which was not asked for");
     return a->text != NULL ? a->text->status : VC_OK;
 }

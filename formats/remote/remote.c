@@ -378,10 +378,8 @@ static enum vc_status make_folder(struct vc_remote *r)
     int n = snprintf(path, sizeof path, "%s/vcompress-XXXXXX", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
 
     VC_REFUSE_IF(n < 0 || (size_t)n >= sizeof path, r->ctx, VC_E_IO, "TMPDIR is too long");
-    if (mkdtemp(path) == NULL) {
-        return vc_fail_errno(r->ctx, errno, "cannot make a temporary folder in %s (TMPDIR)",
-                             tmp != NULL ? tmp : "/tmp");
-    }
+    VC_RETURN_IF(mkdtemp(path) == NULL, vc_fail_errno(r->ctx, errno, "cannot make a temporary folder in %s (TMPDIR)",
+                                                      tmp != NULL ? tmp : "/tmp"));
     r->top = vc_arena_copy(r->ctx, &r->arena, path, strlen(path));
     if (r->top == NULL) {
         (void)rmdir(path);
@@ -389,9 +387,7 @@ static enum vc_status make_folder(struct vc_remote *r)
     }
     r->folder = vc_arena_printf(r->ctx, &r->arena, "%s/%s", r->top, slash != NULL ? slash + 1 : "model");
     VC_CALL_ALLOC(r->folder);
-    if (mkdir(r->folder, 0700) != 0) {
-        return vc_fail_errno(r->ctx, errno, "cannot make a temporary folder (TMPDIR)");
-    }
+    VC_RETURN_IF(mkdir(r->folder, 0700) != 0, vc_fail_errno(r->ctx, errno, "cannot make a temporary folder (TMPDIR)"));
     for (size_t i = 0; i < r->n; i++) {
         VC_CALL(make_hole(r, r->entries[i]));
     }

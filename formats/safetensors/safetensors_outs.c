@@ -240,9 +240,7 @@ static enum vc_status find_owners(struct making *m)
             m->to->any_untold = m->to->any_untold || (out.quant != NULL && !m->to->told[i]);
             continue;
         }
-        if (!m->dialect->file->fits(&out)) {
-            return refuse_codes(m, &out);
-        }
+        VC_RETURN_IF(!m->dialect->file->fits(&out), refuse_codes(m, &out));
         m->to->told[i] = true;
         m->owners[i] = (struct owner){i, VC_PART_CODES};
         for (unsigned k = 0; k < out.quant->n_parts; k++) {

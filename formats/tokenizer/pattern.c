@@ -179,9 +179,7 @@ static enum vc_status emit(struct compiling *c, enum op op, uint32_t a, uint32_t
 {
     struct vc_pattern *p = c->p;
 
-    if (p->n_code >= MOST_CODE) {
-        return refuse(c, "too many parts");
-    }
+    VC_RETURN_IF(p->n_code >= MOST_CODE, refuse(c, "too many parts"));
     VC_CALL(VC_ARENA_GROW(c->ctx, c->arena, p->code, p->code_capacity, p->n_code + 1));
     p->code[p->n_code++] = (struct code){.op = op, .a = a, .b = b, .c = d};
     return VC_OK;
@@ -259,9 +257,7 @@ static enum vc_status parse_property(struct compiling *c, bool negated, struct i
     }
     const char *name = c->text + c->at;
     const char *end = memchr(name, '}', c->n - c->at);
-    if (end == NULL) {
-        return refuse(c, "\\p without an end");
-    }
+    VC_RETURN_IF(end == NULL, refuse(c, "\\p without an end"));
     n = (size_t)(end - name);
     *item = (struct item){.kind = ITEM_CATEGORIES, .negated = negated != other, .low = categories_of(name, n)};
     if (n == 3 && memcmp(name, "Han", 3) == 0) {
@@ -304,9 +300,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     const char *class_at = is_letter ? strchr(classes, (int)(letter | 0x20)) : NULL;
     const char *name_at = letter != 0 && letter < 0x80 ? strchr(names, (int)letter) : NULL;
 
-    if (letter == 0) {
-        return refuse(c, "a backslash at its end");
-    }
+    VC_RETURN_IF(letter == 0, refuse(c, "a backslash at its end"));
     if (class_at != NULL) { /* capitals are the others */
         *item = items[class_at - classes];
         item->negated = letter < 'a';
@@ -336,9 +330,7 @@ static enum vc_status parse_class(struct compiling *c, uint32_t *number);
 static enum vc_status parse_entry(struct compiling *c, struct item *item)
 {
     *item = (struct item){.kind = ITEM_RANGE};
-    if (take(c, "[:")) {
-        return refuse(c, "a POSIX class");
-    }
+    VC_RETURN_IF(take(c, "[:"), refuse(c, "a POSIX class"));
     if (take(c, "[")) {
         item->kind = ITEM_SET;
         return parse_class(c, &item->low);
@@ -357,9 +349,7 @@ static enum vc_status parse_entry(struct compiling *c, struct item *item)
         } else {
             high.high = next_character(c);
         }
-        if (high.kind != ITEM_RANGE || high.high < item->low) {
-            return refuse(c, "a range");
-        }
+        VC_RETURN_IF(high.kind != ITEM_RANGE || high.high < item->low, refuse(c, "a range"));
         item->high = high.high;
     }
     return VC_OK;
@@ -374,13 +364,9 @@ static enum vc_status parse_class(struct compiling *c, uint32_t *number)
     size_t capacity = 0;
     bool first = true;
 
-    if (++c->depth > MOST_DEPTH) {
-        return refuse(c, "too many classes in each other");
-    }
+    VC_RETURN_IF(++c->depth > MOST_DEPTH, refuse(c, "too many classes in each other"));
     while (first || c->at == c->n || c->text[c->at] != ']') {
-        if (c->at == c->n) {
-            return refuse(c, "a class without an end");
-        }
+        VC_RETURN_IF(c->at == c->n, refuse(c, "a class without an end"));
         if (take(c, "&&")) { /* the rest up to the end is a class that has to fit, too */
             bool negated = set.negated;
 
@@ -504,9 +490,7 @@ static enum vc_status repeat(struct compiling *c, size_t from, size_t width, uin
         p->code[from] = (struct code){kind == 2 ? OP_RUN_WHOLE : OP_RUN, p->code[from].a, least, most};
         return VC_OK;
     }
-    if (most == NO_LIMIT && width == 0) {
-        return refuse(c, "an endless repetition of what may be nothing");
-    }
+    VC_RETURN_IF(most == NO_LIMIT && width == 0, refuse(c, "an endless repetition of what may be nothing"));
     if (kind == 2) {
         VC_CALL(insert(c, from, (struct code){.op = OP_WHOLE}));
         from++;
@@ -646,9 +630,7 @@ static enum vc_status parse_atom(struct compiling *c, size_t *width)
         *width = 0;
         return emit(c, OP_END, 0, c->text[c->at - 1] == '$', 0);
     }
-    if (strchr("*+?", c->text[c->at]) != NULL) {
-        return refuse(c, "nothing to repeat");
-    }
+    VC_RETURN_IF(strchr("*+?", c->text[c->at]) != NULL, refuse(c, "nothing to repeat"));
     if (take(c, "\\")) {
         VC_CALL(parse_escape(c, &item));
     } else {
@@ -687,9 +669,7 @@ static enum vc_status parse_choice(struct compiling *c, size_t *width)
     size_t last_jump = SIZE_MAX; /* jumps are a chain until the end is known */
     bool any_case = c->any_case;
 
-    if (++c->depth > MOST_DEPTH) {
-        return refuse(c, "too many groups in each other");
-    }
+    VC_RETURN_IF(++c->depth > MOST_DEPTH, refuse(c, "too many groups in each other"));
     VC_CALL(parse_sequence(c, width));
     while (take(c, "|")) {
         size_t other;
@@ -721,9 +701,7 @@ enum vc_status vc_pattern_compile(struct vc_ctx *ctx, struct vc_arena *arena, co
     VC_CALL_ALLOC(c.p);
     *c.p = (struct vc_pattern){.n_code = 0};
     VC_CALL(parse_choice(&c, &width));
-    if (c.at != c.n) {
-        return refuse(&c, "an end of a group that has no begin");
-    }
+    VC_RETURN_IF(c.at != c.n, refuse(&c, "an end of a group that has no begin"));
     VC_CALL(emit(&c, OP_MATCH, 0, 0, 0));
     *out = c.p;
     return VC_OK;

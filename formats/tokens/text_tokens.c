@@ -342,9 +342,7 @@ static enum vc_status close_spool(struct packing *p, struct spool *spool, struct
     int fd = spool->fd;
 
     VC_CALL(flush(p->ctx, spool));
-    if (fstat(fd, &st) != 0) {
-        return vc_fail_errno(p->ctx, errno, "a temporary file cannot be looked at");
-    }
+    VC_RETURN_IF(fstat(fd, &st) != 0, vc_fail_errno(p->ctx, errno, "a temporary file cannot be looked at"));
     spool->fd = -1;
     return vc_infile_adopt(p->ctx, fd, &st, p->self->text->path, out);
 }

@@ -170,9 +170,7 @@ static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickl
     }
     if (strcmp(name, name_before(w, main_out)) != 0) { /* a pass gave it that name */
         way = strlen(name_before(w, main_out)) - weight.n;
-        if (!keeps_way(w, main_out, way)) {
-            return refuse_way(w, main_out);
-        }
+        VC_RETURN_IF(!keeps_way(w, main_out, way), refuse_way(w, main_out));
         weight = (struct vc_pickle_bytes){name + way, own - way};
     }
     for (size_t i = 0; i <= n; i++) {
@@ -326,9 +324,7 @@ static enum vc_status write_object(struct torch_writer *w)
         size_t end = w->main_out[last] + 1 + vc_torch_parts_of(w, w->main_out[last]);
 
         for (size_t i = w->main_out[first]; i < end; i++) {
-            if (vc_out_at(w->outs, i).role == VC_PART_CODES && !keeps_way(w, i, skip)) {
-                return refuse_way(w, i);
-            }
+            VC_RETURN_IF(vc_out_at(w->outs, i).role == VC_PART_CODES && !keeps_way(w, i, skip), refuse_way(w, i));
             vc_torch_emit_string(&w->e, w->names[i] + skip, strlen(w->names[i] + skip));
             vc_torch_write_out(w, i);
         }

@@ -285,9 +285,7 @@ static enum vc_status parse_utils(struct vc_ctx *ctx, struct torch_keep *keep, c
         return parse_v3(ctx, keep, args, out, refusal);
     }
     *refusal = refused_function(name);
-    if (*refusal == NULL && starts_with(name, "_rebuild_")) {
-        return refuse_unknown(ctx, keep, function, refusal);
-    }
+    VC_RETURN_IF(*refusal == NULL && starts_with(name, "_rebuild_"), refuse_unknown(ctx, keep, function, refusal));
     if (*refusal == NULL) {
         *kind = TORCH_NOTHING;
     }

@@ -514,9 +514,7 @@ bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k].op, node->op) == 0) {
-            if (!vc_onnx_has_input(node, 0)) {
-                return vc_onnx_refuse(b, node, "has no inputs");
-            }
+            VC_RETURN_IF(!vc_onnx_has_input(node, 0), vc_onnx_refuse(b, node, "has no inputs"));
             return rows[k].take(b, node);
         }
     }

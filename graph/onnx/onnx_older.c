@@ -206,9 +206,7 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
         vc_onnx_set_input(node, 1, vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, &n, 1, scales->floats));
         vc_onnx_drop_attr(node, "scales");
     }
-    if (node->n_inputs != 2) {
-        return vc_onnx_refuse(b, node, "its scales are missing");
-    }
+    VC_RETURN_IF(node->n_inputs != 2, vc_onnx_refuse(b, node, "its scales are missing"));
     const struct vc_graph_value *v = vc_onnx_input(b, node, 1);
     for (int64_t k = 0; v != NULL && k < (v->n_dims == 1 && v->data != NULL ? v->shape[0].size : 0); k++) {
         if (((const double *)v->data)[k] < 1) {

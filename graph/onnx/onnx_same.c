@@ -46,9 +46,7 @@ static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
         return true;
     }
     to = like->dtype == VC_DTYPE_F32 ? 1 : like->dtype == VC_DTYPE_BOOL ? BOOL : to;
-    if (to == 0) {
-        return vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have");
-    }
+    VC_RETURN_IF(to == 0, vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have"));
     struct vc_graph_attr attr = vc_attr_int("to", to);
     vc_onnx_set_output(
         b, node->from, 0,

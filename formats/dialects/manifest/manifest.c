@@ -148,9 +148,7 @@ static enum vc_status find_part(const struct entry *e, const char *key, bool (*m
     const char *name = text_of(e, key);
     const char *of = e->model->tensors[e->tensor].name;
 
-    if (name == NULL) {
-        return refuse_key(e, key, "the name of a tensor");
-    }
+    VC_RETURN_IF(name == NULL, refuse_key(e, key, "the name of a tensor"));
     size_t index = vc_model_find(e->model, name);
     VC_REFUSE_IF(index == VC_NO_TENSOR, e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
     const struct vc_tensor *t = &e->model->tensors[index];
@@ -306,9 +304,7 @@ static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
     json_t *multiplies = json_object_get(e->json, "global_scale_multiplies");
     size_t index = VC_NO_TENSOR;
 
-    if (multiplies != NULL && !json_is_true(multiplies)) {
-        return refuse_key(e, "global_scale_multiplies", "true");
-    }
+    VC_RETURN_IF(multiplies != NULL && !json_is_true(multiplies), refuse_key(e, "global_scale_multiplies", "true"));
     VC_CALL(find_part(e, "global_scale", may_be_global, "f32", &index));
     VC_REFUSE_IF(e->model->tensors[index].n_elems != 1, e->ctx, VC_E_FORMAT,
                  "%s: its global scale '%s' is not one number", e->model->tensors[e->tensor].name,
@@ -339,13 +335,9 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
     }
     VC_CALL(read_granularity(e, &t, &quant));
     VC_CALL(read_source_dtype(e, &quant.source_dtype));
-    if (!json_is_boolean(symmetric)) {
-        return refuse_key(e, "symmetric", "true or false");
-    }
+    VC_RETURN_IF(!json_is_boolean(symmetric), refuse_key(e, "symmetric", "true or false"));
     quant.symmetric = json_is_true(symmetric);
-    if (!quant.symmetric && kind->grid != VC_GRID_NONE) {
-        return refuse_key(e, "symmetric", "true");
-    }
+    VC_RETURN_IF(!quant.symmetric && kind->grid != VC_GRID_NONE, refuse_key(e, "symmetric", "true"));
     VC_CALL(read_absmax(e, &absmax));
     VC_CALL(find_part(e, "scale", kind->scale != VC_DTYPE_NONE ? may_be_bytes : may_be_scale,
                       kind->scale != VC_DTYPE_NONE ? "u8" : "f32, f16 or bf16", &scale_index));

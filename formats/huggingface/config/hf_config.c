@@ -342,9 +342,7 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
         *what = REMOVE;
         return VC_OK;
     }
-    if (r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r))) {
-        return refuse(r);
-    }
+    VC_RETURN_IF(r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r)), refuse(r));
     VC_REFUSE_IF(r->change->outs->other_shards_unsure, r->ctx, VC_E_UNSUPPORTED,
                  VC_HF_CONFIG_NAME " says which weights are %s, and with %s=keep that is not known "
                                    "before other workers' weights are read; leave out one of that and %s",

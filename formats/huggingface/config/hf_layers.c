@@ -95,9 +95,7 @@ static enum vc_status edit_attention_types(struct vc_ctx *ctx, const struct vc_e
         for (k = 0; k < n && layer < edit->before; k++, layer++) {
             const char *word = json_string_value(json_array_get(words, (size_t)(k % json_array_size(words))));
 
-            if (word == NULL) {
-                return refuse(ctx, "attention_types", "has no words");
-            }
+            VC_RETURN_IF(word == NULL, refuse(ctx, "attention_types", "has no words"));
             if (!vc_edit_drops_layer(edit, layer)) {
                 vc_text_add(out, "%s", first ? "" : ", ");
                 vc_text_add_json_string(out, word);
