@@ -943,7 +943,7 @@ static const struct vc_arch_family families[] = {
      .layer = "attn_qkv attn_output ffn_norm ffn_up ffn_down", .maybe = "attn_norm",
      .whole = "token_embd_norm output_norm", .activation = "gelu|silu", .rules = rules_of_modernbert},
     /* two stacks, "enc/" and "dec/"; the second list is that of the decoder */
-    {"t5|mt5|umt5", "T5", NULL, "t5", ON(OWN_HEAD) | ON(ONE_WAY), .layer = T5_LAYER("enc/"),
+    {"t5|mt5|umt5", "T5", NULL, "t5", ON(ONE_WAY), .layer = T5_LAYER("enc/"),
      .second =
          T5_LAYER("dec/") " dec/cross_attn_norm dec/cross_attn_q dec/cross_attn_k dec/cross_attn_v dec/cross_attn_o",
      .maybe = "enc/attn_rel_b enc/ffn_gate dec/attn_rel_b dec/ffn_gate",

@@ -430,9 +430,7 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     uint64_t wanted[4] = {1, 1, 1, 1};
     unsigned n = wanted_shape(p, match, to, wanted);
 
-    if (!has_shape(t, wanted, n)) {
-        return refuse_shape(p, match, wanted, n);
-    }
+    VC_RETURN_IF(!has_shape(t, wanted, n), refuse_shape(p, match, wanted, n));
     if (vc_llm_blocks_of(p->source, t) != VC_DTYPE_NONE && match->rule->form == VC_MATRIX_STRAIGHT &&
         match->rule->rows != VC_ROWS_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
         return VC_OK;
@@ -498,6 +496,19 @@ void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name
     }
 }
 
+/* T5: transformers multiplies what the head reads by 1 / sqrt(d_model), in older files where the head is tied. */
+static bool scales_head(const struct planning *p)
+{
+    return strcmp(p->family->gguf, "t5") == 0 &&
+           vc_llm_flag(p->config, "scale_decoder_outputs", vc_llm_flag(p->config, "tie_word_embeddings", true));
+}
+
+/* llama.cpp computes with the embedding where there is no head, but in these families. */
+static bool wants_head(const struct planning *p)
+{
+    return vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || scales_head(p);
+}
+
 /* The numbers that change a tensor's values. A factor of the attention scores goes into the norm of the queries where
  * the family has one, else into the projection of the queries: scores are linear in both. Its product is stored as f32,
  * where f16 would round twice. */
@@ -513,9 +524,8 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     }
     to->add = vc_llm_has_one_more(p->family, tail) ? 1.0F : 0.0F;
     to->scale = 1.0F;
-    if (strcmp(tail, "output.weight") == 0 && strcmp(p->family->gguf, "t5") == 0 &&
-        vc_llm_flag(p->config, "scale_decoder_outputs", vc_llm_flag(p->config, "tie_word_embeddings", true))) {
-        to->scale = (float)(1.0 / sqrt((double)p->sizes->hidden)); /* of what the head reads in transformers */
+    if (strcmp(tail, "output.weight") == 0 && scales_head(p)) {
+        to->scale = (float)(1.0 / sqrt((double)p->sizes->hidden));
         to->dtype = VC_DTYPE_F32;
     }
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
@@ -716,9 +726,7 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
                                (n == 5 && (strncmp(at, "ssm_a", n) == 0 || strncmp(at, "ssm_d", n) == 0))
                            ? ""
                            : ".weight");
-        if (!has_tensor(p->plan, layer, name)) {
-            return refuse_missing(p, name);
-        }
+        VC_RETURN_IF(!has_tensor(p->plan, layer, name), refuse_missing(p, name));
         at += n + strspn(at + n, " ");
     }
     return VC_OK;
@@ -769,28 +777,27 @@ static enum vc_status check_sizes(const struct planning *p, uint64_t layer)
                : VC_OK;
 }
 
-/* T5: the first layer of a stack has the table of distances; all have a gate, or none has. Layers of a decoder. */
+/* T5: the first layer of a stack has the table of distances; all feed-forward parts have a gate, or none has. */
 static enum vc_status check_stacks(const struct planning *p)
 {
     bool gated = strcmp(vc_llm_word(p->config, "feed_forward_proj", "relu"), "relu") != 0;
-    bool decodes = p->sizes->decoder_layers != 0;
+    uint64_t parts = gated ? p->sizes->layers + p->sizes->decoder_layers : 0;
+    uint64_t gates = 0;
 
     if (p->sizes->buckets == 0) {
         return VC_OK;
     }
-    VC_CALL(check_there(p, decodes ? "enc/attn_rel_b dec/attn_rel_b" : "enc/attn_rel_b", 0));
+    VC_CALL(check_there(p, p->sizes->decoder_layers != 0 ? "enc/attn_rel_b dec/attn_rel_b" : "enc/attn_rel_b", 0));
     for (uint64_t i = 0; i < p->sizes->decoder_layers; i++) {
         VC_CALL(check_there(p, p->family->second, (int64_t)i));
-        VC_CALL(check_there(p, gated ? "dec/ffn_gate" : "", (int64_t)i));
-    }
-    for (uint64_t i = 0; i < p->sizes->layers; i++) {
-        VC_CALL(check_there(p, gated ? "enc/ffn_gate" : "", (int64_t)i));
     }
     for (size_t i = 0; i < p->plan->n; i++) {
-        VC_REFUSE_IF(!gated && vc_ends_in(p->plan->tensors[i].name, ".ffn_gate.weight"), p->ctx, VC_E_UNSUPPORTED,
-                     "%s: is a gate, and \"feed_forward_proj\" in config.json says that there is none",
-                     p->source->tensors[p->plan->tensors[i].pieces[0].source].name);
+        gates += vc_ends_in(p->plan->tensors[i].name, ".ffn_gate.weight");
     }
+    VC_REFUSE_IF(gates != parts, p->ctx, VC_E_UNSUPPORTED,
+                 "%" PRIu64 " tensors of the folder are gates, expected %" PRIu64
+                 " by \"feed_forward_proj\" of config.json",
+                 gates, parts);
     return VC_OK;
 }
 
@@ -825,9 +832,7 @@ static enum vc_status check_whole(const struct planning *p)
         whole = "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm";
     }
     VC_CALL(check_there(p, whole, -1));
-    if (!head && (vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || !headless)) {
-        return refuse_missing(p, "output.weight");
-    }
+    VC_RETURN_IF(!head && (wants_head(p) || !headless), refuse_missing(p, "output.weight"));
     for (size_t i = 0; i < p->plan->n; i++) {
         VC_CALL(check_asked(p, &p->plan->tensors[i], whole));
     }
@@ -949,7 +954,7 @@ static enum vc_status add_tied_head(struct planning *p)
     size_t embedding = find_source(p, rule_to(p, "token_embd")->from);
     struct match match = {.layer = -1, .expert = -1, .source = embedding};
 
-    if (!p->tied || !vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || embedding == VC_NO_TENSOR) {
+    if (!p->tied || !wants_head(p) || embedding == VC_NO_TENSOR) {
         return VC_OK;
     }
     match.rule = rule_to(p, "output");

@@ -93,13 +93,13 @@ def test_t5():
         if tied:
             scale = f32(1 / math.sqrt(H))
             check(file.tensors["output.weight"][2] == [f32(x * scale) for x in source["shared.weight"][1]], "t5: the head is not scaled")
-            says("t5", config, "blk.0.ffn_gate.weight'", feed_forward_proj="gated-gelu")
+            says("t5", config, "0 tensors of the folder are gates, expected 5", feed_forward_proj="gated-gelu")
             says("t5", config, "neither", feed_forward_proj="gelu")
             says("t5", config, "is not 128", relative_attention_max_distance=64)
             says("t5", config, "becomes 'dec.blk.3.attn_norm.weight'", num_decoder_layers=4)
             check("cannot be built" not in run("graph", "out.gguf")[2], "t5: a graph of a file")
         else:
-            says("t5", config, "is a gate", feed_forward_proj="relu")
+            says("t5", config, "5 tensors of the folder are gates, expected 0", feed_forward_proj="relu")
     named("t5-encoder", {**config, "architectures": ["T5EncoderModel"]}, [("shared.weight", "token_embd.weight", (V, H)), *t5_rules("encoder", "enc", 2, 1, False)],
           {"general.architecture": "t5encoder", "t5encoder.block_count": 2, "t5encoder.decoder_block_count": None})
 
