@@ -7,6 +7,7 @@
 #include "core/model/masked_pairs.h"
 #include "facade/onnx_folder.h"
 #include "formats/formats.h"
+#include "kernels/kernels.h"
 #include "merge/merged_model.h"
 #include "passes/decode_range.h"
 
@@ -98,5 +99,6 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
                              struct vc_model **out)
 {
     vc_call_begin(ctx);
+    vc_kernels_prepare(ctx); /* a card that was named opens while headers are read */
     return vc_call_end(ctx, open_model(ctx, path, options, out));
 }

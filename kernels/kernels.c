@@ -2,12 +2,17 @@
  *
  *   device cpu    the reference, overwritten by base, then by the level of the processor (vc_kernels_fill)
  *   device cuda   that table, overwritten by the plug-in's kernels (cuda_load.c)
+ *   device auto   that of the CPU; from vc_kernels_card_begin on, once a card is open, with the plug-in's encoders over it
+ *
+ * A card is opened by a thread of its own (a third of a second). Who asks for kernels takes over what it has opened: at once for
+ * "cuda", which waits, and when it is done for "auto".
  *
  * VC_CPU_MASK and vc_ctx_set_cpu_mask lower the level, so that every variant can be tested on a machine that has them
  * all. */
 #include "kernels/kernels.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +33,21 @@ const char *vc_kernel_name(enum vc_kernel_id id)
     return names[id];
 }
 
-/* What the context owns (vc_shared.kernels): the table, and whether the plug-in has to be told when it goes. */
+enum card { CARD_NONE, CARD_OPENING, CARD_OPEN, CARD_FAILED };
+
+/* What the context owns (vc_shared.kernels). Tables do not change once they are given out. */
 struct held {
-    struct vc_kernels table;
-    bool cuda;
+    struct vc_kernels cpu, with_card;
+    const struct vc_kernels *in_use;
+    enum card card;
+    bool ordered; /* all of the card's kernels, and none of the CPU's in their place where it fails */
+    /* Of the thread that opens: */
+    pthread_t thread;
+    atomic_bool done;
+    struct vc_ctx ctx;
+    enum vc_status status;
+    struct vc_kernels opened; /* the CPU's, and over them all that the plug-in has */
+    unsigned n_cuda;
 };
 
 /* Workers of one context may ask for the first time at once. */
@@ -112,17 +128,6 @@ void vc_kernels_fill(struct vc_kernels *table, int level)
 #endif
 }
 
-/* vc_shared.kernels_free: called when the context goes, or its device or level is changed. */
-static void held_free(struct vc_ctx *ctx, void *kernels)
-{
-    struct held *held = kernels;
-
-    if (held->cuda) {
-        vc_cuda_unload(ctx);
-    }
-    vc_free(ctx, held);
-}
-
 /* "cuda" and "cuda:N" give the device number; "auto" and "cpu" give -1. */
 static int cuda_number(const char *device)
 {
@@ -134,60 +139,171 @@ static int cuda_number(const char *device)
 
 /* What the report says. Kernels that an older plug-in lacks run on the CPU, and the name tells how many:
  * "cuda:0 NVIDIA H200, 2 of 30 kernels on cpu (avx2)". */
-static void name_device(struct vc_shared *shared, const char *label, unsigned n_cuda)
+static void name_device(struct vc_shared *shared, const struct held *held)
 {
     const char *level = vc_cpu_level_name(shared->cpu_level);
     char *name = shared->device_name;
 
-    if (label == NULL) {
+    if (held->card != CARD_OPEN) {
         snprintf(name, sizeof shared->device_name, "cpu (%s)", level);
-    } else if (n_cuda == VC_KERNEL_ID_COUNT) {
-        snprintf(name, sizeof shared->device_name, "%s", label);
+    } else if (!held->ordered) {
+        snprintf(name, sizeof shared->device_name, "%.80s for codes, else cpu (%s)", held->opened.device, level);
+    } else if (held->n_cuda == VC_KERNEL_ID_COUNT) {
+        snprintf(name, sizeof shared->device_name, "%s", held->opened.device);
     } else {
-        snprintf(name, sizeof shared->device_name, "%.80s, %u of %u kernels on cpu (%s)", label,
-                 VC_KERNEL_ID_COUNT - n_cuda, VC_KERNEL_ID_COUNT, level);
+        snprintf(name, sizeof shared->device_name, "%.80s, %u of %u kernels on cpu (%s)", held->opened.device,
+                 VC_KERNEL_ID_COUNT - held->n_cuda, VC_KERNEL_ID_COUNT, level);
     }
 }
 
-/* Makes the table of a context and names its device. VC_E_NOMEM, or VC_E_DEVICE where CUDA was asked for and cannot
- * be had: no silent way back to the CPU, since the user named a device. */
-static enum vc_status held_create(struct vc_ctx *ctx, struct held **out)
+static void *open_card(void *user)
+{
+    struct held *held = user;
+    int device = cuda_number(held->ctx.shared->device);
+
+    held->status = vc_cuda_load(&held->ctx, device < 0 ? 0 : device, &held->opened, &held->n_cuda);
+    atomic_store(&held->done, true);
+    return NULL;
+}
+
+/* With the mutex held, as all that follows. Without a thread the card is opened here and now. */
+static void begin_opening(struct held *held)
+{
+    held->card = CARD_OPENING;
+    held->opened = held->cpu;
+    if (pthread_create(&held->thread, NULL, open_card, held) != 0) {
+        (void)open_card(held);
+        held->thread = pthread_self();
+    }
+}
+
+/* Kernels whose search is worth the way to a card and back (rates.inc). */
+static void take_encoders(struct vc_kernels *table, const struct vc_kernels *card)
+{
+    table->device = card->device;
+    table->group_codes_rows = card->group_codes_rows;
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) table->type##_blocks = card->type##_blocks;
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
+}
+
+/* Takes over what the thread has opened; waits for it. */
+static void end_opening(struct vc_shared *shared, struct held *held)
+{
+    if (!pthread_equal(held->thread, pthread_self())) {
+        (void)pthread_join(held->thread, NULL);
+    }
+    held->card = held->status == VC_OK ? CARD_OPEN : CARD_FAILED;
+    if (held->card == CARD_OPEN) {
+        held->with_card = held->ordered ? held->opened : held->cpu;
+        if (!held->ordered) {
+            take_encoders(&held->with_card, &held->opened);
+        }
+        held->in_use = &held->with_card;
+    }
+    name_device(shared, held);
+}
+
+/* vc_shared.kernels_free: called when the context goes, or its device or level is changed. */
+static void held_free(struct vc_ctx *ctx, void *kernels)
+{
+    struct held *held = kernels;
+
+    if (held->card == CARD_OPENING) {
+        end_opening(ctx->shared, held);
+    }
+    if (held->card == CARD_OPEN) {
+        vc_cuda_unload(ctx);
+    }
+    vc_free(ctx, held);
+}
+
+/* The tables of the CPU. NULL with VC_E_NOMEM. */
+static struct held *held_get(struct vc_ctx *ctx)
 {
     struct vc_shared *shared = ctx->shared;
-    int device = cuda_number(shared->device);
-    struct held *held = vc_alloc(ctx, VC_TAG_MISC, sizeof *held);
-    enum vc_status status = VC_OK;
-    unsigned n_cuda = 0;
+    struct held *held = shared->kernels;
 
-    *out = NULL;
-    VC_TRY_ALLOC(held);
-    held->cuda = false;
-    vc_kernels_fill(&held->table, (int)shared->cpu_level);
-    if (device >= 0) {
-        VC_TRY(vc_cuda_load(ctx, device, &held->table, &n_cuda));
-        held->cuda = true;
+    if (held != NULL || VC_ZEROS(ctx, VC_TAG_MISC, held, 1) != VC_OK) {
+        return held;
     }
-    name_device(shared, held->cuda ? held->table.device : NULL, n_cuda);
-    *out = held;
-    return VC_OK;
-out:
-    vc_free(ctx, held);
-    return status;
+    vc_kernels_fill(&held->cpu, (int)shared->cpu_level);
+    held->in_use = &held->cpu;
+    held->ordered = cuda_number(shared->device) >= 0;
+    atomic_init(&held->done, false);
+    vc_ctx_fork(ctx, &held->ctx);
+    name_device(shared, held);
+    shared->kernels = held;
+    shared->kernels_free = held_free;
+    if (held->ordered) {
+        begin_opening(held);
+    }
+    return held;
+}
+
+/* What is said to whoever asked for a card that cannot be had: no silent way back to the CPU, since the user named a device.
+ * Forgotten then, so that the next one who asks tries again. */
+static void refuse_card(struct vc_ctx *ctx, struct held *held)
+{
+    (void)vc_fail(ctx, held->status, "%s", held->ctx.message);
+    ctx->shared->kernels = NULL;
+    ctx->shared->kernels_free = NULL;
+    ctx->shared->device_name[0] = '\0';
+    held_free(ctx, held);
 }
 
 /* Opens the device with the first call. NULL: it cannot be had, and the context has the sentence. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx)
 {
-    struct vc_shared *shared = ctx->shared;
+    const struct vc_kernels *table = NULL;
 
     pthread_mutex_lock(&first_use);
-    struct held *held = shared->kernels;
-    if (held == NULL && held_create(ctx, &held) == VC_OK) {
-        shared->kernels = held;
-        shared->kernels_free = held_free;
+    struct held *held = held_get(ctx);
+    if (held != NULL && held->card == CARD_OPENING && (held->ordered || atomic_load(&held->done))) {
+        end_opening(ctx->shared, held);
+    }
+    if (held != NULL && held->ordered && held->card == CARD_FAILED) {
+        refuse_card(ctx, held);
+    } else if (held != NULL) {
+        table = ctx->on_cpu ? &held->cpu : held->in_use;
     }
     pthread_mutex_unlock(&first_use);
-    return held == NULL ? NULL : &held->table;
+    return table;
+}
+
+void vc_kernels_prepare(struct vc_ctx *ctx)
+{
+    pthread_mutex_lock(&first_use);
+    if (cuda_number(ctx->shared->device) >= 0 && held_get(ctx) == NULL) {
+        vc_clear_error(ctx); /* whoever computes is told */
+    }
+    pthread_mutex_unlock(&first_use);
+}
+
+void vc_kernels_card_begin(struct vc_ctx *ctx)
+{
+    pthread_mutex_lock(&first_use);
+    struct held *held = held_get(ctx);
+    if (held != NULL && held->card == CARD_NONE) {
+        begin_opening(held);
+    }
+    pthread_mutex_unlock(&first_use);
+}
+
+const char *vc_kernels_card_end(struct vc_ctx *ctx)
+{
+    const char *why = NULL;
+
+    pthread_mutex_lock(&first_use);
+    struct held *held = ctx->shared->kernels;
+    if (held != NULL && held->card == CARD_OPENING) {
+        end_opening(ctx->shared, held);
+    }
+    if (held != NULL && held->card == CARD_FAILED) {
+        why = held->ctx.message;
+    }
+    pthread_mutex_unlock(&first_use);
+    return why;
 }
 
 enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result)

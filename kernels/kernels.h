@@ -173,9 +173,22 @@ enum vc_kernel_id {
 const char *vc_kernel_name(enum vc_kernel_id id); /* "int8_rows" */
 
 /* The table of this context, every entry set: CPU variants up to its level, and over them the CUDA plug-in's where the
- * device says so (entries that the plug-in lacks stay the CPU's). NULL with VC_E_DEVICE set when CUDA was asked for and
- * cannot be had. Owned by the context. */
+ * device says so (entries that the plug-in lacks stay the CPU's). A ctx that is `on_cpu` gets the CPU's alone. NULL with
+ * VC_E_DEVICE set when CUDA was asked for and cannot be had. Owned by the context; ask again for each piece of work, since a card
+ * that is being opened comes into it later. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
+
+/* Begins to open the device that the context was told to use ("cuda"), on a thread of its own, so that headers are read
+ * meanwhile; vc_kernels_get waits for it and tells what failed. Does nothing for "auto" and "cpu", and may be called again. */
+void vc_kernels_prepare(struct vc_ctx *ctx);
+
+/* For "auto": begins to open the first card. From when it is open on, the context's table has the kernels that search for codes
+ * from there (group_codes_rows and those of blocks); until then, and where it cannot be opened, all run on the CPU. Nothing
+ * fails. */
+void vc_kernels_card_begin(struct vc_ctx *ctx);
+/* Waits until it is open or has failed: NULL, or the sentence why there is none, which the context owns. NULL, too, where nothing
+ * was begun. */
+const char *vc_kernels_card_end(struct vc_ctx *ctx);
 
 /* The result of a kernel as a status; where that is a failure, with the sentence set: VC_E_NOMEM when the device's
  * memory ran out, else VC_E_DEVICE. CPU kernels never fail. */

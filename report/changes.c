@@ -44,7 +44,8 @@ struct place {
  * between two results. */
 static bool is_left_out(const struct comparison *c, const char *path)
 {
-    return vc_is_one_of(path, "run.seconds|run.threads|run.device|run.peak_pool_bytes|run.peak_rss_bytes|tool|version|"
+    return vc_is_one_of(path, "run.seconds|run.threads|run.device|run.device_reason|run.expected_cpu_seconds|run."
+                              "expected_card_seconds|run.peak_pool_bytes|run.peak_rss_bytes|tool|version|"
                               "schema|command") ||
            vc_is_page_member(c->schema, path);
 }

@@ -91,6 +91,7 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child)
 {
     child->shared = parent->shared;
     child->findings = NULL;
+    child->on_cpu = false;
     child->status = VC_OK;
     child->message[0] = '\0';
 }

@@ -67,6 +67,7 @@ struct vc_ctx {
     struct vc_shared *shared;
     struct vc_findings *findings; /* NULL: the first violation is a failure; core/base/findings.h */
     enum vc_status status;
+    bool on_cpu; /* what this thread computes now is not for a card: too little, or nothing that a card is faster at */
     unsigned depth; /* public calls that are under way: one may use another */
     char message[VC_MESSAGE_BYTES];
 };

@@ -126,6 +126,7 @@ struct vc_step {
     size_t n_made; /* parts that it makes: vc_step_add_part */
     enum vc_action action;
     const char *scheme;   /* for the report, "int8/channel" */
+    const char *work;     /* what says how long it takes (kernels/rates.inc), where that is not its scheme; else NULL */
     unsigned keep, group; /* at most `keep` of `group` values along the input channels are not zero; 0: no pattern */
     const char *why;      /* for the report: why this scheme or these scales, a few words; NULL: nothing to say */
     bool calibrate;       /* sees the data in the next round of planning; whoever decides clears or keeps it */
@@ -178,6 +179,7 @@ struct vc_item {
     bool in_other_shard : 1;     /* in a file that another worker does: planned, not written or reported */
     bool absent : 1;             /* ... and that is not there, so that its values are not known */
     bool dropped : 1;            /* not written, by request */
+    bool on_cpu : 1;             /* no card computes it: job/job_make.h, vc_chooser */
     bool tied : 1;               /* its output is a second name of that of an earlier item: the tensor's alias_of */
 };
 

@@ -15,7 +15,7 @@
 #include "core/model/renamed_model.h"
 
 enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_writers *writers,
-                           const struct vc_comparer *comparer, struct vc_job **out)
+                           const struct vc_comparer *comparer, const struct vc_chooser *chooser, struct vc_job **out)
 {
     struct vc_job *job;
 
@@ -27,6 +27,7 @@ enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, con
     job->model = model;
     job->writers = writers;
     job->comparer = comparer;
+    job->chooser = chooser;
     return VC_OK;
 }
 
@@ -149,6 +150,24 @@ static struct vc_exec job_exec(struct vc_job *job)
                             .what = job->n_passes != 0 ? job->passes[0]->ops->name : "convert"};
 }
 
+/* What the report says of the device: which it is or, of a dry run, would be, and what was expected. */
+static void report_device(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_device_choice *choice = &job->choice;
+    const struct vc_shared *shared = ctx->shared;
+
+    if (choice->why[0] != '\0') {
+        (void)snprintf(job->device, sizeof job->device, "cpu (%s)", vc_cpu_level_name(shared->cpu_level));
+    } else {
+        (void)snprintf(job->device, sizeof job->device, "%s",
+                       shared->device_name[0] != '\0' ? shared->device_name : "cpu");
+    }
+    job->report.device = job->device;
+    job->report.expected_cpu_seconds = choice->cpu_seconds;
+    job->report.expected_card_seconds = choice->card_seconds;
+    job->report.device_reason = choice->why;
+}
+
 /* size_only: no report but the sizes of the outputs. */
 static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_only)
 {
@@ -172,6 +191,9 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     struct vc_exec exec = job_exec(job);
     VC_CALL(vc_exec_workers(ctx, &exec, &n_workers));
     job->report.threads = n_workers;
+    job->chooser->choose(ctx, &job->plan, job->report.totals.file_before + job->report.totals.file_after, n_workers,
+                         job->options.dry_run, &job->choice);
+    report_device(ctx, job);
     VC_CALL(vc_job_check_passes(ctx, job));
     VC_CALL(vc_job_check_size(ctx, job));
     return vc_job_check_sparsity(ctx, job);
@@ -347,9 +369,8 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;
     job->report.seconds += vc_seconds() - start;
-    (void)snprintf(job->device, sizeof job->device, "%s",
-                   ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu");
-    job->report.device = job->device;
+    job->chooser->end(ctx, &job->choice);
+    report_device(ctx, job);
     job->report.peak_pool_bytes = vc_pool_peak(ctx->shared->pool);
     job->report.peak_rss_bytes = vc_peak_rss_bytes();
     if (status != VC_OK && status != VC_E_GATE) {

@@ -469,6 +469,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->dry_run = job->options.dry_run;
     report->gate_missed = "";
     report->device = "cpu";
+    report->device_reason = "";
     report->totals.file_before = source_file_bytes(job);
     fill_rows(job);
     VC_CALL(vc_job_report_layers(ctx, job));

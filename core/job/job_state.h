@@ -5,6 +5,7 @@
  * What they allocate belongs to the job, and the job frees it, also after a failure halfway. */
 #pragma once
 
+#include "core/job/job_make.h"
 #include "core/run/executor.h"
 
 struct vc_job {
@@ -12,6 +13,7 @@ struct vc_job {
     const struct vc_model *model;
     const struct vc_writers *writers;
     const struct vc_comparer *comparer;
+    const struct vc_chooser *chooser;
     size_t n_passes, pass_capacity;
     struct vc_pass **passes;
     bool drop[VC_ROLE_OTHER + 1];
@@ -39,6 +41,7 @@ struct vc_job {
     struct vc_report_gate *gates;       /* in the arena; report.gates */
     struct vc_report_note *notes;       /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
+    struct vc_device_choice choice;                             /* report.device_reason points there */
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };
 

@@ -722,6 +722,7 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
 
 enum vc_status vc_ticket_run(struct vc_worker *worker, struct vc_ticket *ticket)
 {
+    worker->ctx.on_cpu = worker->rs->exec->items[ticket->item].on_cpu;
     if (ticket->first) {
         VC_CALL(begin_item(worker, ticket));
     }

@@ -52,9 +52,8 @@ VC_API uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
 VC_API enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level);
 VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in use, "avx2"; a static string */
 
-/* "auto", "cpu", "cuda" or "cuda:N". "auto" uses a CUDA device only where the device is expected to be faster. For
- * plain passes "auto" always means the CPU today: moving the weights costs more than converting them
- * (docs/performance.md). "cuda" without a usable device fails with VC_E_DEVICE and the reason, at the first use. The
+/* "auto", "cpu", "cuda" or "cuda:N". "auto" lets the first CUDA device encode weights where it is expected to
+ * be faster than the processors (docs/performance.md); vc_report.device_reason says why it does not. "cuda" without a usable device fails with VC_E_DEVICE and the reason, at the first use. The
  * output never depends on the device. */
 VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
 VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; valid until the next vc_ctx_set_device */

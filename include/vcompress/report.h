@@ -245,6 +245,10 @@ struct vc_report {
     const struct vc_fit_change *fits; /* answers for devices, one per device */
     size_t n_distillations;           /* one per pass that trains, in order */
     const struct vc_distillation *const *distillations;
+    /* Device "auto": what the run is expected to take on the CPU, and with a card; 0: a device was named. Why the CPU is taken; ""
+     * if a card is. `device` of a dry run is the device that a run would use. */
+    double expected_cpu_seconds, expected_card_seconds;
+    const char *device_reason;
 };
 
 /* Copies row number `index` to *row, with or without vc_write_options.rows_on_request. Strings and lists of *row belong

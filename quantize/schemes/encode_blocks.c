@@ -313,6 +313,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     if (scaled && type == VC_DTYPE_NVFP4) {
         VC_CALL(add_scales(ctx, item, step, s));
     }
+    step->work = options->encoder == VC_ENCODER_LLAMA ? "llama" : NULL;
     step->why = options->calibration != NULL && s->calibration.sums == VC_NO_TENSOR ? "no statistics" : step->why;
     step->scratch_bytes =
         n_floats(step, s) * floats_bytes(step) + vc_tile_elems(step) / s->block * sizeof(uint32_t) + 64;

@@ -23,7 +23,7 @@ list_edges | awk -v sq="'" '
     }
     # What of the kernels passes and the engine may call.
     function passes_may(t) {
-        return t ~ /^kernels\/(kernels|arith|grid_codes|functions|philox|train_args|train_codes|train_device|train_windows)\.h$|^kernels\/(unary(_math|_recurrent)?|block_types)\.inc$/
+        return t ~ /^kernels\/(kernels|rates|arith|grid_codes|functions|philox|train_args|train_codes|train_device|train_windows)\.h$|^kernels\/(unary(_math|_recurrent)?|block_types)\.inc$/
     }
     # Headers say that they are experimental in their first comment.
     function is_experimental(path,    line, found) {
@@ -150,7 +150,7 @@ list_edges | awk -v sq="'" '
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math|_recurrent)?\.inc)$/ }
-        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|merge\/merged_model|passes\/(comparer|decode_range)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
+        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|kernels\/kernels|merge\/merged_model|passes\/(comparer|decode_range|device_choice)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|arch|graph|engine|memory)$/ || t == "search/search_schemes.h" }
         else if (from == "search") { ok = to ~ /^(include|search)$/ }
         else if (from == "shrink") { ok = to ~ /^(include|core|shrink)$/ || t ~ /^(passes\/sha256|search\/search_schemes)\.h$/ }

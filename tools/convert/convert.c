@@ -702,6 +702,8 @@ static void make_diffable(struct vc_report *report)
     report->seconds = 0;
     report->threads = 0;
     report->device = "";
+    report->device_reason = "";
+    report->expected_cpu_seconds = report->expected_card_seconds = 0;
     report->peak_pool_bytes = 0;
     report->peak_rss_bytes = 0;
 }

@@ -780,6 +780,30 @@ static void print_path(const struct out *out, const char *path)
     print_clean(out->to, path[0] == '\0' ? "nothing" : strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
+#define WORTH_A_LINE 0.1 /* seconds that a run is expected to take, for a dry run to speak of devices */
+
+/* "device auto: cpu (avx512), expected 0.21 s; with a card 0.43 s": of a dry run that takes a moment, of a run with a card, and
+ * with --verbose. */
+static void print_choice(const struct app *app, const struct vc_report *report)
+{
+    const struct out *out = &app->out;
+    bool by_card = report->device_reason[0] == '\0';
+
+    if (report->expected_cpu_seconds <= 0 ||
+        !(by_card || app->common.verbose || (report->dry_run && report->expected_cpu_seconds >= WORTH_A_LINE))) {
+        return;
+    }
+    fprintf(out->to, "device auto: %s, expected %.2f s; %s %.2f s", report->device,
+            by_card ? report->expected_card_seconds : report->expected_cpu_seconds,
+            by_card ? "without it" : "with a card",
+            by_card ? report->expected_cpu_seconds : report->expected_card_seconds);
+    if (report->expected_card_seconds < report->expected_cpu_seconds && !by_card) {
+        fputs(", but ", out->to);
+        print_clean(out->to, report->device_reason);
+    }
+    fputc('\n', out->to);
+}
+
 /* The last line: what was written, or would be, or why nothing was. */
 static void print_outcome(struct app *app, const struct vc_report *report)
 {
@@ -792,6 +816,7 @@ static void print_outcome(struct app *app, const struct vc_report *report)
         fputc('\n', out->to);
         return;
     }
+    print_choice(app, report);
     fputs(report->dry_run ? "would write " : "wrote ", out->to);
     for (size_t i = 0; i < report->n_outputs; i++) {
         fputs(i == 0 ? "" : i + 1 < report->n_outputs ? ", " : " and ", out->to);

@@ -1,0 +1,25 @@
+/* rates.h - the table of rates.inc, for whoever chooses a device. */
+#pragma once
+
+/* Weights a second. */
+struct vc_rate {
+    const char *scheme;
+    double cpu;  /* of one processor */
+    double card; /* of the card; 0: processors are as fast, and it is never asked */
+};
+
+/* What a machine does in a second, or how many it takes; rates.inc has the units. */
+enum vc_machine_rate {
+#define VC_MACHINE(name, value) name,
+#include "kernels/rates.inc"
+    VC_MACHINE_COUNT
+};
+
+/* Row number `index`; NULL behind the last. */
+const struct vc_rate *vc_rate_at(unsigned index);
+
+/* The row of "int4/group:128", by the word before the slash; NULL: there is none, or `scheme` is NULL. */
+const struct vc_rate *vc_rate_of(const char *scheme);
+
+/* VC_CARD_START as the environment's VCOMPRESS_CARD_START has it, where that is a number from 0 to 1000. */
+double vc_machine_rate(enum vc_machine_rate what);
