@@ -184,6 +184,20 @@ static uint64_t im2col_bytes(struct vc_estimate *e)
     return most;
 }
 
+/* cuDNN's, of the recurrent layers that take most; in place of the usual workspace, and only of that. */
+static uint64_t recurrent_bytes(const struct vc_estimate *e)
+{
+    uint64_t most = e->options.workspace_bytes;
+
+    for (uint32_t n = 0; n < e->storages.n_nodes && e->storages.unknown == NULL; n++) {
+        if (e->options.program == VC_RUN_BY_PYTORCH && most >= memory_defaults.workspace_bytes &&
+            vc_is_recurrent(vc_graph_node(e->graph, n)) && !e->storages.idle[n]) {
+            most = vc_max_u64(most, vc_recurrent_workspace(&e->storages, n));
+        }
+    }
+    return most;
+}
+
 /* Slack is what an allocator has taken and programs cannot use: as it was emulated (reserve.c), or where it was not a
  * share of what comes and goes. */
 static void add_device(struct vc_estimate *e)
@@ -195,7 +209,7 @@ static void add_device(struct vc_estimate *e)
     uint64_t reserved = e->out->reserved[VC_MOMENT_PEAK].bytes;
     uint64_t moving = vc_estimate_sum(e, c[VC_MEMORY_ACTIVATIONS].bytes, c[VC_MEMORY_TRANSIENT].bytes);
 
-    c[VC_MEMORY_WORKSPACE] = (struct vc_memory_part){o->workspace_bytes, VC_KNOWN_ASSUMED};
+    c[VC_MEMORY_WORKSPACE] = (struct vc_memory_part){recurrent_bytes(e), VC_KNOWN_ASSUMED};
     if (o->im2col_images != 0 && e->graph != NULL) {
         vc_estimate_add(e, VC_MEMORY_WORKSPACE, im2col_bytes(e));
     }

@@ -329,7 +329,15 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
     uint32_t y = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
     uint64_t elems = y == VC_NO_VALUE ? 0 : s->bytes[y] / s->width[y];
 
-    if (vc_node_is(node, VC_OP_rms_norm)) { /* in f32, before the weight */
+    if (vc_is_recurrent(node)) { /* a variable has the last states */
+        f->out->kept[n] = vc_recurrent_last_bytes(s, n);
+        f->out->kept_until[n] = s->n_nodes;
+        for (unsigned k = 1; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                hold(f, node->outputs[k], s->n_nodes);
+            }
+        }
+    } else if (vc_node_is(node, VC_OP_rms_norm)) { /* in f32, before the weight */
         f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 8);
     } else if (vc_node_is(node, VC_OP_rotary_embedding)) { /* x cos, and the turned x with sin */
         f->out->extra[n] += 2 * s->bytes[y];

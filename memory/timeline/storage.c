@@ -273,6 +273,10 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     uint32_t v = k < node->n_inputs ? node->inputs[k] : out;
     unsigned x;
 
+    for (unsigned i = 1; out == VC_NO_VALUE && i < node->n_outputs; i++) {
+        out = node->outputs[i]; /* of a recurrent layer the last state alone */
+    }
+
     if (!TRAINS(s) || v == VC_NO_VALUE || out == VC_NO_VALUE || !s->trained[out] || s->gate[n] || s->idle[n] ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
@@ -396,6 +400,9 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
+    if (!s->idle[n] && vc_is_recurrent(node)) {
+        return vc_recurrent_backward_bytes(s, n);
+    }
     if (s->idle[n] || !vc_node_is(node, VC_OP_attention) || !s->trained[node->outputs[0]] || !is_stepwise(s)) {
         return 0;
     }
@@ -515,10 +522,15 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     if (vc_node_is(node, VC_OP_attention)) {
         return attention_bytes(s, n, transient);
     }
+    if (vc_is_recurrent(node)) {
+        return vc_recurrent_extra_bytes(s, n, transient);
+    }
     if (s->adapted[n] && TRAINS(s)) {
         return adapter_bytes(s, node, transient);
     }
+    bytes = vc_recurrent_copy_bytes(s, n);
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
+        *transient = bytes;
         return node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE ? table_bytes(s, n) : 0;
     }
     bytes += dropout_bytes(s, n, transient) + vc_beside_bytes(s, n) + row_bytes(s, n);
@@ -702,13 +714,14 @@ static enum vc_status allocate(struct vc_storages *s)
     s->shard = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->shard);
     s->idle = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->idle);
     s->adapted = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->adapted);
+    s->inside = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->inside);
     s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
     s->decoded = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->decoded);
     s->cached = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->cached);
     return s->eager == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
                    s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
                    s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL || s->decoded == NULL ||
-                   s->statistic == NULL || s->cached == NULL
+                   s->statistic == NULL || s->cached == NULL || s->inside == NULL
                ? VC_E_NOMEM
                : VC_OK;
 }
@@ -736,6 +749,7 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->shard);
     vc_free(s->ctx, s->idle);
     vc_free(s->ctx, s->adapted);
+    vc_free(s->ctx, s->inside);
     vc_free(s->ctx, s->used);
     vc_free(s->ctx, s->decoded);
     vc_free(s->ctx, s->cached);
@@ -814,6 +828,7 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     }
     size_all(out);
     find_gates(out);
+    vc_recurrent_find(out);
     find_statistics(out);
     find_trained(out);
     find_uses(out);

@@ -242,7 +242,7 @@ static void note_gradient(struct maker *m, uint32_t v, uint64_t step)
 {
     uint32_t root = m->s->grad_root[v];
 
-    if (m->s->trained[v] && is_result(m, v)) {
+    if (m->s->trained[v] && !m->s->inside[v] && is_result(m, v)) {
         m->grad_first[root] = vc_min_u64(m->grad_first[root], step);
         m->grad_last[root] = m->grad_last[root] == NO_STEP ? step : vc_max_u64(m->grad_last[root], step);
     }
@@ -306,7 +306,8 @@ static void add_gradients(struct maker *m)
                 continue;
             }
             note_gradient(m, v, m->back[n]);
-            if (k < node->n_inputs && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
+            if (k < node->n_inputs && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER &&
+                !vc_is_recurrent(node)) {
                 add_weight_gradient(m, n, v);
             }
         }

@@ -4,7 +4,7 @@ Models and inputs are on the device "meta": operators give tensors that have a s
 `Count` (a TorchDispatchMode) sees each operator's results; a storage counts with its bytes from the operator that makes it until Python or autograd lets go of it.
 
 What PyTorch chooses on a GPU and not on "meta" is put back by `gpu_choices()`: the kernels of scaled_dot_product_attention, softmax of half
-precision with a result of f32 in one operator, dropout with a mask of one byte, and autocast by the lists of operators of PyTorch's documentation
+precision with a result of f32 in one operator, dropout with a mask of one byte, cuDNN's recurrent layers, and autocast by the lists of operators of PyTorch's documentation
 ("CUDA Ops that can autocast to float16/float32")."""
 import contextlib
 import unittest.mock
@@ -91,6 +91,55 @@ def softmax_of(plain):
     return softmax
 
 
+class Recurrent(torch.autograd.Function):
+    """torch._cudnn_rnn and its backward step, with their tensors as ATen/native/cudnn/RNN.cpp makes them. The reserve space is what cuDNN 9.19 asks for
+    on an H200 (670 modules of all kinds, to some hundred bytes): of each step, row and hidden unit of a layer 5 numbers of LSTM, 6 of GRU, 1 of RNN, and
+    between layers one more."""
+
+    @staticmethod
+    def forward(x, states, reserve, layers, directions, *weights):
+        rows, steps, _ = x.shape
+        beside = x.transpose(0, 1).contiguous()
+        y = x.new_empty(steps, rows, directions * weights[1].shape[1])
+        last = tuple(torch.empty_like(s) for s in states)
+        del beside
+        return (y.transpose(0, 1), x.new_empty((reserve * layers + layers - 1) * y.numel() if reserve else 0)) + last
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, states, _, _, _, *weights = inputs
+        ctx.save_for_backward(x, output[0], output[1], *states, *weights)
+        ctx.n = len(states)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, dy, *rest):
+        x, y, _, *others = ctx.saved_tensors
+        states, weights = others[:ctx.n], others[ctx.n:]
+        dy = torch.zeros_like(y) if dy is None else dy
+        beside = dy.transpose(0, 1).contiguous()
+        dx = torch.empty_like(x)
+        around = [torch.zeros_like(s) for s in states] + [torch.empty_like(s) for s in states]  # of the last, and of the first
+        del beside
+        beside = x.transpose(0, 1).contiguous()
+        dw = x.new_empty(sum(w.numel() for w in weights)).split([w.numel() for w in weights])
+        del around, beside
+        return (dx, None, None, None, None, *(d.view(w.shape) for d, w in zip(dw, weights)))
+
+
+def recurrent(reserve):
+    def run(x, first, weights, bias, layers, dropout, train, both, batch_first):
+        states = first if isinstance(first, tuple) else (first,)
+        if Autocast.now is not None:  # all weights as one tensor
+            x, states = Autocast.now.half(x), tuple(Autocast.now.half(s) for s in states)
+            weights = [Autocast.now.half(w) for w in weights]
+        x = x if batch_first else x.transpose(0, 1)
+        y, _, *last = Recurrent.apply(x, states, reserve * train, layers, 1 + both, *weights)
+        return (y if batch_first else y.transpose(0, 1), *last)
+    return run
+
+
 class Autocast(TorchFunctionMode):
     """torch.autocast("cuda", torch.bfloat16) of tensors without data."""
     HALF = {"linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "addmv", "mv", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
@@ -146,7 +195,8 @@ class Autocast(TorchFunctionMode):
 def gpu_choices():
     with contextlib.ExitStack() as stack:
         for owner, name, new in ((F, "scaled_dot_product_attention", attention), (F, "dropout", dropout),
-                                 (F, "softmax", softmax_of(F.softmax)), (torch, "softmax", softmax_of(torch.softmax))):
+                                 (F, "softmax", softmax_of(F.softmax)), (torch, "softmax", softmax_of(torch.softmax)),
+                                 *((torch._VF, name, recurrent(n)) for name, n in (("lstm", 5), ("gru", 6), ("rnn_tanh", 1), ("rnn_relu", 1)))):
             stack.enter_context(unittest.mock.patch.object(owner, name, new))
         yield
 

@@ -225,6 +225,36 @@ class Steps(unittest.TestCase):
                       *(["--amp", "autocast"] if autocast else []), *(["--recompute", "layer"] if checkpointing else []))
         self.judge(name, what, theirs, ours)
 
+    def test_recurrent(self):
+        """Lists of layers: LSTM, GRU and RNN as cuDNN computes them."""
+        class Net(torch.nn.Module):
+            def __init__(self, kind, width, hidden, layers, both):
+                super().__init__()
+                self.r = getattr(torch.nn, kind)(width, hidden, layers, bidirectional=both, batch_first=True)
+                self.fc = torch.nn.Linear(hidden * (1 + both), 12)
+
+            def forward(self, x):
+                return self.fc(self.r(x)[0])
+
+        for kind, width, hidden, layers, both, batch, steps in (
+                ("LSTM", 64, 128, 1, False, 32, 100), ("LSTM", 40, 256, 3, True, 8, 200), ("GRU", 64, 128, 2, True, 32, 100), ("GRU", 512, 64, 1, False, 4, 50),
+                ("RNN", 16, 256, 2, False, 32, 100), ("LSTM", 300, 300, 2, True, 1, 20)):
+            text = "input x [batch, %d, %d]\n%s r %d layers=%d bidirectional=%s\nlinear fc 12\n" % (steps, width, kind.lower(), hidden, layers, ("no", "yes")[both])
+            name = "%s %d, %d, %d layers, %d x %d" % (kind, width, hidden * (1 + both), layers, batch, steps)
+            for what, mode, dtype, _, optimizer, autocast, _ in RUNS[:2] + RUNS[3:4] + RUNS[5:8]:
+                with torch.device("meta"):
+                    net, x = Net(kind, width, hidden, layers, both).to(dtype), torch.zeros(batch, steps, width, dtype=dtype)
+                word = ("--batch", str(batch), "--dtype", {torch.float32: "f32"}.get(dtype, "bf16"))
+                if mode == "infer":
+                    theirs, weights = live_tensors.inference(net, lambda: net(x), [x])
+                    ours, loaded = fit("net.txt", text, *word)
+                    self.judge(name, what, theirs - weights, ours - loaded)
+                    continue
+                make = dict(adamw=lambda p: torch.optim.AdamW(p, foreach=True), sgd=lambda p: torch.optim.SGD(p, lr=0.1, foreach=True))[optimizer]
+                theirs, _ = live_tensors.training(net, lambda: loss_of(net(x)), [x], make(list(net.parameters())), autocast)
+                ours, _ = fit("net.txt", text, "--mode", "train", "--optimizer", optimizer, *word, *(["--amp", "autocast"] if autocast else []))
+                self.judge(name, what, theirs, ours)
+
     def test_windows_behind_a_text(self):
         """A window of keys is a view of all that were there before, until the next word."""
         for name, make, kind in (
