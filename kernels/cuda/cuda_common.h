@@ -2,7 +2,7 @@
  * kernels/cuda/.
  *
  * The sources are C++17 used as C, at the level of CUDA 11.8, in a small subset: grid-stride loops, __syncthreads,
- * full-mask shuffles, static shared memory, integer atomics, 16-byte structs, streams and events. No float atomics,
+ * full-mask shuffles and ballots, static shared memory, integer atomics, 16-byte structs, streams and events. No float atomics,
  * cooperative groups, inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that
  * stands in for the real one (tests/cuda_emu) and defines the macros below in its own way. Every size can be set from
  * outside: tests make them small. */

@@ -32,6 +32,8 @@ static const char *const more_cases[] = {
     "(float[5,70,19] x, float[19] pa) => (float[5,70,19] y) { y = Div(x, pa) }",
     "(float[9,70,19] x, float[19] pa) => (float[9,70,19] y) { y = Mul(x, pa) }",
     "(float[11,3,150] x, float[3,1] pa) => (float[11,3,150] y) { y = Mul(x, pa) }",
+    /* rows that many indices mean, of several warps */
+    "(float[2,4,45] x, int64[300] at) => (float[2,300,45] y) { a = Gather<axis: int = 1>(x, at)  y = Mul(a, a) }",
     "(float[9,2,2,500] x, float[2,1,1] pa) => (float[9,2,2,500] y) { y = Div(x, pa) }",
 };
 

@@ -146,76 +146,75 @@ int vc_cuda_train_gather(struct vc_cuda_session *s, const struct vc_train_work *
     return vc_cuda_launched();
 }
 
-#define GATHER_LOADS 8 /* that a thread asks for at once */
+#define GATHER_WARPS 8 /* times 32 indices, that a warp compares together */
 
-/* The sum of the elements at `places` on top of `sum`, in their order. */
-static __device__ __forceinline__ float add_places(float sum, const float *dy, uint64_t step, const uint64_t *places,
-                                                   unsigned n)
+/* The sum of those of 32 elements, `step` apart, that have a bit in `means`, on top of `sum`, in their order. */
+static __device__ __forceinline__ float add_means(float sum, const float *dy, uint64_t step, unsigned means)
 {
-    for (unsigned e = 0; e < n; e += GATHER_LOADS) {
-        float v[GATHER_LOADS];
+    unsigned n = (unsigned)__popc(means);
+    float v[32];
 
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < GATHER_LOADS; k++) {
-            v[k] = e + k < n ? dy[places[e + k] * step] : 0;
-        }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < GATHER_LOADS; k++) {
-            sum = e + k < n ? sum + v[k] : sum;
-        }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < 32; k++) {
+        v[k] = k < n ? dy[(unsigned)__popc((means & -means) - 1) * step] : 0;
+        means &= means - 1;
+    }
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < 32; k++) {
+        sum = k < n ? sum + v[k] : sum;
     }
     return sum;
 }
 
-/* A block takes an index and adds to its row if it is the first that means this row: then also all later ones, whose places
- * it lists in shared memory, as many at a time as it has threads. */
+/* A warp takes an index and 32 columns, and adds to its row if it is the first that means this row: then also all later ones. Lane
+ * l has a column, and compares each 32nd index. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     gather_backward_kernel(struct vc_args_gather args, const float *dy, const int64_t *indices, float *dx)
 {
-    VC_CUDA_SHARED(unsigned, means, VC_CUDA_THREADS); /* this row */
-    VC_CUDA_SHARED(uint64_t, places, VC_CUDA_THREADS);
-    VC_CUDA_SHARED(unsigned, counts, 2); /* indices before the first that mean the row; places */
-    unsigned t = threadIdx.x;
+    uint64_t parts = (args.inner + 31) / 32;
+    uint64_t lane = threadIdx.x % 32;
+    uint64_t all = (uint64_t)gridDim.x * (VC_CUDA_THREADS / 32);
 
-    for (uint64_t work = blockIdx.x; work < args.outer * args.n; work += gridDim.x) {
-        uint64_t outer = work / args.n;
-        uint64_t first = work % args.n;
+    for (uint64_t work = blockIdx.x * (uint64_t)(VC_CUDA_THREADS / 32) + threadIdx.x / 32;
+         work < args.outer * args.n * parts; work += all) {
+        uint64_t column = work % parts * 32 + lane;
+        uint64_t first = work / parts % args.n;
+        uint64_t outer = work / parts / args.n;
         uint64_t row = row_of(indices[first], args.size);
+        const float *from = dy + outer * args.n * args.inner + column;
+        float *to = dx + (outer * args.size + row) * args.inner + column;
+        bool is = row < args.size && column < args.inner;
+        float sum = 0;
+        bool later = row == args.size;
 
-        __syncthreads();
-        if (t == 0) {
-            counts[0] = row < args.size ? 0 : 1;
+        for (uint64_t base = 0; base < args.n && !later; base += 32 * GATHER_WARPS) {
+            unsigned means[GATHER_WARPS];
+
+            VC_CUDA_UNROLL
+            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+                uint64_t i = base + c * 32 + lane;
+                uint64_t other = i < args.n ? row_of(indices[i], args.size) : args.size;
+
+                later = later || (other == row && i < first);
+                means[c] = other == row ? 1 : 0;
+            }
+            later = __ballot_sync(VC_CUDA_WARP_MASK, later) != 0;
+            if (is && !later && base <= first && first - base < 32 * GATHER_WARPS) {
+                sum = *to; /* from here on no other warp has this row */
+            }
+            VC_CUDA_UNROLL
+            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+                means[c] = __ballot_sync(VC_CUDA_WARP_MASK, means[c] != 0);
+            }
+            VC_CUDA_UNROLL
+            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+                if (means[c] != 0 && is && !later) {
+                    sum = add_means(sum, from + (base + c * 32) * args.inner, args.inner, means[c]);
+                }
+            }
         }
-        __syncthreads();
-        for (uint64_t i = t; i < first; i += VC_CUDA_THREADS) {
-            if (row_of(indices[i], args.size) == row) {
-                atomicAdd(&counts[0], 1u);
-            }
-        }
-        __syncthreads();
-        for (uint64_t base = first; counts[0] == 0 && base < args.n; base += VC_CUDA_THREADS) {
-            bool is = base + t < args.n && row_of(indices[base + t], args.size) == row;
-            unsigned before = 0;
-
-            means[t] = is ? 1 : 0;
-            if (t == 0) {
-                counts[1] = 0;
-            }
-            __syncthreads();
-            for (unsigned u = 0; is && u < t; u++) {
-                before += means[u];
-            }
-            if (is) {
-                places[before] = base + t;
-                atomicAdd(&counts[1], 1u);
-            }
-            __syncthreads();
-            for (uint64_t k = t; k < args.inner; k += VC_CUDA_THREADS) {
-                float *to = dx + (outer * args.size + row) * args.inner + k;
-
-                *to = add_places(*to, dy + outer * args.n * args.inner + k, args.inner, places, counts[1]);
-            }
-            __syncthreads();
+        if (is && !later) {
+            *to = sum;
         }
     }
 }
@@ -229,9 +228,12 @@ int vc_cuda_train_gather_backward(struct vc_cuda_session *s, const struct vc_tra
         VC_CUDA_TRY(
             cudaMemsetAsync(w->call->p[2], 0, args->outer * args->size * args->inner * sizeof(float), s->stream));
     }
-    VC_CUDA_CHAIN("gather_backward", 2 * (args->n / VC_CUDA_THREADS + 1) + args->n / GATHER_LOADS);
-    VC_CUDA_LAUNCH(gather_backward_kernel, vc_cuda_grid(args->outer * args->n), VC_CUDA_THREADS, s->stream, *args,
-                   (const float *)w->call->p[0], (const int64_t *)w->call->p[1], (float *)w->call->p[2]);
+    VC_CUDA_CHAIN("gather_backward", 2 + args->n / (32 * GATHER_WARPS) + args->n / 32);
+    VC_CUDA_LAUNCH(gather_backward_kernel,
+                   vc_cuda_grid((args->outer * args->n * ((args->inner + 31) / 32) + VC_CUDA_THREADS / 32 - 1) /
+                                (VC_CUDA_THREADS / 32)),
+                   VC_CUDA_THREADS, s->stream, *args, (const float *)w->call->p[0], (const int64_t *)w->call->p[1],
+                   (float *)w->call->p[2]);
     result = vc_cuda_launched();
 out:
     return result;

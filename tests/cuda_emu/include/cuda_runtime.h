@@ -168,6 +168,19 @@ static inline T vc_emu_shuffle(unsigned mask, T value, unsigned from_lane, const
 #define __shfl_down_sync(mask, value, k) \
     vc_emu_shuffle(mask, value, vc_emu_lane() + (k) < 32 ? vc_emu_lane() + (k) : vc_emu_lane(), __FILE__, __LINE__)
 
+/* Lane by lane. */
+static inline unsigned vc_emu_ballot(unsigned mask, bool is, const char *file, int line)
+{
+    unsigned all = 0;
+
+    for (unsigned l = 0; l < 32; l++) {
+        all |= vc_emu_shuffle(mask, is ? 1u : 0u, l, file, line) << l;
+    }
+    return all;
+}
+
+#define __ballot_sync(mask, is) vc_emu_ballot(mask, is, __FILE__, __LINE__)
+
 /* Integers only: the order of float atomics is not defined, so they do not exist here. */
 static inline unsigned atomicAdd(unsigned *p, unsigned v)
 {
