@@ -8,6 +8,7 @@
  *     Slice       [b, 2304], 0 to 768                           concat(nothing, part, rest)
  *     Split       [b, 2304] in three                            concat(q, k, v)
  *     Expand      [b, 1, 64] to [b, 8, 64]                      the 8 are fixed, the 64 pass
+ *     ConstantOfShape  Concat({2}, b, {64})                     the 2 and the 64 may lose units: first states of an LSTM
  *     Tile        [b, 64], repeats {1, 2}                       product(2, axis): units of the axis may go, in both copies
  *     Pad         [b, c, h, w], h and w padded                  h and w are fixed, the channels pass
  *     Gather      [V, C] by indices [b, s]                      [b, s, C]: rows fixed, C may lose units
@@ -381,6 +382,43 @@ void vc_couple_expand(struct vc_couple *c)
         }
     }
     vc_couple_say_or_fix(c, 1, sizes, y->n_dims, known);
+}
+
+/* All elements are the same, so that units of any axis may go whose size can be written: in the list of the shape, or in
+ * a part of it that nothing else reads. */
+void vc_couple_constant(struct vc_couple *c)
+{
+    const struct vc_graph_value *shape = vc_couple_in(c, 0);
+    const struct vc_graph_value *y = vc_couple_out(c, 0);
+    uint32_t self = c->node;
+    struct vc_size sizes[VC_GRAPH_MAX_DIMS];
+    unsigned n_known = 0; /* dimensions that are numbers */
+    unsigned at = 0;
+
+    for (unsigned k = 0; k < y->n_dims; k++) {
+        sizes[k] = (struct vc_size){.term = vc_axes_atom(&c->axes, y->shape[k])};
+        vc_couple_set(c, 0, k, sizes[k].term);
+        n_known += vc_dim_is_number(y->shape[k]) ? 1 : 0;
+    }
+    if (n_known != y->n_dims && shape->node != VC_NO_NODE && shape->n_uses == 1 &&
+        vc_node_is(vc_graph_node(c->graph, shape->node), VC_OP_concat)) {
+        c->node = shape->node;
+    }
+    while (c->node != self && at < vc_couple_node(c)->n_inputs && at < y->n_dims && vc_couple_in(c, at)->n_dims == 1 &&
+           vc_dim_is_number(vc_couple_in(c, at)->shape[0]) && vc_couple_in(c, at)->shape[0].size == 1) {
+        at++; /* each part says one dimension */
+    }
+    for (unsigned k = 0; k < y->n_dims; k++) {
+        if (c->node == self ? n_known != y->n_dims : at != y->n_dims || !vc_dim_is_number(y->shape[k])) {
+            vc_couple_fix(c, sizes[k].term, "makes it");
+        } else if (c->node != self) {
+            vc_couple_say(c, k, NULL, &sizes[k], 1);
+        }
+    }
+    if (c->node == self && n_known == y->n_dims) {
+        vc_couple_say(c, 0, NULL, sizes, y->n_dims);
+    }
+    c->node = self;
 }
 
 /* Repeats times the axis: the units of the axis may go, the number of repeats stays.

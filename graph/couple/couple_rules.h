@@ -83,7 +83,7 @@ vc_couple_rule vc_couple_each, vc_couple_first, vc_couple_mixes, vc_couple_new, 
     vc_couple_layer_norm, vc_couple_softmax, vc_couple_reduce, vc_couple_arg, vc_couple_along, vc_couple_quantize;
 /* couple_move.c */
 vc_couple_rule vc_couple_reshape, vc_couple_transpose, vc_couple_concat, vc_couple_slice, vc_couple_split,
-    vc_couple_expand, vc_couple_tile, vc_couple_pad, vc_couple_gather, vc_couple_resize;
+    vc_couple_expand, vc_couple_constant, vc_couple_tile, vc_couple_pad, vc_couple_gather, vc_couple_resize;
 /* After all rules, for each Split. */
 void vc_couple_check_split(struct vc_couple *c);
 /* couple_attention.c */

@@ -107,16 +107,23 @@ class Onnx(Judge):
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def recurrent(self, op, direction, first, states, second):
-        """A recurrent layer, its outputs flattened for a layer of numbers or a GRU of 4 units behind. first: output 0 has a name."""
+        """A recurrent layer, its outputs flattened for a layer of numbers or a GRU of 4 units behind. first: output 0 has a name. states: first ones,
+        numbers of the file or zeros as torch.onnx.export makes them."""
         node, gates, ways = helper.make_node, {"RNN": 1, "GRU": 3, "LSTM": 4}[op], 2 if direction == "bidirectional" else 1
         weights = [self.weight("W", ways, gates * 8, 5), self.weight("R", ways, gates * 8, 8), self.weight("B", ways, 2 * gates * 8),
                    self.weight("O", 4 if second else ways * 8, 3),
                    numpy_helper.from_array(np.array([0, 0, -1] if second else [0, -1], "i8"), "flat")]
         inputs = ["x", "W", "R", "B"]
-        if states:
+        nodes = []
+        if states == "zeros":
+            weights += [numpy_helper.from_array(np.array(v, "i8"), n) for n, v in (("one", [1]), ("ways", [ways]), ("eight", [8]))]
+            nodes = [node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "one"], ["rows"]), node("Concat", ["ways", "rows", "eight"], ["sizes"], axis=0),
+                     node("ConstantOfShape", ["sizes"], ["h0"])]
+            inputs += ["", "h0"] + ["h0"] * (op == "LSTM")
+        elif states:
             weights += [self.weight("h0", ways, 2, 8)] + ([self.weight("c0", ways, 2, 8), self.weight("P", ways, 24)] if op == "LSTM" else [])
             inputs += ["", "h0"] + (["c0", "P"] if op == "LSTM" else [])
-        nodes = [node(op, inputs, ["a" if first else "", "h"], hidden_size=8, direction=direction)]
+        nodes.append(node(op, inputs, ["a" if first else "", "h"], hidden_size=8, direction=direction))
         if second:
             weights += [self.weight("W2", 1, 12, ways * 8), self.weight("R2", 1, 12, 4), numpy_helper.from_array(np.array([0], "i8"), "zero")]
             nodes += [node("Transpose", ["a"], ["t"], perm=[0, 2, 1, 3]), node("Reshape", ["t", "flat"], ["f"]),
@@ -124,8 +131,8 @@ class Onnx(Judge):
         else:
             nodes += [node("Transpose", ["h"], ["t"], perm=[1, 0, 2]), node("Reshape", ["t", "flat"], ["s"])]
         nodes.append(node("MatMul", ["s", "O"], ["y"]))
-        graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [6, 2, 5])],
-                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])], weights)
+        graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [6, "b", 5])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["b", 3])], weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def without(self, model, gone):
@@ -149,7 +156,7 @@ class Onnx(Judge):
         """Hidden units of RNN, GRU and LSTM go with rows and columns of all gates; the rest computes what it computes with them at 0."""
         for op in ("RNN", "GRU", "LSTM"):
             for direction in ("forward", "reverse", "bidirectional"):
-                for first, states, second in ((True, False, False), (False, True, False), (True, True, True)):
+                for first, states, second in ((True, False, False), (False, True, False), (True, True, True), (True, "zeros", True)):
                     with self.subTest(op=op, direction=direction, states=states, second=second):
                         model = self.recurrent(op, direction, first, states, second)
                         onnx.save(model, self.path("in.onnx"))
