@@ -82,6 +82,61 @@ uint64_t vc_cuda_products_bytes(void); /* device memory that cuBLAS works in */
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, vc_end = (n); i < vc_end; \
          i += (uint64_t)gridDim.x * blockDim.x)
 
+/* Divisors for the sizes of dimensions; numbers that they do not divide are divided as they are. */
+struct vc_cuda_sizes {
+    unsigned n;
+    int64_t size[VC_TRAIN_DIMS];
+    struct vc_cuda_divisor by[VC_TRAIN_DIMS];
+};
+
+static inline struct vc_cuda_sizes vc_cuda_sizes_of(unsigned n, const int64_t *size)
+{
+    struct vc_cuda_sizes s = {};
+
+    s.n = n;
+    for (unsigned k = 0; k < n; k++) {
+        s.size[k] = size[k];
+        s.by[k] = vc_cuda_divisor_of((uint64_t)size[k]);
+    }
+    return s;
+}
+
+/* Adds to place[v][k] the steps of V arrays for number first + k * by. Q holds the numbers, P the places. All N numbers go through a
+ * dimension together, so that nothing waits for one division after the other. */
+template <class Q, unsigned N, unsigned V, class P>
+static __device__ __forceinline__ void vc_cuda_places(const struct vc_cuda_sizes *sizes,
+                                                      const int64_t (*step)[VC_TRAIN_DIMS], uint64_t first, unsigned by,
+                                                      P (*place)[N])
+{
+    Q rest[N];
+
+    VC_CUDA_UNROLL
+    for (unsigned k = 0; k < N; k++) {
+        rest[k] = (Q)(first + k * by);
+    }
+    for (unsigned d = sizes->n; d-- > 0;) {
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < N; k++) {
+            Q next = d == 0           ? 0
+                     : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &sizes->by[d])
+                                      : rest[k] / (Q)sizes->size[d];
+            P index = (P)(rest[k] - next * (Q)sizes->size[d]);
+
+            VC_CUDA_UNROLL
+            for (unsigned v = 0; v < V; v++) {
+                place[v][k] += index * (P)step[v][d];
+            }
+            rest[k] = next;
+        }
+    }
+}
+
+/* n / d, of any n; `by` is what d divides by. */
+static __device__ __forceinline__ uint64_t vc_cuda_quotient(uint64_t n, const struct vc_cuda_divisor *d, int64_t by)
+{
+    return n < 1u << 31 ? vc_cuda_divide((uint32_t)n, d) : n / (uint64_t)by;
+}
+
 /* Starts a kernel with a thread for each of n elements. */
 #define VC_CUDA_ELEMENTS(session, kernel, n, ...)                                                                   \
     VC_CUDA_LAUNCH(kernel, vc_cuda_grid(((uint64_t)(n) + VC_CUDA_THREADS - 1) / VC_CUDA_THREADS), vc_cuda_block(n), \

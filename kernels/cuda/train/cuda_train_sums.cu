@@ -29,60 +29,12 @@ struct operands {
     const float *a, *b, *c; /* NULL where there is none */
 };
 
-/* Divisors for the sizes of dimensions; numbers that they do not divide are divided as they are. */
-struct sizes {
-    unsigned n;
-    int64_t size[VC_TRAIN_DIMS];
-    struct vc_cuda_divisor by[VC_TRAIN_DIMS];
-};
-
-static struct sizes sizes_of(unsigned n, const int64_t *size)
-{
-    struct sizes s = {};
-
-    s.n = n;
-    for (unsigned k = 0; k < n; k++) {
-        s.size[k] = size[k];
-        s.by[k] = vc_cuda_divisor_of((uint64_t)size[k]);
-    }
-    return s;
-}
-
-/* Adds to place[v][k] the steps of V arrays for number first + k * by, which Q holds. All N numbers go through a dimension
- * together, so that nothing waits for one division after the other. */
-template <class Q, unsigned N, unsigned V>
-static __device__ __forceinline__ void strided_places(const struct sizes *sizes, const int64_t (*step)[VC_TRAIN_DIMS],
-                                                      uint64_t first, unsigned by, int64_t (*place)[N])
-{
-    Q rest[N];
-
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < N; k++) {
-        rest[k] = (Q)(first + k * by);
-    }
-    for (unsigned d = sizes->n; d-- > 0;) {
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < N; k++) {
-            Q next = d == 0           ? 0
-                     : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &sizes->by[d])
-                                      : rest[k] / (Q)sizes->size[d];
-            int64_t index = (int64_t)(rest[k] - next * (Q)sizes->size[d]);
-
-            VC_CUDA_UNROLL
-            for (unsigned v = 0; v < V; v++) {
-                place[v][k] += index * step[v][d];
-            }
-            rest[k] = next;
-        }
-    }
-}
-
 #define RESULTS 4 /* of one term, that a thread makes together */
 
 /* A thread for every RESULTS results of one term. */
 template <class Q>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
-    strided_results_kernel(struct vc_args_strided args, struct sizes kept, bool add, struct operands of)
+    strided_results_kernel(struct vc_args_strided args, struct vc_cuda_sizes kept, bool add, struct operands of)
 {
     uint64_t all = (uint64_t)gridDim.x * blockDim.x * RESULTS;
 
@@ -96,9 +48,9 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
             place[k / RESULTS][k % RESULTS] = args.base[k / RESULTS];
         }
         if (args.kind == VC_SUM_A) {
-            strided_places<Q, RESULTS, 2>(&kept, args.kept_step, first, blockDim.x, place);
+            vc_cuda_places<Q, RESULTS, 2>(&kept, args.kept_step, first, blockDim.x, place);
         } else {
-            strided_places<Q, RESULTS, 4>(&kept, args.kept_step, first, blockDim.x, place);
+            vc_cuda_places<Q, RESULTS, 4>(&kept, args.kept_step, first, blockDim.x, place);
         }
         VC_CUDA_UNROLL
         for (unsigned k = 0; k < RESULTS; k++) {
@@ -129,7 +81,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
 struct sum_plan {
     bool in_lanes;
     uint64_t n_steps, row;
-    struct sizes steps; /* of the reduced dimensions; of the last one in_lanes a sixteenth, rounded up */
+    struct vc_cuda_sizes steps; /* of the reduced dimensions; of the last one in_lanes a sixteenth, rounded up */
     int64_t step[3][VC_TRAIN_DIMS], lane_step[3]; /* of a, b, c; from lane to lane */
 };
 
@@ -163,9 +115,9 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
         }
     }
     if (args->kind == VC_SUM_A) {
-        strided_places<Q, N, 1>(&plan->steps, plan->step, first, by, place);
+        vc_cuda_places<Q, N, 1>(&plan->steps, plan->step, first, by, place);
     } else {
-        strided_places<Q, N, 3>(&plan->steps, plan->step, first, by, place);
+        vc_cuda_places<Q, N, 3>(&plan->steps, plan->step, first, by, place);
     }
     VC_CUDA_UNROLL
     for (unsigned k = 0; k < N; k++) {
@@ -185,7 +137,7 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
  * the others bring the next one: there are two. Else each thread of a block is a lane. */
 template <bool staged, class Q>
 static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
-    strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct sizes kept, bool add,
+    strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct vc_cuda_sizes kept, bool add,
                         struct operands of)
 {
     VC_CUDA_SHARED(float, tiles, staged ? 2 * SUM_STEPS *VC_CUDA_LANES_OF_SUM : 1);
@@ -203,7 +155,7 @@ static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
         float *tile = tiles;
         float sum = 0;
 
-        strided_places<uint64_t, 1, 4>(&kept, args.kept_step, is ? result : 0, 0, at);
+        vc_cuda_places<uint64_t, 1, 4>(&kept, args.kept_step, is ? result : 0, 0, at);
         for (uint64_t first = 0; first < plan.n_steps; first += staged ? SUM_STEPS : ALONE) {
             float v[HELD];
 
@@ -250,7 +202,7 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     const struct vc_args_strided *args = (const struct vc_args_strided *)w->call->args;
     struct operands of = {(float *)w->call->p[0], (const float *)w->call->p[1], (const float *)w->call->p[2],
                           (const float *)w->call->p[3]};
-    struct sizes kept = sizes_of(args->n_kept, args->kept);
+    struct vc_cuda_sizes kept = vc_cuda_sizes_of(args->n_kept, args->kept);
     struct sum_plan plan = {};
     int64_t steps[VC_TRAIN_DIMS];
     unsigned n_here, grid;
@@ -278,7 +230,7 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
             plan.step[v][k] = args->reduced_step[v + 1][k] * (divides ? VC_CUDA_LANES_OF_SUM : 1);
         }
     }
-    plan.steps = sizes_of(args->n_reduced, steps);
+    plan.steps = vc_cuda_sizes_of(args->n_reduced, steps);
     n_here = plan.n_steps > FEW_STEPS ? VC_CUDA_LANES_OF_SUM : VC_CUDA_THREADS;
     grid = vc_cuda_grid((args->n * (plan.in_lanes ? VC_CUDA_LANES_OF_SUM : 1) + n_here - 1) / n_here);
     VC_CUDA_CHAIN("strided_sums", plan.n_steps / (plan.n_steps > FEW_STEPS ? SUM_STEPS : ALONE) + 1);

@@ -4,47 +4,68 @@
 #include "kernels/cuda/train/cuda_train.h"
 #include "kernels/train_windows.h"
 
-/* The indices of element `at`. */
-static __device__ __forceinline__ void place_in(uint64_t at, const int64_t *size, int64_t *place)
+/* The indices of element `at` in three dimensions; returns what is in front of these, the plane. */
+static __device__ __forceinline__ uint64_t place_in(uint64_t at, const struct vc_cuda_sizes *sizes, int64_t *place)
 {
-    place[2] = (int64_t)(at % (uint64_t)size[2]);
-    place[1] = (int64_t)(at / (uint64_t)size[2] % (uint64_t)size[1]);
-    place[0] = (int64_t)(at / (uint64_t)size[2] / (uint64_t)size[1]);
+    VC_CUDA_UNROLL
+    for (unsigned k = 3; k-- > 0;) {
+        uint64_t rest = vc_cuda_quotient(at, &sizes->by[k], sizes->size[k]);
+
+        place[k] = (int64_t)(at - rest * (uint64_t)sizes->size[k]);
+        at = rest;
+    }
+    return at;
+}
+
+/* What a pool's backward pass divides by. */
+struct pool_sizes {
+    struct vc_cuda_sizes in, stride, dilation;
+};
+
+static struct pool_sizes pool_sizes_of(const struct vc_args_window *w)
+{
+    struct pool_sizes sizes = {vc_cuda_sizes_of(3, w->in), vc_cuda_sizes_of(3, w->stride),
+                               vc_cuda_sizes_of(3, w->dilation)};
+
+    return sizes;
 }
 
 /* The windows along dimension k that may have element i in them: from *first to before *end. */
-static __device__ __forceinline__ void pool_windows(const struct vc_args_window *w, unsigned k, int64_t i,
-                                                    int64_t *first, int64_t *end)
+static __device__ __forceinline__ void pool_windows(const struct vc_args_window *w, const struct pool_sizes *sizes,
+                                                    unsigned k, int64_t i, int64_t *first, int64_t *end)
 {
+    const struct vc_cuda_divisor *by = &sizes->stride.by[k];
     int64_t last = i + w->before[k]; /* o * stride is at most this, and at least so much less */
     int64_t least = last - (w->kernel[k] - 1) * w->dilation[k];
 
-    *first = least <= 0 ? 0 : (least - 1) / w->stride[k] + 1;
-    *end = last < 0 ? 0 : last / w->stride[k] + 1;
+    *first = least <= 0 ? 0 : (int64_t)vc_cuda_quotient((uint64_t)least - 1, by, w->stride[k]) + 1;
+    *end = last < 0 ? 0 : (int64_t)vc_cuda_quotient((uint64_t)last, by, w->stride[k]) + 1;
     *end = *end > w->out[k] ? w->out[k] : *end;
 }
 
 /* Which element of window o is element i, along dimension k; -1: none. */
-static __device__ __forceinline__ int64_t pool_element(const struct vc_args_window *w, unsigned k, int64_t o, int64_t i)
+static __device__ __forceinline__ int64_t pool_element(const struct vc_args_window *w, const struct pool_sizes *sizes,
+                                                       unsigned k, int64_t o, int64_t i)
 {
     int64_t from = i + w->before[k] - o * w->stride[k];
+    int64_t element = (int64_t)vc_cuda_quotient(from > 0 ? (uint64_t)from : 0, &sizes->dilation.by[k], w->dilation[k]);
 
-    return from >= 0 && from % w->dilation[k] == 0 && from / w->dilation[k] < w->kernel[k] ? from / w->dilation[k] : -1;
+    return element * w->dilation[k] == from && element < w->kernel[k] ? element : -1;
 }
 
 /* NaN wins, as soon as it comes. `places` keeps which element won, for the step back; NULL where nothing is trained. */
-static __global__ void max_pool_kernel(struct vc_args_window w, const float *from, float *y, void *places)
+static __global__ void max_pool_kernel(struct vc_args_window w, struct vc_cuda_sizes sizes, const float *from, float *y,
+                                       void *places)
 {
     uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * out)
     {
-        const float *x = from + at / out * vc_window_volume(w.in);
         int64_t o[3], first[3], end[3], begin[3];
+        const float *x = from + place_in(at, &sizes, o) * vc_window_volume(w.in);
         float most = -vc_bits_f32(VC_F32_INF_BITS);
         uint32_t which = UINT32_MAX;
 
-        place_in(at % out, w.out, o);
         for (unsigned k = 0; k < 3; k++) {
             begin[k] = vc_window_inside(&w, k, o[k], &first[k], &end[k]);
         }
@@ -75,35 +96,35 @@ int vc_cuda_train_max_pool(struct vc_cuda_session *s, const struct vc_train_work
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
     VC_CUDA_ELEMENTS(s, max_pool_kernel, args->planes * vc_window_volume(args->out), *args,
-                     (const float *)w->call->p[0], (float *)w->call->p[1], w->call->p[2]);
+                     vc_cuda_sizes_of(3, args->out), (const float *)w->call->p[0], (float *)w->call->p[1],
+                     w->call->p[2]);
     return vc_cuda_launched();
 }
 
 /* A thread for each element of the input: the gradients of the windows that it won. by_four: the CPU computes choices in place of
  * sums there, and the sign of a zero is another one. */
-static __global__ void max_pool_backward_kernel(struct vc_args_window w, bool by_four, bool add, const float *grad,
-                                                float *dx, const void *places)
+static __global__ void max_pool_backward_kernel(struct vc_args_window w, struct pool_sizes sizes, bool by_four,
+                                                bool add, const float *grad, float *dx, const void *places)
 {
     uint64_t in = vc_window_volume(w.in);
     uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * in)
     {
-        uint64_t plane = at / in * out;
         int64_t i[3], first[3], end[3], o[3];
+        uint64_t plane = place_in(at, &sizes.in, i) * out;
         float sum = add ? dx[at] : 0;
 
-        place_in(at % in, w.in, i);
         for (unsigned k = 0; k < 3; k++) {
-            pool_windows(&w, k, i[k], &first[k], &end[k]);
+            pool_windows(&w, &sizes, k, i[k], &first[k], &end[k]);
         }
         for (o[0] = first[0]; o[0] < end[0]; o[0]++) {
             for (o[1] = first[1]; o[1] < end[1]; o[1]++) {
                 for (o[2] = first[2]; o[2] < end[2]; o[2]++) {
                     uint64_t window = plane + (uint64_t)((o[0] * w.out[1] + o[1]) * w.out[2] + o[2]);
-                    int64_t d = pool_element(&w, 0, o[0], i[0]);
-                    int64_t h = pool_element(&w, 1, o[1], i[1]);
-                    int64_t v = pool_element(&w, 2, o[2], i[2]);
+                    int64_t d = pool_element(&w, &sizes, 0, o[0], i[0]);
+                    int64_t h = pool_element(&w, &sizes, 1, o[1], i[1]);
+                    int64_t v = pool_element(&w, &sizes, 2, o[2], i[2]);
                     int64_t which = vc_window_places_are_bytes(&w) ? (int64_t)((const uint8_t *)places)[window]
                                                                    : (int64_t)((const uint32_t *)places)[window];
                     bool is = d >= 0 && h >= 0 && v >= 0 && which == (d * w.kernel[1] + h) * w.kernel[2] + v;
@@ -126,24 +147,24 @@ int vc_cuda_train_max_pool_backward(struct vc_cuda_session *s, const struct vc_t
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, max_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args,
+    VC_CUDA_ELEMENTS(s, max_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args, pool_sizes_of(args),
                      vc_window_by_four(args), w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1],
                      (const void *)w->call->p[2]);
     return vc_cuda_launched();
 }
 
 /* A thread for each window. */
-static __global__ void average_pool_kernel(struct vc_args_window w, const float *from, float *y)
+static __global__ void average_pool_kernel(struct vc_args_window w, struct vc_cuda_sizes sizes, const float *from,
+                                           float *y)
 {
     uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * out)
     {
-        const float *x = from + at / out * vc_window_volume(w.in);
         int64_t o[3], first[3], end[3], begin[3];
+        const float *x = from + place_in(at, &sizes, o) * vc_window_volume(w.in);
         float sum = 0;
 
-        place_in(at % out, w.out, o);
         for (unsigned k = 0; k < 3; k++) {
             begin[k] = vc_window_inside(&w, k, o[k], &first[k], &end[k]);
         }
@@ -164,31 +185,31 @@ int vc_cuda_train_average_pool(struct vc_cuda_session *s, const struct vc_train_
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
     VC_CUDA_ELEMENTS(s, average_pool_kernel, args->planes * vc_window_volume(args->out), *args,
-                     (const float *)w->call->p[0], (float *)w->call->p[1]);
+                     vc_cuda_sizes_of(3, args->out), (const float *)w->call->p[0], (float *)w->call->p[1]);
     return vc_cuda_launched();
 }
 
 /* A thread for each element of the input: its share of the gradient of each window that it lies in. */
-static __global__ void average_pool_backward_kernel(struct vc_args_window w, bool add, const float *grad, float *dx)
+static __global__ void average_pool_backward_kernel(struct vc_args_window w, struct pool_sizes sizes, bool add,
+                                                    const float *grad, float *dx)
 {
     uint64_t in = vc_window_volume(w.in);
     uint64_t out = vc_window_volume(w.out);
 
     VC_CUDA_EACH(at, w.planes * in)
     {
-        const float *dy = grad + at / in * out;
         int64_t i[3], first[3], end[3], o[3];
+        const float *dy = grad + place_in(at, &sizes.in, i) * out;
         float sum = add ? dx[at] : 0;
 
-        place_in(at % in, w.in, i);
         for (unsigned k = 0; k < 3; k++) {
-            pool_windows(&w, k, i[k], &first[k], &end[k]);
+            pool_windows(&w, &sizes, k, i[k], &first[k], &end[k]);
         }
         for (o[0] = first[0]; o[0] < end[0]; o[0]++) {
             for (o[1] = first[1]; o[1] < end[1]; o[1]++) {
                 for (o[2] = first[2]; o[2] < end[2]; o[2]++) {
-                    if (pool_element(&w, 0, o[0], i[0]) >= 0 && pool_element(&w, 1, o[1], i[1]) >= 0 &&
-                        pool_element(&w, 2, o[2], i[2]) >= 0) {
+                    if (pool_element(&w, &sizes, 0, o[0], i[0]) >= 0 && pool_element(&w, &sizes, 1, o[1], i[1]) >= 0 &&
+                        pool_element(&w, &sizes, 2, o[2], i[2]) >= 0) {
                         sum += dy[(o[0] * w.out[1] + o[1]) * w.out[2] + o[2]] / (float)vc_window_count(&w, o);
                     }
                 }
@@ -202,8 +223,8 @@ int vc_cuda_train_average_pool_backward(struct vc_cuda_session *s, const struct 
 {
     const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, average_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args, w->call->add,
-                     (const float *)w->call->p[0], (float *)w->call->p[1]);
+    VC_CUDA_ELEMENTS(s, average_pool_backward_kernel, args->planes * vc_window_volume(args->in), *args,
+                     pool_sizes_of(args), w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1]);
     return vc_cuda_launched();
 }
 
@@ -218,47 +239,79 @@ struct images {
     uint64_t first, step, n;
 };
 
-/* What element `at` of the unrolled matrices stands for. */
-static __device__ __forceinline__ void unrolled_at(const struct vc_args_conv *args, uint64_t at, uint64_t *image,
-                                                   uint64_t *channel, int64_t *element, int64_t *place)
-{
-    uint64_t positions = vc_window_volume(args->out);
-    uint64_t window = vc_window_volume(args->kernel);
+/* Where elements of the unrolled matrices are read: the place in x, and the indices in its three dimensions, which are outside
+ * where windows are padded. All four move by steps of the matrices' dimensions. */
+struct unrolled {
+    struct vc_cuda_sizes sizes;
+    int64_t first[4], step[4][VC_TRAIN_DIMS];
+    uint64_t n;
+};
 
-    place_in(at % positions, args->out, place);
-    place_in(at / positions % window, args->kernel, element);
-    *channel = at / positions / window % (args->groups * args->channels);
-    *image = at / positions / window / (args->groups * args->channels);
+static struct unrolled unrolled_of(const struct vc_args_conv *args, struct images images)
+{
+    uint64_t volume = vc_window_volume(args->in);
+    uint64_t channels = args->groups * args->channels;
+    const int64_t *in = args->in;
+    const int64_t x_step[3] = {in[1] * in[2], in[2], 1};
+    int64_t size[VC_TRAIN_DIMS] = {(int64_t)images.n, (int64_t)channels};
+    struct unrolled u = {};
+
+    u.first[0] = (int64_t)(images.first * channels * volume);
+    u.step[0][0] = (int64_t)(images.step * channels * volume);
+    u.step[0][1] = (int64_t)volume;
+    for (unsigned k = 0; k < 3; k++) {
+        size[2 + k] = args->kernel[k];
+        size[5 + k] = args->out[k];
+        u.step[1 + k][2 + k] = args->dilation[k];
+        u.step[1 + k][5 + k] = args->stride[k];
+        u.step[0][2 + k] = args->dilation[k] * x_step[k];
+        u.step[0][5 + k] = args->stride[k] * x_step[k];
+        u.first[1 + k] = -args->before[k];
+        u.first[0] -= args->before[k] * x_step[k];
+    }
+    u.sizes = vc_cuda_sizes_of(VC_TRAIN_DIMS, size);
+    u.n = images.n * channels * vc_window_volume(args->kernel) * vc_window_volume(args->out);
+    return u;
 }
 
-/* A thread for each element; outside of the input, where windows are padded, it is 0. */
-static __global__ void unroll_kernel(struct vc_args_conv args, struct images images, const float *x, float *unrolled)
+#define UNROLLED 4 /* elements that a thread reads together */
+
+/* A thread for every UNROLLED elements; outside of the input, where windows are padded, they are 0. */
+template <class Q, class P>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    unroll_kernel(struct unrolled u, P in_0, P in_1, P in_2, const float *x, float *unrolled)
 {
-    uint64_t channels = args.groups * args.channels;
+    uint64_t all = (uint64_t)gridDim.x * blockDim.x * UNROLLED;
 
-    VC_CUDA_EACH(at, images.n * channels * vc_window_volume(args.kernel) * vc_window_volume(args.out))
-    {
-        uint64_t image;
-        uint64_t channel;
-        int64_t element[3], place[3];
-        int64_t from = 0;
-        bool inside = true;
+    for (uint64_t base = (uint64_t)blockIdx.x * blockDim.x * UNROLLED; base < u.n; base += all) {
+        uint64_t first = base + threadIdx.x;
+        P place[4][UNROLLED];
+        float v[UNROLLED];
 
-        unrolled_at(&args, at, &image, &channel, element, place);
-        for (unsigned k = 0; k < 3; k++) {
-            int64_t i = place[k] * args.stride[k] - args.before[k] + element[k] * args.dilation[k];
-
-            inside = inside && i >= 0 && i < args.in[k];
-            from = from * args.in[k] + i;
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < 4 * UNROLLED; k++) {
+            place[k / UNROLLED][k % UNROLLED] = (P)u.first[k / UNROLLED];
         }
-        image = images.first + image * images.step;
-        unrolled[at] = inside ? x[(image * channels + channel) * vc_window_volume(args.in) + (uint64_t)from] : 0;
+        vc_cuda_places<Q, UNROLLED, 4>(&u.sizes, u.step, first, blockDim.x, place);
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < UNROLLED; k++) {
+            bool inside = place[1][k] >= 0 && place[1][k] < in_0 && place[2][k] >= 0 && place[2][k] < in_1 &&
+                          place[3][k] >= 0 && place[3][k] < in_2 && first + k * blockDim.x < u.n;
+
+            v[k] = inside ? x[place[0][k]] : 0;
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < UNROLLED; k++) {
+            if (first + k * blockDim.x < u.n) {
+                unrolled[first + k * blockDim.x] = v[k];
+            }
+        }
     }
 }
 
 /* The other way: a thread adds up all places of an element of the input. */
-static __global__ void roll_kernel(struct vc_args_conv args, struct images images, bool add, const float *unrolled,
-                                   float *dx)
+static __global__ void roll_kernel(struct vc_args_conv args, struct vc_cuda_sizes sizes, struct vc_cuda_sizes strides,
+                                   struct images images, bool add, const float *unrolled, float *dx)
 {
     uint64_t channels = args.groups * args.channels;
     uint64_t in = vc_window_volume(args.in);
@@ -266,11 +319,11 @@ static __global__ void roll_kernel(struct vc_args_conv args, struct images image
     VC_CUDA_EACH(at, images.n * channels * in)
     {
         float *to = dx + images.first * channels * in + at; /* images are side by side */
-        const float *from = unrolled + at / in * vc_window_volume(args.kernel) * vc_window_volume(args.out);
-        float sum = add ? *to : 0;
         int64_t i[3], e[3];
+        const float *from =
+            unrolled + place_in(at, &sizes, i) * vc_window_volume(args.kernel) * vc_window_volume(args.out);
+        float sum = add ? *to : 0;
 
-        place_in(at % in, args.in, i);
         for (e[0] = 0; e[0] < args.kernel[0]; e[0]++) {
             for (e[1] = 0; e[1] < args.kernel[1]; e[1]++) {
                 for (e[2] = 0; e[2] < args.kernel[2]; e[2]++) {
@@ -278,10 +331,12 @@ static __global__ void roll_kernel(struct vc_args_conv args, struct images image
                     bool inside = true;
 
                     for (unsigned k = 0; k < 3; k++) {
-                        int64_t o = i[k] + args.before[k] - e[k] * args.dilation[k];
+                        int64_t from_0 = i[k] + args.before[k] - e[k] * args.dilation[k];
+                        int64_t o = (int64_t)vc_cuda_quotient(from_0 > 0 ? (uint64_t)from_0 : 0, &strides.by[k],
+                                                              args.stride[k]);
 
-                        inside = inside && o >= 0 && o % args.stride[k] == 0 && o / args.stride[k] < args.out[k];
-                        place = place * args.out[k] + o / args.stride[k];
+                        inside = inside && o * args.stride[k] == from_0 && o < args.out[k];
+                        place = place * args.out[k] + o;
                     }
                     if (inside) {
                         sum += from[(uint64_t)((e[0] * args.kernel[1] + e[1]) * args.kernel[2] + e[2]) *
@@ -359,7 +414,16 @@ static int multiply_all(struct vc_cuda_session *s, struct vc_cuda_product produc
 static int unroll(struct vc_cuda_session *s, const struct conv *c, struct images images, const float *x,
                   float *unrolled)
 {
-    VC_CUDA_ELEMENTS(s, unroll_kernel, images.n * c->unrolled_image, *c->args, images, x, unrolled);
+    struct unrolled u = unrolled_of(c->args, images);
+    const int64_t *in = c->args->in;
+    uint64_t threads = (u.n + UNROLLED - 1) / UNROLLED;
+
+    if (u.n < 1u << 31 && c->args->batch * c->x_image < 1u << 31) {
+        VC_CUDA_ELEMENTS(s, (unroll_kernel<uint32_t, int32_t>), threads, u, (int32_t)in[0], (int32_t)in[1],
+                         (int32_t)in[2], x, unrolled);
+    } else {
+        VC_CUDA_ELEMENTS(s, (unroll_kernel<uint64_t, int64_t>), threads, u, in[0], in[1], in[2], x, unrolled);
+    }
     return vc_cuda_launched();
 }
 
@@ -432,7 +496,8 @@ int vc_cuda_train_conv_input(struct vc_cuda_session *s, const struct vc_train_wo
         product.b = (const float *)w->call->p[0] + first * c.y_image;
         product.c = unrolled;
         VC_CUDA_TRY(multiply_all(s, product, c.args->groups, images.n, group, image));
-        VC_CUDA_ELEMENTS(s, roll_kernel, images.n * c.x_image, *c.args, images, w->call->add, unrolled, dx);
+        VC_CUDA_ELEMENTS(s, roll_kernel, images.n * c.x_image, *c.args, vc_cuda_sizes_of(3, c.args->in),
+                         vc_cuda_sizes_of(3, c.args->stride), images, w->call->add, unrolled, dx);
         VC_CUDA_TRY(vc_cuda_launched());
     }
 out:
