@@ -155,6 +155,13 @@ static __device__ __forceinline__ uint64_t vc_cuda_quotient(uint64_t n, const st
 
 #define VC_CUDA_LANE (threadIdx.x % VC_CUDA_LANES_OF_SUM)
 
+/* Elements of a row of n that a thread of a team asks for together, before it uses the first: number k of them, behind `base`. */
+#define VC_CUDA_PER_LANE    8
+#define VC_CUDA_AT(base, k) ((base) + (k)*VC_CUDA_LANES_OF_SUM)
+#define VC_CUDA_TOGETHER(base, n) \
+    for (uint64_t base = VC_CUDA_LANE; base < (n); base += VC_CUDA_PER_LANE * VC_CUDA_LANES_OF_SUM)
+#define VC_CUDA_ADDERS 32u /* threads of a block beside VC_CUDA_THREADS others, which bring what they add */
+
 /* The sum of the lanes of the team, in their order, for all of its threads. `lanes`: VC_CUDA_THREADS floats of shared
  * memory. */
 static __device__ __forceinline__ float vc_cuda_add_lanes(float lane, float *lanes)
@@ -178,8 +185,18 @@ static __device__ __forceinline__ float vc_cuda_norm_sum(const float *x, uint64_
     float lane = 0;
     float sum;
 
-    for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
-        lane += x[i];
+    VC_CUDA_TOGETHER(base, whole)
+    {
+        float v[VC_CUDA_PER_LANE];
+
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            v[k] = VC_CUDA_AT(base, k) < whole ? x[VC_CUDA_AT(base, k)] : 0;
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            lane += v[k]; /* 0 changes no sum */
+        }
     }
     sum = vc_cuda_add_lanes(lane, lanes);
     for (uint64_t i = whole; i < n; i++) {
@@ -196,8 +213,20 @@ static __device__ __forceinline__ float vc_cuda_norm_dot(const float *x, float m
     float lane = 0;
     float sum;
 
-    for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
-        lane += (x[i] - mean) * (y[i] - shift);
+    VC_CUDA_TOGETHER(base, whole)
+    {
+        float v[VC_CUDA_PER_LANE];
+
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            uint64_t i = VC_CUDA_AT(base, k);
+
+            v[k] = i < whole ? (x[i] - mean) * (y[i] - shift) : 0;
+        }
+        VC_CUDA_UNROLL
+        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            lane += v[k];
+        }
     }
     sum = vc_cuda_add_lanes(lane, lanes);
     for (uint64_t i = whole; i < n; i++) {

@@ -221,15 +221,14 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 
 /* ---- norms: a block takes a block of weights ---- */
 
-#define HELD    8                        /* gradients that a thread asks for together */
-#define SQUARES (HELD * VC_CUDA_THREADS) /* that a block brings at a time */
-#define ADDERS  32 /* threads of a block that add what the others have brought; eight of them do */
-#define AT_ONCE 32 /* of each of these: a divisor of SQUARES / LANES */
+#define BROUGHT 8                           /* gradients that a thread asks for together */
+#define SQUARES (BROUGHT * VC_CUDA_THREADS) /* that a block brings at a time */
+#define AT_ONCE 32                          /* of each of these: a divisor of SQUARES / LANES */
 
 /* The sum of squares of the gradients of each block: all threads but the first 32 bring them, eight add each eighth in order; while
  * these add one tile, the others bring the next one. Gradients of weights that a mask keeps at 0 become 0 here. Behind the sums:
  * whether there was a fault. */
-static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
     measure_kernel(const struct vc_train_block *blocks, uint64_t n, const unsigned long long *fault, double *squares)
 {
     VC_CUDA_SHARED(double, tiles, 2 * SQUARES);
@@ -244,20 +243,20 @@ static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
         for (uint64_t first = 0; first < b.n; first += SQUARES) {
             uint64_t here = VC_AT_MOST(b.n - first, SQUARES);
 
-            if (t >= ADDERS) {
-                bool kept[HELD];
-                float x[HELD];
+            if (t >= VC_CUDA_ADDERS) {
+                bool kept[BROUGHT];
+                float x[BROUGHT];
 
                 VC_CUDA_UNROLL
-                for (unsigned k = 0; k < HELD; k++) {
-                    unsigned u = k * VC_CUDA_THREADS + t - ADDERS;
+                for (unsigned k = 0; k < BROUGHT; k++) {
+                    unsigned u = k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS;
 
                     kept[k] = u < here && (b.keep == NULL || b.keep[first + u] != 0);
                     x[k] = u < here ? b.g[first + u] : 0;
                 }
                 VC_CUDA_UNROLL
-                for (unsigned k = 0; k < HELD; k++) {
-                    unsigned u = k * VC_CUDA_THREADS + t - ADDERS;
+                for (unsigned k = 0; k < BROUGHT; k++) {
+                    unsigned u = k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS;
 
                     if (u < here && !kept[k]) {
                         b.g[first + u] = 0;
@@ -294,7 +293,8 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
 
     VC_CUDA_CHAIN("measure", 1 + 32768 / SQUARES); /* blocks of the optimizer have that many weights */
-    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_grid(n), ADDERS + VC_CUDA_THREADS, s->stream, blocks, n, s->fault, squares);
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_grid(n), VC_CUDA_ADDERS + VC_CUDA_THREADS, s->stream, blocks, n, s->fault,
+                   squares);
     return vc_cuda_launched();
 }
 

@@ -87,7 +87,6 @@ struct sum_plan {
 
 #define HELD      16                     /* terms that a thread asks for together, for others to add */
 #define ALONE     8                      /* the same, to add them itself */
-#define ADDERS    32                     /* threads of a block that add what the others have brought; 16 of them do */
 #define SUM_STEPS (HELD * VC_CUDA_TEAMS) /* of 16 lanes, that are brought together */
 
 /* The terms of steps first, first + by, ... of a lane, whose result has `at`; 0, which changes no sum, behind the end. All are
@@ -136,12 +135,12 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
 /* staged: 16 lanes a block, for which all threads but the first 32 bring terms into shared memory; while 16 threads add one tile,
  * the others bring the next one: there are two. Else each thread of a block is a lane. */
 template <bool staged, class Q>
-static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
     strided_sums_kernel(struct vc_args_strided args, struct sum_plan plan, struct vc_cuda_sizes kept, bool add,
                         struct operands of)
 {
     VC_CUDA_SHARED(float, tiles, staged ? 2 * SUM_STEPS *VC_CUDA_LANES_OF_SUM : 1);
-    VC_CUDA_SHARED(float, lanes, ADDERS + VC_CUDA_THREADS);
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_ADDERS + VC_CUDA_THREADS);
     unsigned t = threadIdx.x;
     unsigned n_here = staged ? VC_CUDA_LANES_OF_SUM : VC_CUDA_THREADS;
     unsigned lane = t % n_here;
@@ -167,11 +166,12 @@ static __global__ void __launch_bounds__(ADDERS + VC_CUDA_THREADS)
                 }
                 continue;
             }
-            if (t >= ADDERS) {
-                bring_terms<Q, HELD>(&args, &plan, &of, at, lane, first + (t - ADDERS) / n_here, VC_CUDA_TEAMS, v);
+            if (t >= VC_CUDA_ADDERS) {
+                bring_terms<Q, HELD>(&args, &plan, &of, at, lane, first + (t - VC_CUDA_ADDERS) / n_here, VC_CUDA_TEAMS,
+                                     v);
                 VC_CUDA_UNROLL
                 for (unsigned k = 0; k < HELD; k++) {
-                    tile[k * VC_CUDA_THREADS + t - ADDERS] = v[k];
+                    tile[k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS] = v[k];
                 }
             }
             __syncthreads();
@@ -238,11 +238,11 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
         VC_CUDA_LAUNCH((strided_sums_kernel<false, uint32_t>), grid, VC_CUDA_THREADS, s->stream, *args, plan, kept,
                        w->call->add, of);
     } else if (plan.n_steps < 1u << 31) {
-        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint32_t>), grid, ADDERS + VC_CUDA_THREADS, s->stream, *args, plan,
-                       kept, w->call->add, of);
+        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint32_t>), grid, VC_CUDA_ADDERS + VC_CUDA_THREADS, s->stream, *args,
+                       plan, kept, w->call->add, of);
     } else {
-        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint64_t>), grid, ADDERS + VC_CUDA_THREADS, s->stream, *args, plan,
-                       kept, w->call->add, of);
+        VC_CUDA_LAUNCH((strided_sums_kernel<true, uint64_t>), grid, VC_CUDA_ADDERS + VC_CUDA_THREADS, s->stream, *args,
+                       plan, kept, w->call->add, of);
     }
     return vc_cuda_launched();
 }
@@ -459,10 +459,23 @@ static __global__ void row_norm_kernel(struct vc_args_row_norm args, const float
             }
         }
         __syncthreads(); /* y may be x */
-        for (uint64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
-            float v = (x[i] - mean) * inverse * scale[i];
+        VC_CUDA_TOGETHER(base, n)
+        {
+            float v[VC_CUDA_PER_LANE];
 
-            y[i] = bias != NULL ? v + bias[i] : v;
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                uint64_t i = VC_CUDA_AT(base, k);
+
+                v[k] = i < n ? (x[i] - mean) * inverse * scale[i] : 0;
+                v[k] = i < n && bias != NULL ? v[k] + bias[i] : v[k];
+            }
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                if (VC_CUDA_AT(base, k) < n) {
+                    y[VC_CUDA_AT(base, k)] = v[k];
+                }
+            }
         }
     }
 }
@@ -487,13 +500,24 @@ static __global__ void row_norm_parameters_kernel(struct vc_args_row_norm args, 
         uint64_t column = i % args.n;
         float sums[2] = {0, 0};
 
-        for (uint64_t row = first; row < end; row++) {
-            uint64_t at = row * args.n + column;
-            float mean = args.centred ? saved[2 * row] : 0;
-            float inverse = saved[args.centred ? 2 * row + 1 : row];
+        for (uint64_t base = first; base < end; base += HELD) {
+            float term[2][HELD];
 
-            sums[0] += dy[at] * (x[at] - mean) * inverse;
-            sums[1] += dy[at];
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < HELD; k++) {
+                uint64_t row = base + k;
+                bool is = row < end;
+                float mean = is && args.centred ? saved[2 * row] : 0;
+                float inverse = is ? saved[args.centred ? 2 * row + 1 : row] : 0;
+
+                term[1][k] = is ? dy[row * args.n + column] : 0;
+                term[0][k] = is ? term[1][k] * (x[row * args.n + column] - mean) * inverse : 0;
+            }
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < HELD; k++) {
+                sums[0] += term[0][k];
+                sums[1] += term[1][k];
+            }
         }
         if (dscale != NULL) {
             dscale[i] = sums[0];
@@ -523,11 +547,22 @@ static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bo
         float lane[2] = {0, 0};
         float sums[2];
 
-        for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
-            float g = dy[i] * scale[i];
+        VC_CUDA_TOGETHER(base, whole)
+        {
+            float g[VC_CUDA_PER_LANE], u[VC_CUDA_PER_LANE];
 
-            lane[0] += g * (x[i] - mean);
-            lane[1] += g;
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                uint64_t i = VC_CUDA_AT(base, k);
+
+                g[k] = i < whole ? dy[i] * scale[i] : 0;
+                u[k] = i < whole ? g[k] * (x[i] - mean) : 0;
+            }
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                lane[0] += u[k];
+                lane[1] += g[k];
+            }
         }
         sums[0] = vc_cuda_add_lanes(lane[0], lanes);
         sums[1] = vc_cuda_add_lanes(lane[1], lanes);
@@ -539,10 +574,23 @@ static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bo
         sums[0] = sums[0] / (float)args.n * inverse;
         sums[1] = args.centred ? sums[1] / (float)args.n : 0;
         __syncthreads(); /* dx may be dy */
-        for (uint64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
-            float d = inverse * (dy[i] * scale[i] - sums[1] - (x[i] - mean) * sums[0]);
+        VC_CUDA_TOGETHER(base, n)
+        {
+            float d[VC_CUDA_PER_LANE];
 
-            dx[i] = add ? dx[i] + d : d;
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                uint64_t i = VC_CUDA_AT(base, k);
+
+                d[k] = i < n ? inverse * (dy[i] * scale[i] - sums[1] - (x[i] - mean) * sums[0]) : 0;
+                d[k] = i < n && add ? dx[i] + d[k] : d[k];
+            }
+            VC_CUDA_UNROLL
+            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+                if (VC_CUDA_AT(base, k) < n) {
+                    dx[VC_CUDA_AT(base, k)] = d[k];
+                }
+            }
         }
     }
 }
