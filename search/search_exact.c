@@ -1,14 +1,14 @@
-/* aim_exact.c - see aim_exact.h.
+/* search_exact.c - see search_exact.h.
  *
- * Tensor by tensor, the list of all partial choices that no other one beats in both bytes and error. Most are dropped
- * at once: with a price on bytes, the rest of the tensors cannot cost less than each by itself, so a partial choice
- * that cannot end below the error that is known already is no use. The order of tensors and of points decides between
+ * Part by part, the list of all partial choices that no other one beats in both bytes and error. Most are dropped
+ * at once: with a price on bytes, the rest of the parts cannot cost less than each by itself, so a partial choice
+ * that cannot end below the error that is known already is no use. The order of parts and of points decides between
  * equal choices.
  *
- *     tensor 1     (10, 0.5) (20, 0.1)                  bytes, error
- *     tensor 2     (5, 0.4) (16, 0.1)
+ *     part 1       (10, 0.5) (20, 0.1)                  bytes, error
+ *     part 2       (5, 0.4) (16, 0.1)
  *     both         (15, 0.9) (25, 0.5) (36, 0.2)        (26, 0.6) is beaten by (25, 0.5) */
-#include "quantize/aim_exact.h"
+#include "search/search_exact.h"
 
 #include <stdlib.h>
 
@@ -17,15 +17,15 @@
 /* Less than this share of the error that is known is not worth looking for. */
 #define WORTH 1e-4
 
-/* A choice for the first tensors. */
+/* A choice for the first parts. */
 struct state {
     uint64_t bytes;
     double error;
-    uint32_t before; /* the state of the tensors before this one */
+    uint32_t before; /* the state of the parts before this one */
     uint32_t point;
 };
 
-/* The choices for the first so many tensors, from the smallest on. */
+/* The choices for the first so many parts, from the smallest on. */
 struct level {
     size_t n;
     struct state *states;
@@ -33,18 +33,18 @@ struct level {
 
 struct search {
     struct vc_ctx *ctx;
-    const struct vc_aim_points *tensors;
+    const struct vc_search_part *parts;
     size_t n;
     uint64_t room;
     double price;
     double limit;         /* the error that has to be beaten */
-    double *rest_cost;    /* by tensor: of this and all behind it the least error plus price times bytes */
+    double *rest_cost;    /* by part: of this and all behind it the least error plus price times bytes */
     uint64_t *rest_bytes; /* the same: the fewest bytes */
     struct level *levels; /* n + 1; the first has one empty choice */
 };
 
 /* The least of error plus price times bytes among the points. */
-static double least_cost(const struct vc_aim_points *t, double price)
+static double least_cost(const struct vc_search_part *t, double price)
 {
     double least = t->points[0].error + price * (double)t->points[0].bytes;
 
@@ -56,12 +56,12 @@ static double least_cost(const struct vc_aim_points *t, double price)
     return least;
 }
 
-double vc_aim_bound(const struct vc_aim_points *tensors, size_t n, uint64_t room, double price)
+double vc_search_bound(const struct vc_search_part *parts, size_t n, uint64_t room, double price)
 {
     double bound = -price * (double)room;
 
     for (size_t i = 0; i < n; i++) {
-        bound += least_cost(&tensors[i], price);
+        bound += least_cost(&parts[i], price);
     }
     return bound > 0.0 ? bound : 0.0;
 }
@@ -83,15 +83,15 @@ static int compare(const void *a, const void *b)
     return x->point < y->point ? -1 : x->point > y->point;
 }
 
-/* Adds tensor i to all choices of its level; level i + 1 has what is left. False: too many. */
+/* Adds part i to all choices of its level; level i + 1 has what is left. False: too many. */
 static enum vc_status extend(struct search *s, size_t i, bool *too_many)
 {
-    const struct vc_aim_points *t = &s->tensors[i];
+    const struct vc_search_part *t = &s->parts[i];
     const struct level *from = &s->levels[i];
     struct level *to = &s->levels[i + 1];
     size_t n = 0;
 
-    *too_many = from->n * t->n > VC_AIM_STATES;
+    *too_many = from->n * t->n > VC_SEARCH_STATES;
     if (*too_many) {
         return VC_OK;
     }
@@ -119,7 +119,7 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     return VC_OK;
 }
 
-/* The sums from the last tensor back to each one, and the first level. */
+/* The sums from the last part back to each one, and the first level. */
 static enum vc_status prepare(struct search *s)
 {
     s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);
@@ -129,8 +129,8 @@ static enum vc_status prepare(struct search *s)
     s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels);
     VC_CALL_ALLOC(s->levels);
     for (size_t i = s->n; i-- > 0;) {
-        s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->tensors[i], s->price);
-        s->rest_bytes[i] = s->rest_bytes[i + 1] + s->tensors[i].points[0].bytes;
+        s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->parts[i], s->price);
+        s->rest_bytes[i] = s->rest_bytes[i + 1] + s->parts[i].points[0].bytes;
     }
     s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states);
     VC_CALL_ALLOC(s->levels[0].states);
@@ -138,10 +138,10 @@ static enum vc_status prepare(struct search *s)
     return VC_OK;
 }
 
-enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tensors, size_t n, uint64_t room,
-                            double price, double error, size_t *chosen, bool *better)
+enum vc_status vc_search_exact(struct vc_ctx *ctx, const struct vc_search_part *parts, size_t n, uint64_t room,
+                               double price, double error, size_t *chosen, bool *better)
 {
-    struct search s = {ctx, tensors, n, room, price, error * (1.0 - WORTH), NULL, NULL, NULL};
+    struct search s = {ctx, parts, n, room, price, error * (1.0 - WORTH), NULL, NULL, NULL};
     bool too_many = false;
     enum vc_status status;
     size_t i;
