@@ -610,17 +610,20 @@ static enum vc_status take_made(struct vc_estimate *e)
     const char *scheme = o->scheme != NULL ? o->scheme : o->weights == VC_DTYPE_I8 ? "int8" : NULL;
     const char *layout = NULL;
     const struct vc_made_as *made;
-    size_t n;
-    const struct vc_search_scheme *kept = vc_search_schemes(VC_SEARCH_BITSANDBYTES, &n);
+    const struct vc_search_place place = {.kinds = VC_SEARCH_BITSANDBYTES};
+    const struct vc_search_scheme *kept;
 
     if (e->model == NULL || e->written != NULL || scheme == NULL || o->trainer != VC_MEMORY_PYTORCH ||
         (vc_estimate_trains(e) && o->lora_rank == 0)) {
         return VC_OK;
     }
-    for (size_t k = 0; k < n && (o->program == VC_RUN_BY_PYTORCH || o->program == VC_RUN_BY_BITSANDBYTES); k++) {
-        layout = strcmp(kept[k].dtype, scheme) == 0 ? kept[k].layout : layout;
+    for (size_t at = 0; (kept = vc_search_next(&place, &at)) != NULL;) {
+        layout = strcmp(kept->dtype, scheme) == 0 ? kept->layout : layout;
     }
-    layout = layout != NULL && vc_is_transformers_folder(e->ctx, e->model) ? layout : NULL;
+    layout = layout != NULL && (o->program == VC_RUN_BY_PYTORCH || o->program == VC_RUN_BY_BITSANDBYTES) &&
+                     vc_is_transformers_folder(e->ctx, e->model)
+                 ? layout
+                 : NULL;
     VC_CALL(vc_make_as(e->ctx, e->model, e->graph, scheme, layout, &made));
     if (made != NULL) {
         e->model = made->model;

@@ -2,47 +2,41 @@
  * distribution (docs/memory-model.md). NVFP4 is missing: its scale of the tensor is found by reading all weights. */
 #include "search/search_schemes.h"
 
+#include <string.h>
+
 #define LEAST_HARM_OF_REMOVAL 0.1
 
 #define ROW(NAME, WHAT, FLAGS, TAG, DTYPE, TARGET, ERROR)                                                 \
     .name = (NAME), .what = (WHAT), .flags = (FLAGS), .tag = (TAG), .dtype = (DTYPE), .target = (TARGET), \
     .error = (ERROR)
-#define INTEGERS(bits, error)                                                                                      \
-    ROW("int" #bits, "int" #bits " weights", "--int" #bits, "int" #bits, "int" #bits "-g128", VC_TARGET_INT##bits, \
-        error)
-#define BY_NAME(bits, error)                                                                         \
-    ROW("int" #bits, "int" #bits " weights", "--scheme int" #bits, "int" #bits, "int" #bits "-g128", \
-        VC_TARGET_INT##bits, error)
-#define MIXTURE(type, small, error)                                                               \
-    ROW(type, type " weights in llama.cpp", "--gguf " type, small, small, VC_TARGET_GGUF, error), \
-        .gguf = type, .program = VC_RUN_BY_LLAMA_CPP
+#define PLAIN .kind = VC_SEARCH_PLAIN, .program = VC_RUN_BY_PYTORCH
+#define INTEGERS(bits, flags, error)                                                                     \
+    PLAIN, ROW("int" #bits, "int" #bits " weights", flags "int" #bits, "int" #bits, "int" #bits "-g128", \
+               VC_TARGET_INT##bits, error)
+#define BITSANDBYTES .kind = VC_SEARCH_BITSANDBYTES, .layout = "bitsandbytes", .program = VC_RUN_BY_BITSANDBYTES
+#define FLOATS       .kind = VC_SEARCH_FLOAT_CODES, .program = VC_RUN_BY_PYTORCH
+#define MIXTURE(type, small, error)                                       \
+    .kind = VC_SEARCH_GGUF, .gguf = type, .program = VC_RUN_BY_LLAMA_CPP, \
+    ROW(type, type " weights in llama.cpp", "--gguf " type, small, small, VC_TARGET_GGUF, error)
 
-static const struct vc_search_scheme plain[] = {
-    {ROW("fp16", "fp16 weights", "--fp16", "fp16", "f16", VC_TARGET_F16, 0.0002), .program = VC_RUN_BY_PYTORCH},
-    {ROW("int8", "int8 weights", "--int8", "int8", "int8", VC_TARGET_INT8, 0.0087), .program = VC_RUN_BY_PYTORCH,
-     .after_pruning = true},
-    {BY_NAME(6, 0.025), .program = VC_RUN_BY_PYTORCH},
-    {BY_NAME(5, 0.05), .program = VC_RUN_BY_PYTORCH},
-    {ROW("int4/group:32", "int4 weights in groups of 32", "--scheme int4/group:32", "int4-g32", "int4-g32",
+static const struct vc_search_scheme rows[] = {
+    {PLAIN, ROW("fp16", "fp16 weights", "--fp16", "fp16", "f16", VC_TARGET_F16, 0.0002)},
+    {PLAIN, ROW("int8", "int8 weights", "--int8", "int8", "int8", VC_TARGET_INT8, 0.0087), .after_pruning = true},
+    {INTEGERS(6, "--scheme ", 0.025)},
+    {INTEGERS(5, "--scheme ", 0.05)},
+    {PLAIN,
+     ROW("int4/group:32", "int4 weights in groups of 32", "--scheme int4/group:32", "int4-g32", "int4-g32",
          VC_TARGET_INT4, 0.081),
-     .group = 32, .program = VC_RUN_BY_PYTORCH},
-    {INTEGERS(4, 0.097), .program = VC_RUN_BY_PYTORCH, .after_pruning = true},
-    {INTEGERS(3, 0.187), .program = VC_RUN_BY_PYTORCH},
-    {INTEGERS(2, 0.363), .program = VC_RUN_BY_PYTORCH},
-};
-static const struct vc_search_scheme bf16 = {
-    ROW("bf16", "bf16 weights", "--bf16", "bf16", "bf16", VC_TARGET_BF16, 0.0017), .program = VC_RUN_BY_PYTORCH};
-static const struct vc_search_scheme bitsandbytes[] = {
-    {ROW("int8 in bitsandbytes", "int8 weights in bitsandbytes", "--int8", "int8", "int8", VC_TARGET_INT8, 0.0087),
-     .layout = "bitsandbytes", .program = VC_RUN_BY_BITSANDBYTES},
-    {ROW("nf4 in bitsandbytes", "nf4 weights in bitsandbytes", "--nf4", "nf4", "nf4", VC_TARGET_NF4, 0.085),
-     .layout = "bitsandbytes", .program = VC_RUN_BY_BITSANDBYTES},
-};
-static const struct vc_search_scheme float_codes[] = {
-    {ROW("fp8", "fp8 weights", "--fp8", "fp8", "fp8-channel", VC_TARGET_FP8, 0.026), .program = VC_RUN_BY_PYTORCH},
-    {ROW("mxfp4", "mxfp4 weights", "--mxfp4", "mxfp4", "mxfp4", VC_TARGET_MXFP4, 0.112), .program = VC_RUN_BY_PYTORCH},
-};
-static const struct vc_search_scheme gguf[] = {
+     .group = 32},
+    {INTEGERS(4, "--", 0.097), .after_pruning = true},
+    {INTEGERS(3, "--", 0.187)},
+    {INTEGERS(2, "--", 0.363)},
+    {BITSANDBYTES,
+     ROW("int8 in bitsandbytes", "int8 weights in bitsandbytes", "--int8", "int8", "int8", VC_TARGET_INT8, 0.0087)},
+    {BITSANDBYTES,
+     ROW("nf4 in bitsandbytes", "nf4 weights in bitsandbytes", "--nf4", "nf4", "nf4", VC_TARGET_NF4, 0.085)},
+    {FLOATS, ROW("fp8", "fp8 weights", "--fp8", "fp8", "fp8-channel", VC_TARGET_FP8, 0.026)},
+    {FLOATS, ROW("mxfp4", "mxfp4 weights", "--mxfp4", "mxfp4", "mxfp4", VC_TARGET_MXFP4, 0.112)},
     {MIXTURE("Q8_0", "q8_0", 0.005), .after_pruning = true},
     {MIXTURE("Q6_K", "q6_k", 0.017)},
     {MIXTURE("Q5_K_M", "q5_k_m", 0.034)},
@@ -52,26 +46,86 @@ static const struct vc_search_scheme gguf[] = {
     {MIXTURE("Q3_K_S", "q3_k_s", 0.16)},
     {MIXTURE("Q2_K", "q2_k", 0.26)},
 };
+static const struct vc_search_scheme bf16 = {
+    PLAIN, ROW("bf16", "bf16 weights", "--bf16", "bf16", "bf16", VC_TARGET_BF16, 0.0017)};
+#define N_ROWS (sizeof rows / sizeof rows[0])
 
-const struct vc_search_scheme *vc_search_schemes(enum vc_search_kind kind, size_t *n)
+/* Whether the program that was given loads such weights. */
+static bool loads(enum vc_memory_program given, const struct vc_search_scheme *scheme)
 {
-    static const struct {
-        const struct vc_search_scheme *rows;
-        size_t n;
-    } kinds[VC_SEARCH_KINDS] = {
-        [VC_SEARCH_PLAIN] = {plain, sizeof plain / sizeof plain[0]},
-        [VC_SEARCH_BITSANDBYTES] = {bitsandbytes, sizeof bitsandbytes / sizeof bitsandbytes[0]},
-        [VC_SEARCH_FLOAT_CODES] = {float_codes, sizeof float_codes / sizeof float_codes[0]},
-        [VC_SEARCH_GGUF] = {gguf, sizeof gguf / sizeof gguf[0]},
-    };
-
-    *n = kinds[kind].n;
-    return kinds[kind].rows;
+    if (given == VC_RUN_BY_ANY) {
+        return scheme->layout == NULL;
+    }
+    if (scheme->kind == VC_SEARCH_GGUF) {
+        return given == VC_RUN_BY_LLAMA_CPP;
+    }
+    return given != VC_RUN_BY_LLAMA_CPP && (scheme->layout == NULL) == (given != VC_RUN_BY_BITSANDBYTES);
 }
 
-const struct vc_search_scheme *vc_search_bf16(void)
+const struct vc_search_scheme *vc_search_next(const struct vc_search_place *place, size_t *at)
 {
-    return &bf16;
+    while (*at < N_ROWS) {
+        const struct vc_search_scheme *scheme = &rows[(*at)++];
+
+        if ((place->kinds & (unsigned)scheme->kind) != 0 && (!place->given || loads(place->program, scheme))) {
+            return scheme;
+        }
+    }
+    return NULL;
+}
+
+/* The first row with that target. */
+static const struct vc_search_scheme *first_of(enum vc_target target)
+{
+    size_t k = 0;
+
+    while (rows[k].target != target) {
+        k++;
+    }
+    return &rows[k];
+}
+
+const struct vc_search_scheme *vc_search_half(bool is_bf16)
+{
+    return is_bf16 ? &bf16 : first_of(VC_TARGET_F16);
+}
+
+const struct vc_search_scheme *vc_search_eight(bool gguf)
+{
+    return first_of(gguf ? VC_TARGET_GGUF : VC_TARGET_INT8);
+}
+
+double vc_search_usual_error(const char *scheme)
+{
+    const struct vc_search_scheme *found = strcmp(scheme, bf16.tag) == 0 ? &bf16 : &rows[0];
+
+    for (size_t k = N_ROWS; k-- > 0;) {
+        found = strncmp(scheme, rows[k].tag, strlen(rows[k].tag)) == 0 ? &rows[k] : found;
+    }
+    return found->error;
+}
+
+void vc_search_set(const struct vc_search_scheme *scheme, const char *rest, struct vc_quantize_options *options)
+{
+    options->target = scheme->target;
+    options->gguf = scheme->gguf;
+    if (scheme->group != 0) {
+        options->granularity_given = true;
+        options->granularity = VC_GRANULARITY_GROUP;
+        options->group_size = scheme->group;
+    }
+    if (scheme->gguf == NULL && rest != NULL) {
+        options->rest = rest;
+    }
+}
+
+const char *vc_search_pass(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_search_scheme *scheme,
+                           const char *rest, bool layout)
+{
+    layout = layout && scheme->layout != NULL;
+    rest = scheme->gguf != NULL ? NULL : rest;
+    return vc_arena_printf(ctx, arena, "quantize %s%s%s%s%s", scheme->flags, layout ? " --layout " : "",
+                           layout ? scheme->layout : "", rest != NULL ? " --rest " : "", rest != NULL ? rest : "");
 }
 
 double vc_search_harm(double error, bool removes)

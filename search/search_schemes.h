@@ -6,16 +6,18 @@
 #include <vcompress/memory.h>
 #include <vcompress/quantize.h>
 
-/* By who loads them. */
+#include "core/base/arena.h"
+
+/* By who loads them, as bits. */
 enum vc_search_kind {
-    VC_SEARCH_PLAIN,        /* the usual layout of the output; first fp16, then int8 */
-    VC_SEARCH_BITSANDBYTES, /* codes that bitsandbytes keeps, where the usual loader of others decodes them */
-    VC_SEARCH_FLOAT_CODES,  /* codes of floats, in the usual layout: no smaller than integers of the same error */
-    VC_SEARCH_GGUF,         /* mixtures of llama.cpp */
-    VC_SEARCH_KINDS
+    VC_SEARCH_PLAIN = 1,        /* the usual layout of the output */
+    VC_SEARCH_BITSANDBYTES = 2, /* codes that bitsandbytes keeps, where the usual loader of others decodes them */
+    VC_SEARCH_FLOAT_CODES = 4,  /* codes of floats, in the usual layout: no smaller than integers of the same error */
+    VC_SEARCH_GGUF = 8          /* mixtures of llama.cpp */
 };
 
 struct vc_search_scheme {
+    enum vc_search_kind kind;
     const char *name;      /* "int4/group:32" */
     const char *what;      /* "int4 weights in groups of 32" */
     const char *flags;     /* of quantize: "--scheme int4/group:32" */
@@ -30,10 +32,29 @@ struct vc_search_scheme {
     bool after_pruning;             /* also tried on what pruning leaves */
 };
 
-/* The rows of a kind, the least harmful first. */
-const struct vc_search_scheme *vc_search_schemes(enum vc_search_kind kind, size_t *n);
-/* Half precision of a model whose weights are bf16. */
-const struct vc_search_scheme *vc_search_bf16(void);
+/* What may be made of a model, and for whom. */
+struct vc_search_place {
+    unsigned kinds; /* bits of enum vc_search_kind */
+    bool given;     /* only for `program`; VC_RUN_BY_ANY: one of the user's own, which keeps usual layouts */
+    enum vc_memory_program program;
+};
+
+/* The row from number *at on that has a place there, the least harmful of its kind first; *at is then behind it. NULL: no
+ * more. */
+const struct vc_search_scheme *vc_search_next(const struct vc_search_place *place, size_t *at);
+
+/* fp16, or bf16 of a model whose weights are that; int8, or GGUF's Q8_0. */
+const struct vc_search_scheme *vc_search_half(bool bf16);
+const struct vc_search_scheme *vc_search_eight(bool gguf);
+/* The usual error of what a report calls so: "int8", "q8_0"; of other words that of fp16. */
+double vc_search_usual_error(const char *scheme);
+
+/* Sets what the type means in options that have their defaults. rest: what other floats become; not in GGUF, whose mixtures
+ * decide. NULL: they stay. */
+void vc_search_set(const struct vc_search_scheme *scheme, const char *rest, struct vc_quantize_options *options);
+/* The same in words: "quantize --nf4 --layout bitsandbytes --rest fp16"; the layout only if it is asked for. NULL: no memory. */
+const char *vc_search_pass(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_search_scheme *scheme,
+                           const char *rest, bool layout);
 
 /* What orders recipes: the error of the weights; removed units never come before weights of four bits, whatever share of
  * the weights goes with them. */

@@ -38,15 +38,19 @@ static enum vc_status add_unless_refused(struct vc_shrinking *s, const struct vc
     return VC_OK;
 }
 
+/* The types to try, for the format of the output. */
+static struct vc_search_place place_of(const struct vc_shrinking *s)
+{
+    return (struct vc_search_place){.kinds = vc_shrink_is_gguf(s) ? VC_SEARCH_GGUF : VC_SEARCH_PLAIN};
+}
+
 /* A type of about 8 and one of about 4 bits for what pruning leaves. */
 static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
 {
-    size_t n;
-    const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
+    const struct vc_search_place place = place_of(s);
 
-    for (size_t k = 0; k < n; k++) {
-        if (schemes[k].after_pruning) {
-            chain.scheme = &schemes[k];
+    for (size_t at = 0; (chain.scheme = vc_search_next(&place, &at)) != NULL;) {
+        if (chain.scheme->after_pruning) {
             VC_CALL(add(s, &chain));
         }
     }
@@ -69,16 +73,14 @@ static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes 
 static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
 {
     struct vc_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
+    bool gguf = vc_shrink_is_gguf(s);
     enum vc_status status = VC_OK;
-    size_t n;
 
     VC_CALL_ALLOC(chain.share);
     chain.harm = vc_search_harm(recipe->error, true);
     if (recipe->n_passes == 2) {
-        const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
-
-        chain.scheme = &schemes[recipe->more_tensors && schemes->gguf == NULL ? 1 : 0]; /* GGUF's list has no halves */
-        if (schemes->gguf != NULL && !recipe->more_tensors) {
+        chain.scheme = recipe->more_tensors ? vc_search_eight(gguf) : vc_search_half(false);
+        if (gguf && !recipe->more_tensors) { /* GGUF's list has no halves */
             return VC_OK;
         }
     }
@@ -199,33 +201,21 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
     return VC_OK;
 }
 
-/* For a device: codes that bitsandbytes keeps there. A model that it does not load has none of them. */
-static enum vc_status add_kept(struct vc_shrinking *s)
-{
-    size_t n;
-    const struct vc_search_scheme *schemes = vc_search_schemes(VC_SEARCH_BITSANDBYTES, &n);
-
-    for (size_t i = 0; s->write.layout == NULL && i < n; i++) {
-        bool added;
-
-        VC_CALL(add_unless_refused(s, &(struct vc_chain){.scheme = &schemes[i], .harm = schemes[i].error}, &added));
-    }
-    return VC_OK;
-}
-
 /* The order is fixed, so that candidate k is the same in a search that goes on. */
 enum vc_status vc_shrink_list(struct vc_shrinking *s)
 {
     static const char *const shares[] = {"0.25", "0.5", "0.75"};
     static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
-    size_t n;
-    const struct vc_search_scheme *schemes = vc_shrink_schemes(s, &n);
+    struct vc_search_place place = place_of(s);
+    struct vc_chain chain = {.share = NULL};
 
-    for (size_t k = 0; k < n; k++) {
-        VC_CALL(add(s, &(struct vc_chain){.scheme = &schemes[k], .harm = schemes[k].error}));
-    }
-    if (s->options.data == NULL && s->gpu != NULL) {
-        VC_CALL(add_kept(s));
+    place.kinds |= s->options.data == NULL && s->gpu != NULL && s->write.layout == NULL ? VC_SEARCH_BITSANDBYTES : 0U;
+    for (size_t at = 0; (chain.scheme = vc_search_next(&place, &at)) != NULL;) {
+        bool added;
+
+        chain.harm = chain.scheme->error;
+        enum vc_status status = chain.scheme->layout != NULL ? add_unless_refused(s, &chain, &added) : add(s, &chain);
+        VC_CALL(status);
     }
     if (s->options.data == NULL) {
         return s->gpu != NULL ? add_recipes(s, s->sized != NULL) : VC_OK;
@@ -247,7 +237,7 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
         VC_CALL(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
     }
-    if (s->result.limit_bytes != 0 && schemes->gguf == NULL && !s->onnx) {
+    if (s->result.limit_bytes != 0 && !vc_shrink_is_gguf(s) && !s->onnx) {
         VC_CALL(add(s, &(struct vc_chain){.aim_bytes = s->result.limit_bytes}));
     }
     return add_layers(s);

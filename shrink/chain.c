@@ -15,15 +15,12 @@
 #include "shrink/shrink_inside.h"
 
 /* By the format of the output: as it was given, by its name, or that of the input. */
-const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
+bool vc_shrink_is_gguf(const struct vc_shrinking *s)
 {
     const char *format = s->write.format != NULL ? s->write.format : vc_format_of_name(s->write.path);
 
     format = format != NULL ? format : vc_model_format(s->given);
-    if (strncmp(format, "GGUF", 4) == 0 || strcmp(format, "gguf") == 0) {
-        return vc_search_schemes(VC_SEARCH_GGUF, n);
-    }
-    return vc_search_schemes(VC_SEARCH_PLAIN, n);
+    return strncmp(format, "GGUF", 4) == 0 || strcmp(format, "gguf") == 0;
 }
 
 /* Whether the chain begins with a pass of `prune`, of whichever kind. */
@@ -39,7 +36,7 @@ static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, co
 {
     bool half = chain->scheme != NULL && chain->scheme->target == VC_TARGET_F16;
 
-    return half && strcmp(s->rest, "bf16") == 0 ? vc_search_bf16() : chain->scheme;
+    return half ? vc_search_half(strcmp(s->rest, "bf16") == 0) : chain->scheme;
 }
 
 /* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model.
@@ -192,17 +189,17 @@ static void add_types(const struct vc_shrinking *s, struct vc_text *text)
 }
 
 /* The line of the passes that add_quantize adds. */
-static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+static void put_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
 {
     if (chain->aim_bytes != 0) {
         vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
         add_types(s, text);
         return;
     }
-    vc_text_add(text, "quantize %s", scheme_of(s, chain)->flags);
-    if (chain->scheme->target != VC_TARGET_GGUF) {
-        vc_text_add(text, " --rest %s", s->rest);
-    }
+    const char *pass = vc_search_pass(s->ctx, &s->arena, scheme_of(s, chain), s->rest, false);
+
+    vc_text_add(text, "%s", pass != NULL ? pass : "");
+    text->status = pass != NULL ? text->status : VC_E_NOMEM;
     if (takes_statistics(chain) && s->stats != NULL) {
         add_option(text, "calibration", s->final_stats);
     }
@@ -316,13 +313,7 @@ static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chai
         options->aim_bytes = chain->aim_bytes;
         return;
     }
-    options->target = scheme_of(s, chain)->target;
-    options->gguf = chain->scheme->gguf;
-    if (chain->scheme->group != 0) {
-        options->granularity_given = true;
-        options->granularity = VC_GRANULARITY_GROUP;
-        options->group_size = chain->scheme->group;
-    }
+    vc_search_set(scheme_of(s, chain), NULL, options);
 }
 
 /* The rest: tensors that the scheme leaves alone become 16 bits. */

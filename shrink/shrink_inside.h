@@ -10,6 +10,7 @@
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/text/text.h"
+#include "search/search_points.h"
 #include "search/search_schemes.h"
 
 /* A candidate. The passes, in this order: prune or remove units or layers, cast, distill, quantize. */
@@ -75,8 +76,8 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job);
 /* " --data rows.npz --rows 1000": the options that read the rows. */
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
-/* The types to try, the least harmful first, for the format of the output. */
-const struct vc_search_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
+/* Whether the output is GGUF, whose types are llama.cpp's. */
+bool vc_shrink_is_gguf(const struct vc_shrinking *s);
 
 /* output_names.c: the names of all files, from the output's. */
 enum vc_status vc_shrink_names(struct vc_shrinking *s);

@@ -299,21 +299,27 @@ static size_t nearest(const struct vc_shrinking *s)
     return found;
 }
 
-/* A candidate is on the front if no other is both at most as large and at most as costly; of two equal ones
- * the first is. */
+/* The measured candidates than which no other is both at most as large and at most as costly, the smallest first. Returns how
+ * many. */
+static size_t find_front(const struct vc_shrinking *s, struct vc_search_point *points)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        if (is_measured(s, k)) {
+            points[n++] = (struct vc_search_point){(uint32_t)k, s->candidates[k].file_bytes, cost(s, k), 0};
+        }
+    }
+    return vc_search_front(points, n);
+}
+
 static void mark_front(struct vc_shrinking *s)
 {
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        s->candidates[k].front = is_measured(s, k);
-        for (size_t i = 0; s->candidates[k].front && i < s->result.n_candidates; i++) {
-            bool no_worse = is_measured(s, i) && s->candidates[i].file_bytes <= s->candidates[k].file_bytes &&
-                            cost(s, i) <= cost(s, k);
+    struct vc_search_point points[VC_SHRINK_MOST];
+    size_t n = find_front(s, points);
 
-            if (no_worse &&
-                (i < k || s->candidates[i].file_bytes < s->candidates[k].file_bytes || cost(s, i) < cost(s, k))) {
-                s->candidates[k].front = i == k;
-            }
-        }
+    while (n-- > 0) {
+        s->candidates[points[n].number].front = true;
     }
 }
 
@@ -370,27 +376,6 @@ static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t ste
     return *made != VC_NO_CANDIDATE ? vc_shrink_try(s, *made) : status;
 }
 
-/* For the smallest within max_loss: measured candidates of the front, the largest first. Returns their number. */
-static size_t list_front(struct vc_shrinking *s, size_t *order)
-{
-    size_t n = 0;
-
-    mark_front(s);
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        size_t at = n;
-
-        if (!s->candidates[k].front) {
-            continue;
-        }
-        for (; at > 0 && s->candidates[order[at - 1]].file_bytes < s->candidates[k].file_bytes; at--) {
-            order[at] = order[at - 1];
-        }
-        order[at] = k;
-        n++;
-    }
-    return n;
-}
-
 /* Halves the front until the smallest candidate that training brings within max_loss is found.
  *     the front by size: 8 MB, 5 MB, 3 MB, 2 MB; 8 and 5 hold untrained
  *     3 MB trained: holds     2 MB trained: does not     the smallest is 3 MB
@@ -398,18 +383,19 @@ static size_t list_front(struct vc_shrinking *s, size_t *order)
  * Larger candidates are taken to be at least as good after training, which halving needs. */
 static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
 {
-    size_t order[VC_SHRINK_MOST];
-    size_t high = list_front(s, order); /* from here on training does not help */
-    size_t low = 0;                     /* what is before holds */
+    struct vc_search_point points[VC_SHRINK_MOST];
+    size_t n = find_front(s, points);
+    size_t high = n; /* from here on training does not help, the largest first */
+    size_t low = 0;  /* what is before holds */
 
-    while (low < high && s->candidates[order[low]].loss <= s->options.max_loss) {
+    while (low < high && s->candidates[points[n - 1 - low].number].loss <= s->options.max_loss) {
         low++;
     }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         size_t made;
 
-        VC_CALL(try_trained(s, order[middle], steps, &made));
+        VC_CALL(try_trained(s, points[n - 1 - middle].number, steps, &made));
         if (made == VC_NO_CANDIDATE) {
             break;
         }
@@ -536,8 +522,7 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     enum vc_status status = VC_OK;
 
     s->result.chosen = k;
-    const struct vc_search_scheme *first = vc_shrink_schemes(s, &n);
-    if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || first->gguf != NULL ||
+    if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || vc_shrink_is_gguf(s) ||
         s->write.dry_run) {
         return VC_OK;
     }

@@ -1,9 +1,9 @@
-/* plan_forms.c - the forms of weights: as stored, half precision, int8, with neurons removed. With a file, each form is
+/* plan_forms.c - the forms of weights: as stored, the types of search/, with neurons removed. With a file, each form is
  * a job that is planned and then freed: sizes are exact, and forms that the passes refuse are not offered. No weights
  * are read: sizes do not depend on the choice of neurons.
  *
  *     forms[0]       as stored
- *     quantized      halves, then int8; with a file whose weights are floats
+ *     usual          halves, then int8; with a file whose weights are floats
  *     pruned         each of these with a share of its neurons removed
  *     codes          types of few bits, that some loader keeps as codes: GGUF's blocks, or a layout of folders */
 #include <math.h>
@@ -22,28 +22,6 @@ static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"}
 static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};
 
 /* ---- errors ---- */
-
-/* The usual error of the type: a figure for all models, where none is measured. */
-double vc_plan_error(enum vc_dtype type)
-{
-    size_t n;
-    const struct vc_search_scheme *rows = vc_search_schemes(VC_SEARCH_PLAIN, &n);
-
-    return type == VC_DTYPE_BF16 ? vc_search_bf16()->error : rows[type == VC_DTYPE_I8 ? 1 : 0].error;
-}
-
-/* The same by the name of a scheme. */
-static double usual_error(const char *scheme)
-{
-    size_t n;
-
-    if (strcmp(scheme, "q8_0") == 0) { /* int8 of a GGUF file */
-        return vc_search_schemes(VC_SEARCH_GGUF, &n)[0].error;
-    }
-    return vc_plan_error(strncmp(scheme, "int8", 4) == 0 ? VC_DTYPE_I8
-                         : strcmp(scheme, "bf16") == 0   ? VC_DTYPE_BF16
-                                                         : VC_DTYPE_F16);
-}
 
 /* The row of a tensor by binary search; rows are in the order of the model. Returns NULL if the tensor has no row. */
 static const struct vc_sensitivity_row *row_of(const struct vc_sensitivity *scan, size_t tensor)
@@ -91,7 +69,7 @@ static void sum_errors(const struct vc_planning *p, const struct vc_report *repo
             error = measured_error(p, &row, &norm);
         }
         if (p->scan == NULL || error < 0) {
-            error = usual_error(row.scheme);
+            error = vc_search_usual_error(row.scheme);
             norm = p->scan != NULL ? 0 : norm;
             guessed += (double)row.n_elems;
         }
@@ -155,23 +133,6 @@ out:
     return status;
 }
 
-/* The pass that makes the form: a half or int8. */
-static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_weights_form *form)
-{
-    struct vc_quantize_options options;
-    bool bf16 = form->half == VC_DTYPE_BF16;
-
-    vc_quantize_defaults(&options);
-    options.target = form->int8 ? VC_TARGET_INT8 : bf16 ? VC_TARGET_BF16 : VC_TARGET_F16;
-    options.rest = bf16 ? "bf16" : "fp16";
-    if (form->int8 && strcmp(vc_model_format(p->model), "gguf") == 0) {
-        options.target = VC_TARGET_GGUF;
-        options.gguf = "Q8_0";
-        options.rest = NULL;
-    }
-    return vc_job_add_quantize(p->ctx, job, &options);
-}
-
 /* What the program, or the way without a name, that was given does with codes in that layout. */
 static enum vc_runtime given_runtime(const struct vc_planning *p, const struct vc_layout *layout)
 {
@@ -189,7 +150,7 @@ static void set_runtime(const struct vc_planning *p, const struct vc_layout *lay
         return;
     }
     form->program = vc_memory_program(layout, vc_model_format(form->model), &p->memory);
-    if (form->codes != NULL && form->runtime == VC_RUNTIME_DEQUANTIZE) {
+    if (form->kept && form->runtime == VC_RUNTIME_DEQUANTIZE) {
         struct vc_memory_options kept = p->memory;
         bool ideal = false;
 
@@ -241,8 +202,12 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     if (removes) {
         VC_TRY(add_removal(p, job, share_values[share]));
     }
-    if (form->passes[0] != NULL && (!removes || form->passes[1] != NULL)) {
-        VC_TRY(add_quantize(p, job, form));
+    if (form->scheme != NULL) {
+        struct vc_quantize_options options;
+
+        vc_quantize_defaults(&options);
+        vc_search_set(form->scheme, form->rest, &options);
+        VC_TRY(vc_job_add_quantize(p->ctx, job, &options));
     }
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     const struct vc_report *report = vc_job_report(job);
@@ -271,20 +236,37 @@ out:
 /* The same of codes, which questions in their scheme count, too. */
 static enum vc_status count_codes(struct vc_planning *p, struct vc_weights_form *form, bool *ok)
 {
-    VC_CALL(vc_make_as(p->ctx, p->model, p->graph, form->codes->dtype, form->codes->layout, &form->made));
+    VC_CALL(vc_make_as(p->ctx, p->model, p->graph, form->scheme->dtype, form->scheme->layout, &form->made));
     *ok = form->made != NULL;
     if (*ok) {
         form->model = form->made->model;
         form->graph = form->made->graph;
         form->type = form->made->type;
         form->activations = form->made->activations;
-        form->error = form->codes->error;
+        form->error = form->scheme->error;
         set_runtime(p, form->made->layout, form);
     }
     return VC_OK;
 }
 
 /* ---- the list ---- */
+
+/* Of a configuration alone: the table of schemes counts the weights. */
+static void set_without_file(const struct vc_planning *p, struct vc_weights_form *form)
+{
+    form->error = form->scheme->error;
+    if (!form->kept) {
+        form->type =
+            form->scheme->target == VC_TARGET_INT8 ? VC_DTYPE_I8 : form->type; /* the weights that quantize makes */
+        return;
+    }
+    form->type = VC_DTYPE_NONE;
+    form->dtype = form->scheme->dtype;
+    form->program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form->scheme->program;
+    form->runtime = !p->options.runtime_given                                   ? VC_RUNTIME_NATIVE
+                    : vc_memory_program_decodes(p->memory.program, form->dtype) ? VC_RUNTIME_DEQUANTIZE
+                                                                                : p->memory.runtime;
+}
 
 /* Adds a form if the passes accept the form. */
 static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form form, size_t share)
@@ -295,23 +277,10 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     if (p->n_forms == VC_MAX_FORMS) {
         return VC_OK;
     }
-    if (p->model != NULL && form.codes != NULL) {
-        status = count_codes(p, &form, &ok);
-    } else if (p->model != NULL) {
-        status = count_form(p, &form, share, &ok);
-    } else if (form.codes != NULL) {
-        form.error = form.codes->error;
-        form.type = VC_DTYPE_NONE;
-        form.scheme = form.codes->dtype;
-        form.program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form.codes->program;
-        form.runtime = !p->options.runtime_given                                         ? VC_RUNTIME_NATIVE
-                       : vc_memory_program_decodes(p->memory.program, form.codes->dtype) ? VC_RUNTIME_DEQUANTIZE
-                                                                                         : p->memory.runtime;
-    } else if (form.int8) {
-        form.type = VC_DTYPE_I8; /* in the estimate: the weights that quantize --int8 makes */
-        form.error = vc_plan_error(VC_DTYPE_I8);
+    if (p->model != NULL) {
+        status = form.kept ? count_codes(p, &form, &ok) : count_form(p, &form, share, &ok);
     } else {
-        form.error = vc_plan_error(VC_DTYPE_F16);
+        set_without_file(p, &form);
     }
     if (status == VC_OK && ok) {
         p->forms[p->n_forms++] = form;
@@ -324,23 +293,28 @@ static bool is_gguf(const struct vc_planning *p)
     return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
 }
 
-/* "quantize --int8 --rest fp16", and its tag; of a GGUF file those of Q8_0. passes[0] NULL: no memory. */
-static void set_quantize(struct vc_planning *p, struct vc_weights_form *form, bool int8, bool bf16)
+/* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
+static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
 {
-    form->int8 = int8;
-    form->type = form->half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
-    if (int8 && is_gguf(p)) {
-        size_t n;
-        const struct vc_search_scheme *row = vc_search_schemes(VC_SEARCH_GGUF, &n); /* the first is Q8_0 */
+    bool stored = is_gguf(p) || (p->model != NULL && strcmp(vc_model_format(p->model), "onnx") == 0);
 
-        form->tag = row->tag;
-        form->passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", row->flags);
-        return;
-    }
-    form->tag = int8 ? "int8" : "fp16";
-    form->passes[0] = int8 && bf16 ? "quantize --int8 --rest bf16"
-                      : int8       ? "quantize --int8 --rest fp16"
-                                   : "quantize --fp16 --rest fp16";
+    return stored ? VC_DTYPE_NONE : type;
+}
+
+/* Adds weights of the type, the rest in halves. Those that the model, its format or the loader has no place for are left
+ * out. */
+static enum vc_status add_scheme(struct vc_planning *p, const struct vc_search_scheme *scheme, bool bf16, bool kept)
+{
+    struct vc_weights_form form = p->forms[0];
+
+    form.scheme = scheme;
+    form.kept = kept;
+    form.rest = bf16 ? "bf16" : "fp16";
+    form.type = type_of(p, bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16);
+    form.tag = scheme->tag;
+    form.passes[0] = vc_search_pass(p->ctx, &p->out->arena, scheme, form.rest, true);
+    VC_CALL_ALLOC(form.passes[0]);
+    return add_form(p, form, VC_SHARES);
 }
 
 /* Neurons are removed before codes are made: the other way round codes would have to be decoded. */
@@ -372,109 +346,44 @@ static enum vc_status find_couplings(struct vc_planning *p)
     return status;
 }
 
-/* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
-static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
-{
-    bool stored = is_gguf(p) || (p->model != NULL && strcmp(vc_model_format(p->model), "onnx") == 0);
-
-    return stored ? VC_DTYPE_NONE : type;
-}
-
 /* Halves are no form of their own where weights or computing have two bytes already. */
-static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
+static enum vc_status add_usual(struct vc_planning *p, enum vc_dtype half, bool bf16)
 {
     enum vc_dtype most = p->model != NULL ? vc_memory_float_type(p->graph, p->model) : half;
-    struct vc_weights_form form = p->forms[0];
 
-    set_quantize(p, &form, false, false);
-    form.type = type_of(p, form.type);
     if (most != VC_DTYPE_F16 && most != VC_DTYPE_BF16 && p->memory.weights != VC_DTYPE_F16 &&
         p->memory.weights != VC_DTYPE_BF16) {
-        VC_CALL(add_form(p, form, VC_SHARES));
+        VC_CALL(add_scheme(p, vc_search_half(false), false, false));
     }
-    set_quantize(p, &form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
-    VC_CALL_ALLOC(form.passes[0]);
-    form.type = type_of(p, form.type);
-    return add_form(p, form, VC_SHARES);
+    return add_scheme(p, vc_search_eight(is_gguf(p)), bf16, false);
 }
 
-/* A configuration without weights, of a model with a length of sequences: one that llama.cpp and bitsandbytes may run. */
-static bool is_configured(const struct vc_planning *p)
+/* GGUF of a folder, of GGUF, or of a configuration without weights, of a model with a length of sequences: one that
+ * llama.cpp and bitsandbytes may run. Other codes of all but GGUF. Of codes quantize makes GGUF of the weights that a
+ * folder's codes stand for, and no other codes. */
+static unsigned kinds_of(const struct vc_planning *p)
 {
-    return p->model == NULL && vc_graph_max_positions(p->graph) != 0;
-}
+    bool folder = p->model == NULL ? vc_graph_max_positions(p->graph) != 0
+                                   : p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
 
-/* Whether the program that was given loads such weights. One without a name is a program of the user's own, which keeps
- * the codes of the usual layouts. */
-static bool loads(enum vc_memory_program given, const struct vc_search_scheme *codes)
-{
-    if (given == VC_RUN_BY_ANY) {
-        return codes->layout == NULL;
+    if (vc_has_codes(p->model)) {
+        return folder ? VC_SEARCH_GGUF : 0;
     }
-    if (codes->gguf != NULL) {
-        return given == VC_RUN_BY_LLAMA_CPP;
+    if (is_gguf(p)) {
+        return VC_SEARCH_GGUF;
     }
-    return given != VC_RUN_BY_LLAMA_CPP && (codes->layout == NULL) == (given != VC_RUN_BY_BITSANDBYTES);
-}
-
-/* Whether the model may be had so: GGUF of a folder, of a configuration, or of GGUF; other codes of all but GGUF. */
-static bool may_have(const struct vc_planning *p, const struct vc_search_scheme *codes)
-{
-    if (p->options.runtime_given && !loads(p->memory.program, codes)) {
-        return false;
-    }
-    if (vc_has_codes(
-            p->model)) { /* quantize makes GGUF of the weights that a folder's codes stand for, and no other codes */
-        return codes->gguf != NULL && p->is_folder;
-    }
-    if (codes->gguf != NULL) {
-        return is_gguf(p) || is_configured(p) || p->is_folder;
-    }
-    return codes->layout != NULL ? is_configured(p) || p->is_folder : !is_gguf(p);
-}
-
-/* The command of the pass, for the recipe. */
-static const char *pass_of(struct vc_planning *p, const struct vc_search_scheme *codes, const char *rest)
-{
-    if (codes->gguf != NULL) {
-        return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s", codes->flags);
-    }
-    if (codes->layout != NULL) {
-        return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --layout %s --rest %s", codes->flags, codes->layout,
-                               rest);
-    }
-    return vc_arena_printf(p->ctx, &p->out->arena, "quantize %s --rest %s", codes->flags, rest);
-}
-
-/* Types that the model, its format or the loader has no place for are left out (may_have). */
-static enum vc_status add_codes(struct vc_planning *p, const struct vc_search_scheme *codes, bool bf16)
-{
-    struct vc_weights_form form = p->forms[0];
-
-    if (codes->target == VC_TARGET_F16 || !may_have(p, codes)) {
-        return VC_OK;
-    }
-    form.codes = codes;
-    form.tag = codes->tag;
-    form.half = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
-    form.type = type_of(p, form.half);
-    form.passes[0] = pass_of(p, codes, bf16 ? "bf16" : "fp16");
-    VC_CALL_ALLOC(form.passes[0]);
-    return add_form(p, form, VC_SHARES);
+    return VC_SEARCH_PLAIN | VC_SEARCH_FLOAT_CODES | (folder ? VC_SEARCH_BITSANDBYTES | VC_SEARCH_GGUF : 0U);
 }
 
 /* Codes of all types that a program keeps on the device. */
-static enum vc_status add_all_codes(struct vc_planning *p, enum vc_dtype half)
+static enum vc_status add_all_codes(struct vc_planning *p, bool bf16)
 {
-    bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
+    const struct vc_search_place place = {kinds_of(p), p->options.runtime_given, p->memory.program};
+    const struct vc_search_scheme *scheme;
 
-    p->is_folder = p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
-    for (enum vc_search_kind kind = 0; kind < VC_SEARCH_KINDS; kind++) {
-        size_t n;
-        const struct vc_search_scheme *rows = vc_search_schemes(kind, &n);
-
-        for (size_t k = 0; k < n; k++) {
-            VC_CALL(add_codes(p, &rows[k], bf16));
+    for (size_t at = 0; (scheme = vc_search_next(&place, &at)) != NULL;) {
+        if (scheme->target != VC_TARGET_F16) {
+            VC_CALL(add_scheme(p, scheme, bf16, true));
         }
     }
     return VC_OK;
@@ -500,6 +409,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     enum vc_dtype half = p->model != NULL                                  ? vc_written_half(p->model)
                          : usual == VC_DTYPE_F16 || usual == VC_DTYPE_BF16 ? usual
                                                                            : VC_DTYPE_NONE;
+    bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
 
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
@@ -513,7 +423,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
         return VC_OK; /* trained weights are not compressed */
     }
     if (!coded && (p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
-        VC_CALL(add_quantized(p, half));
+        VC_CALL(add_usual(p, half, bf16));
     }
     if (!coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
         VC_CALL(find_couplings(p));
@@ -526,10 +436,11 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
             VC_CALL(add_pruned(p, &base, s));
         }
     }
-    if (is_gguf(p) && n_whole > 1 && p->forms[n_whole - 1].int8) { /* that file is Q8_0's, which is in the list */
+    if (is_gguf(p) && n_whole > 1 &&
+        p->forms[n_whole - 1].scheme != NULL) { /* that file is Q8_0's, which is in the list */
         drop_form(p, n_whole - 1);
     }
-    return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_all_codes(p, half) : VC_OK;
+    return (p->options.without & VC_LEVER_WEIGHTS) == 0 ? add_all_codes(p, bf16) : VC_OK;
 }
 
 /* Jobs that were planned for sizes, and graphs of what they would write. */

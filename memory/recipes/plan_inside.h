@@ -9,6 +9,7 @@
 #include "core/base/arena.h"
 #include "graph/planned_model.h"
 #include "memory/made_as.h"
+#include "search/search_points.h"
 #include "search/search_schemes.h"
 
 #define VC_MAX_FORMS 64
@@ -21,23 +22,23 @@ struct vc_weights_form {
     const struct vc_model *model; /* that passes read: the model, or the folder as a GGUF model; NULL: there is none */
     enum vc_dtype type;           /* they are loaded as that where they are floats: vc_memory_options.weights */
     enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
-    bool int8;                    /* with codes */
-    enum vc_dtype half;           /* of --rest */
-    const char *share;            /* of neurons that go, "0.2"; NULL: none */
-    const char *tag;              /* of the output's name, "slim.int8"; NULL: nothing is written */
-    const char *passes[2];        /* in their order, "quantize --int8 --rest fp16"; NULL: none */
-    bool counted; /* written, after passes over a file; else the weights are those of the model as it is */
+    const struct vc_search_scheme *scheme; /* NULL: floats as they are */
+    bool kept;             /* codes that a program keeps on the device: the row's program, or `program` */
+    const char *rest;      /* of quantize */
+    const char *share;     /* of neurons that go, "0.2"; NULL: none */
+    const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
+    const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
+    bool counted;          /* written, after passes over a file; else the weights are those of the model as it is */
     struct vc_planned_weights written;
     const struct vc_made_as *made; /* of codes, in place of `written`; NULL: these */
     struct vc_graph *graph;        /* what the model computes then; NULL: what it does as it is */
     enum vc_runtime runtime;
     double error;
     bool measured;
-    /* Codes of other schemes (vc_plan_codes): how they are called; what they are in vc_memory_options.scheme where they
-     * are counted without the file that has them; the program that runs it, VC_RUN_BY_COUNT for that of the model as it
-     * is; and words of `fit` that name that program, where it is not the usual one of the file. */
-    const struct vc_search_scheme *codes;
-    const char *scheme;
+    /* With `kept`: what the codes are in vc_memory_options.scheme where they are counted without the file that has them; the
+     * program that runs it, VC_RUN_BY_COUNT for that of the model as it is; and words of `fit` that name that program, where
+     * it is not the usual one of the file. */
+    const char *dtype;
     enum vc_memory_program program;
     const char *ask;
 };
@@ -59,7 +60,6 @@ struct vc_planning {
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
     uint64_t batch;
-    bool is_folder;                /* of transformers, with a config.json that says what the model computes */
     uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
     size_t n_forms;
@@ -100,9 +100,6 @@ struct vc_choice {
     unsigned rank, less; /* the most harmful levers; how often batch or context were halved */
     size_t number;       /* in the order of trying */
 };
-
-/* Usual errors of the types that stand for themselves (search/search_schemes.h). */
-double vc_plan_error(enum vc_dtype type);
 
 /* Fills p->forms; the first is the model as it is. */
 enum vc_status vc_plan_forms(struct vc_planning *p);

@@ -211,11 +211,11 @@ static size_t list_caches(const struct vc_planning *p, const struct vc_weights_f
     }
     if (width > 2 && !blocks) { /* which has f16 anyway */
         types[n] = VC_DTYPE_F16;
-        errors[n++] = vc_plan_error(VC_DTYPE_F16);
+        errors[n++] = vc_search_half(false)->error;
     }
     if (width > 1) {
         types[n] = blocks ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
-        errors[n++] = vc_plan_error(VC_DTYPE_I8);
+        errors[n++] = vc_search_eight(false)->error;
     }
     return n;
 }
@@ -302,8 +302,8 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
             choice.memory.weights = form->type;
             choice.memory.cache = types[k];
             choice.memory.context_tokens = context;
-            if (form->scheme != NULL) {
-                choice.memory.scheme = form->scheme;
+            if (form->dtype != NULL) {
+                choice.memory.scheme = form->dtype;
             }
             put_program(p, form, &choice);
             const size_t first = s->n; /* without other devices */
@@ -527,20 +527,20 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
     return VC_OK;
 }
 
-/* Those that need less than all before them. */
-static enum vc_status choose(struct search *s)
+/* Those that need less than all that come before them in the order of harm. */
+static enum vc_status choose(struct search *s, struct vc_search_point *points)
 {
     struct vc_recipes *out = s->p->out;
-    uint64_t least = UINT64_MAX;
 
     qsort(s->choices, s->n, sizeof *s->choices, by_harm);
-    out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (s->n + 1) * sizeof *out->recipes);
-    VC_CALL_ALLOC(out->recipes);
     for (size_t k = 0; k < s->n; k++) {
-        if (s->choices[k].fit.need_bytes < least) {
-            least = s->choices[k].fit.need_bytes;
-            VC_CALL(keep(s->p, &s->choices[k]));
-        }
+        points[k] = (struct vc_search_point){(uint32_t)k, s->choices[k].fit.need_bytes, (double)k, 0};
+    }
+    size_t n = vc_search_front(points, s->n);
+    out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->recipes);
+    VC_CALL_ALLOC(out->recipes);
+    while (n-- > 0) {
+        VC_CALL(keep(s->p, &s->choices[points[n].number]));
     }
     return VC_OK;
 }
@@ -561,6 +561,7 @@ static void find_batch(struct vc_planning *p)
 static enum vc_status make(struct vc_planning *p)
 {
     struct search s = {.p = p};
+    struct vc_search_point *points = NULL;
     enum vc_status status = VC_OK;
 
     find_batch(p);
@@ -571,7 +572,8 @@ static enum vc_status make(struct vc_planning *p)
     VC_TRY(vc_plan_forms(p));
     VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, s.choices, MAX_CHOICES));
     VC_TRY(p->memory.mode != VC_MEMORY_INFER ? search_training(&s) : search_inference(&s));
-    VC_TRY(choose(&s));
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, points, s.n));
+    VC_TRY(choose(&s, points));
 out:
     (void)bind(p, p->graph, p->batch);
     if (p->options.usual_positions && p->positions != 0) {
@@ -579,6 +581,7 @@ out:
     }
     vc_plan_forms_release(p);
     vc_free(p->ctx, s.choices);
+    vc_free(p->ctx, points);
     return status;
 }
 

@@ -45,14 +45,9 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
     const struct vc_weights_form *form = choice->form;
     const struct vc_memory_options *m = &choice->memory;
 
-    if (form->codes != NULL) {
-        add_part(text, form->codes->what, "");
+    if (form->scheme != NULL) {
+        add_part(text, form->kept ? form->scheme->what : form->scheme->name, form->kept ? "" : " weights");
         vc_text_add(text, "%s%s", form->ask != NULL ? " kept by " : "", form->ask != NULL ? keeper_of(form) : "");
-    } else if (form->int8) {
-        add_part(text, p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0 ? "Q8_0" : "int8",
-                 " weights");
-    } else if (form->passes[form->share != NULL] != NULL) {
-        add_part(text, type_word(form->half), " weights");
     }
     if (form->share != NULL) {
         vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",
@@ -105,8 +100,8 @@ enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choi
     recipe->passes = form->passes;
     recipe->n_passes = form->passes[0] == NULL ? 0 : form->passes[1] == NULL ? 1 : 2;
     recipe->tag = form->tag;
-    recipe->more_tensors = form->int8 || form->codes != NULL;
-    recipe->format = form->codes != NULL && form->codes->gguf != NULL ? "gguf" : NULL;
+    recipe->more_tensors = form->scheme != NULL && form->scheme->target != VC_TARGET_F16;
+    recipe->format = form->kept && form->scheme->gguf != NULL ? "gguf" : NULL;
     recipe->ask = form->ask;
     return take(p, &text, &recipe->what);
 }
