@@ -70,7 +70,7 @@ struct vc_onnx_build {
     struct vc_name_table table;
     const struct vc_program_tensor **of_param; /* by parameter of the graph: its elements where they are few, or NULL */
     size_t of_param_capacity;
-    struct vc_onnx_match *matches; /* by constant of the program (onnx_repair.c); NULL: no other checkpoint */
+    struct vc_onnx_match *matches; /* by tensor of source->model (onnx_repair.c); NULL: no other checkpoint */
     /* Graphs inside nodes: of each a build of its own, whose names may be those of the graphs around it. */
     struct vc_onnx_build *around;   /* NULL: the graph of the file */
     const char *attr;               /* of the node around it: "then_branch" */
@@ -84,6 +84,7 @@ struct vc_onnx_build {
 
 /* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */
 struct vc_onnx_match {
+    bool there;   /* a constant of the graph, or of one inside a node */
     size_t index; /* VC_NO_TENSOR: none */
     bool transposed;
 };

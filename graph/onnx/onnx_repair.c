@@ -25,7 +25,7 @@ struct weight_sum {
     size_t index;
     uint64_t sum; /* of hashes of the elements' bits: the same for any order of them */
     uint64_t n_elems;
-    size_t of; /* number of the constant that it is for; SIZE_MAX: of the checkpoint */
+    size_t of; /* the file's tensor that it is for; SIZE_MAX: of the checkpoint */
 };
 
 /* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to
@@ -187,6 +187,28 @@ out:
     return status;
 }
 
+/* Tensors of the file. */
+static size_t count_own(const struct vc_onnx_build *b)
+{
+    return b->source->model != NULL ? vc_model_tensor_count(b->source->model) : 0;
+}
+
+/* Of this graph and those inside its nodes, which have the same matches. */
+static void note_constants(struct vc_onnx_build *b, struct vc_onnx_match *matches)
+{
+    b->matches = matches;
+    for (size_t k = 0; b->source->model != NULL && k < b->program->n_constants; k++) {
+        if (b->program->constants[k].index != VC_NO_TENSOR) {
+            matches[b->program->constants[k].index].there = true;
+        }
+    }
+    for (size_t k = 0; b->inner != NULL && k < b->program->n_nodes; k++) {
+        for (struct vc_onnx_build *inner = b->inner[k]; inner != NULL; inner = inner->next) {
+            note_constants(inner, matches);
+        }
+    }
+}
+
 /* The tensor with the same name, which must have the shape that the graph knows. False: there is none. */
 static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number)
 {
@@ -211,7 +233,7 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *li
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(claimed);
-    for (size_t k = 0; k < b->program->n_constants; k++) {
+    for (size_t k = 0; k < count_own(b); k++) {
         if (b->matches[k].index != VC_NO_TENSOR) {
             claimed[b->matches[k].index] = true;
         }
@@ -267,30 +289,28 @@ static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, cons
  * other values. Such a pair is refused. */
 static enum vc_status refuse_folded(struct vc_onnx_build *b)
 {
-    const struct vc_program *p = b->program;
     bool *claimed =
         vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(b->source->weights) + 1, sizeof *claimed);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(claimed);
-    for (size_t k = 0; k < p->n_constants; k++) {
+    for (size_t k = 0; k < count_own(b); k++) {
         if (b->matches[k].index != VC_NO_TENSOR) {
             claimed[b->matches[k].index] = true;
         }
     }
     const struct vc_tensor *variance = left_variance(b, claimed);
-    for (size_t k = 0; variance != NULL && k < p->n_constants; k++) {
+    for (size_t k = 0; variance != NULL && k < count_own(b); k++) {
         struct weight_sum other = {.model = b->source->weights, .index = b->matches[k].index};
         float *values = NULL;
         bool transposed = b->matches[k].transposed;
         bool same = true;
 
-        if (other.index == VC_NO_TENSOR || vc_model_tensor(b->source->model, p->constants[k].index)->n_dims < 2) {
+        if (other.index == VC_NO_TENSOR || vc_model_tensor(b->source->model, k)->n_dims < 2) {
             continue;
         }
-        VC_TRY(read_tensor(b->ctx, b->source->model, p->constants[k].index, &values));
-        status = compare(b->ctx, vc_model_tensor(b->source->model, p->constants[k].index), values, &other, &same,
-                         &transposed);
+        VC_TRY(read_tensor(b->ctx, b->source->model, k, &values));
+        status = compare(b->ctx, vc_model_tensor(b->source->model, k), values, &other, &same, &transposed);
         vc_free(b->ctx, values);
         VC_TRY(status);
         if (!same) {
@@ -356,25 +376,24 @@ void vc_onnx_count_names(struct vc_onnx_build *b)
  * matched. Sums are computed only if there are such constants, since each needs a read of the whole tensor. */
 enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
-    const struct vc_program *p = b->program;
     const struct vc_model *weights = b->source->weights;
     struct weight_sum *list = NULL;
     size_t n = 0;
     size_t n_left = 0;
     enum vc_status status = VC_OK;
 
-    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, p->n_constants + 1));
-    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + p->n_constants + 1));
-    for (size_t k = 0; k < p->n_constants; k++) {
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
+    note_constants(b, b->matches);
+    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + count_own(b) + 1));
+    for (size_t k = 0; k < count_own(b); k++) {
         b->matches[k].index = VC_NO_TENSOR;
     }
-    for (size_t k = 0; k < p->n_constants; k++) {
-        size_t index = b->source->model != NULL ? p->constants[k].index : VC_NO_TENSOR;
-        const struct vc_tensor *t = index == VC_NO_TENSOR ? NULL : vc_model_tensor(b->source->model, index);
+    for (size_t k = 0; k < count_own(b); k++) {
+        const struct vc_tensor *t = vc_model_tensor(b->source->model, k);
 
-        if (t != NULL && is_weight(t) && t->n_elems > 1 && !by_name(b, t, k)) {
+        if (b->matches[k].there && is_weight(t) && t->n_elems > 1 && !by_name(b, t, k)) {
             list[vc_model_tensor_count(weights) + n_left++] =
-                (struct weight_sum){.model = b->source->model, .index = index, .of = k};
+                (struct weight_sum){.model = b->source->model, .index = k, .of = k};
         }
     }
     if (n_left != 0) {

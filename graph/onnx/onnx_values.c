@@ -364,8 +364,7 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
     if (t == NULL || (t->quant == NULL && !vc_dtype_is_float(t->dtype))) {
         return t != NULL && vc_onnx_kind(t->dtype) == VC_DTYPE_I64 && (name->is_codes || c->tensor == NULL);
     }
-    if (c->tensor == NULL || t->quant != NULL ||
-        (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR)) {
+    if (c->tensor == NULL || t->quant != NULL || (b->matches != NULL && b->matches[c->index].index != VC_NO_TENSOR)) {
         return true;
     }
     return t->n_dims != 0 && !name->must_be_known;
@@ -383,15 +382,15 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
                                  .shape = t->shape,
                                  .integers = t->quant == NULL && !vc_dtype_is_float(t->dtype)};
 
-    if (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR) {
-        const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[name->number].index);
+    if (b->matches != NULL && b->matches[c->index].index != VC_NO_TENSOR) {
+        const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[c->index].index);
 
         spec.tensor = other->name;
-        spec.index = b->matches[name->number].index;
+        spec.index = b->matches[c->index].index;
         spec.from_weights = true;
         spec.n_dims = other->n_dims;
         spec.shape = other->shape;
-        spec.transposed = b->matches[name->number].transposed;
+        spec.transposed = b->matches[c->index].transposed;
     }
     uint32_t value = vc_graph_add_param(b->graph, name->name, &spec);
     if (value != VC_NO_VALUE && b->graph->values[value].param < b->of_param_capacity) {
