@@ -27,6 +27,7 @@
 #include "distill/update/gradual.h"
 #include "distill/update/schedule.h"
 #include "distill/update/update.h"
+#include "graph/base/graph_state.h"
 #include "passes/random.h"
 
 /* Terms of the loss, without their shares. */
@@ -166,7 +167,8 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
     return vc_fail(t->ctx, VC_E_GATE, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
 }
 
-/* Every tensor that is trained has a gradient in the first step, or training it would be for nothing. */
+/* Every tensor that is trained has a gradient in the first step, or training it would be for nothing; in a graph of which
+ * both branches of an If are computed those of the other branch may get theirs later. */
 static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w)
 {
     if (w->grad_norm == 0 && t->student.gradual != NULL) {
@@ -177,7 +179,7 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
                      ? "the student does not change: all gradients of the first step are 0"
                      : "the student does not change: all gradients of the first step are 0; it answers as "
                        "the teacher does already");
-    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+    for (size_t k = 0; t->student.net.network.graph->both == NULL && k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
         VC_REFUSE_IF(item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&

@@ -4,8 +4,15 @@ Conditions that constants, shapes and --known decide, and conditions of data; lo
 they carry, with what they join over their steps, and with conditions of data; weights of inner graphs and of those around them;
 codes, static codes and removed channels inside branches. What cannot be known is refused with a sentence that says what to do.
 """
+import json
+import unittest
+
 from judge_support import Judge, main, np, run
 
+try:
+    import torch
+except ImportError:
+    torch = None
 try:
     import onnx
     import onnx.parser
@@ -76,6 +83,19 @@ WHILE = """g (float[1, 6] x, float limit) => (float[1, 6] y, float n) {
 # Whether it begins, too, is data.
 BEGINS = """g (float[n, 6] x, bool c, bool d) => (float[n, 6] y) {
   y = Loop (four, c, x) <body = b (int64 i, bool go, float[n, 6] v) => (bool more, float[n, 6] v2) { more = And (go, d) v2 = Mul (v, half) }>
+}"""
+# A loop whose data say how many steps it has, an If in it, and weights of three graphs.
+LEARNS = """g (float[n, 6] x) => (float[n, 5] y) {
+  limit = ReduceSum <keepdims = 0> (x)
+  d = Less (limit, two_f)
+  begin = MatMul (x, w)
+  y = Loop (nine, , begin) <body = b (int64 i, bool go, float[n, 5] h) => (bool more, float[n, 5] next) {
+    hu = MatMul (h, u)
+    t = Add (hu, begin)
+    next = If (d) <then_branch = a () => (float[n, 5] tt) { tt = Tanh (t) }, else_branch = b () => (float[n, 5] te) { k = Sigmoid (t) te = Mul (k, one) }>
+    f = Cast <to = 1> (i)
+    more = Less (f, limit)
+  }>
 }"""
 STEPS = """g (float[n, 6] x) => (float[n, 6] y) {
   s = Shape (x)
@@ -202,6 +222,63 @@ class Control(Judge):
         self.same(self.path("m.onnx"), {"x": x, "k": np.int64(3)}, "--known", "k=3")
         self.refuses(self.model(LOOP.replace("stays = Identity (go)", "top = ReduceMax <keepdims = 0> (h) stays = Less (top, two_f)")),
                      "its condition is computed from data, and so is the size of what it joins")
+
+    def learn(self, text, inside, x, of):
+        """Losses of ten steps, the first gradients and the weights at the end, in f64, as autograd has them of the branches that are taken."""
+        path, rng = self.model(text, inside=inside), np.random.default_rng(6)
+        start = {t.name: numpy_helper.to_array(t).astype("f8") for t in self.tensors(path) if t.data_type == onnx.TensorProto.FLOAT and t.dims}
+        y = rng.standard_normal((24, 5))
+        np.savez(self.path("start.npz"), **start)
+        np.savez(self.path("rows.npz"), y=y, x=x)
+        self.vc("distill", "--student", self.path("start.npz"), "--graph", path, "--data", self.path("rows.npz"), "-o", self.path("out.npz"), "--steps", 10, "--batch", 8,
+                "--order", "file", "--optimizer", "momentum", "--lr", 0.005, "--precision", "f64", "--log", self.path("log"), "--dump-gradients", self.path("grad.npz"),
+                "--alpha", 0, "--task", "regression", "-q", "-f")
+        weights = {n: torch.from_numpy(a).clone().requires_grad_() for n, a in start.items()}
+        x, optimizer, said, first = torch.from_numpy(x), torch.optim.SGD(list(weights.values()), lr=0.005, momentum=0.9), [], None
+        for k in range(10):
+            rows = slice(k * 8 % 24, k * 8 % 24 + 8)
+            optimizer.zero_grad(set_to_none=False)  # weights of a branch that was taken before move on, by their momentum
+            loss = torch.nn.functional.mse_loss(of(x[rows], **weights), torch.from_numpy(y)[rows])
+            loss.backward()
+            first = first or {n: np.zeros(w.shape) if w.grad is None else w.grad.numpy().copy() for n, w in weights.items()}
+            optimizer.step()
+            said.append(loss.item())
+        with open(self.path("log")) as f:
+            self.assertLess(np.abs(np.array([json.loads(line)["loss"] for line in f]) - said).max(), 1e-10)
+        gradients, out = self.load(self.path("grad.npz")), self.load(self.path("out.npz"))
+        for n, w in weights.items():
+            self.assertLess(np.abs(gradients[n] - first[n]).max(), 1e-10, n)
+            self.assertLess(np.abs(out[n] - w.detach().numpy()).max(), 1e-10, n)
+        self.assertGreater(max(np.abs(g).max() for g in first.values()), 1e-2)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_gradients(self):
+        """If and Loop in training: branches of data, a state that is carried, a number of steps that data decide; each batch has another sum."""
+        x = np.random.default_rng(1).standard_normal((24, 6)).reshape(3, 48)
+        x += (np.array([[0.5], [3.5], [12]]) - x.sum(1, keepdims=True)) / 48
+        x = x.reshape(24, 6)
+
+        def branch(x, w, inner, one):
+            h = x @ w
+            return (torch.tanh(x @ inner) if x.sum() < 2 else h * h - one) + h
+        self.learn(IF_DATA.replace(", bool c)", ")").replace("h = Mat", "s = ReduceSum <keepdims = 0> (x) c = Less (s, two_f) h = Mat"), ("inner", "one"), x, branch)
+
+        def carried(x, w, u):
+            begin = h = x @ w
+            for i in range(4):
+                h = torch.tanh(h @ u + i + begin)
+            return h
+        self.learn(LOOP, ("u",), x, carried)
+
+        def decided(x, w, u, one):
+            begin = h = x @ w
+            for i in range(9):
+                t = h @ u + begin
+                h = torch.tanh(t) if x.sum() < 2 else torch.sigmoid(t) * one
+                if i >= x.sum():
+                    break
+            return h
+        self.learn(LEARNS, ("u",), x, decided)
 
     def test_damaged(self):
         """Graphs inside nodes that do not fit their node, or need themselves: onnxruntime takes none of them either."""
