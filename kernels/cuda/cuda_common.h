@@ -28,6 +28,9 @@
 #define VC_CUDA_UNROLL _Pragma("unroll")
 #endif
 
+/* for k = 0 to before n, a constant, of arrays that must stay in registers */
+#define VC_CUDA_FOR(k, n) VC_CUDA_UNROLL for (unsigned k = 0; k < (n); k++)
+
 /* Of a function that threads call in rare cases: it takes values and pointers to arrays of its own, never addresses of what
  * the fast way computes with, which would then live in memory instead of registers. */
 #ifndef VC_CUDA_RARE

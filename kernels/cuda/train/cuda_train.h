@@ -110,20 +110,20 @@ static __device__ __forceinline__ void vc_cuda_places(const struct vc_cuda_sizes
 {
     Q rest[N];
 
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < N; k++) {
+    VC_CUDA_FOR(k, N)
+    {
         rest[k] = (Q)(first + k * by);
     }
     for (unsigned d = sizes->n; d-- > 0;) {
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < N; k++) {
+        VC_CUDA_FOR(k, N)
+        {
             Q next = d == 0           ? 0
                      : sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)rest[k], &sizes->by[d])
                                       : rest[k] / (Q)sizes->size[d];
             P index = (P)(rest[k] - next * (Q)sizes->size[d]);
 
-            VC_CUDA_UNROLL
-            for (unsigned v = 0; v < V; v++) {
+            VC_CUDA_FOR(v, V)
+            {
                 place[v][k] += index * (P)step[v][d];
             }
             rest[k] = next;
@@ -178,34 +178,8 @@ static __device__ __forceinline__ float vc_cuda_add_lanes(float lane, float *lan
     return sum;
 }
 
-/* Sum of x (train_norm.h, norm_sum), for all threads of the team; n 0 where the team has no row. */
-static __device__ __forceinline__ float vc_cuda_norm_sum(const float *x, uint64_t n, float *lanes)
-{
-    uint64_t whole = n / VC_CUDA_LANES_OF_SUM * VC_CUDA_LANES_OF_SUM;
-    float lane = 0;
-    float sum;
-
-    VC_CUDA_TOGETHER(base, whole)
-    {
-        float v[VC_CUDA_PER_LANE];
-
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
-            v[k] = VC_CUDA_AT(base, k) < whole ? x[VC_CUDA_AT(base, k)] : 0;
-        }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
-            lane += v[k]; /* 0 changes no sum */
-        }
-    }
-    sum = vc_cuda_add_lanes(lane, lanes);
-    for (uint64_t i = whole; i < n; i++) {
-        sum += x[i];
-    }
-    return sum;
-}
-
-/* Sum of (x - mean) * (y - shift). */
+/* Sum of (x - mean) * (y - shift), or of x where y is NULL (train_norm.h), for all threads of the team; n 0 where the team has no
+ * row. */
 static __device__ __forceinline__ float vc_cuda_norm_dot(const float *x, float mean, const float *y, float shift,
                                                          uint64_t n, float *lanes)
 {
@@ -217,20 +191,20 @@ static __device__ __forceinline__ float vc_cuda_norm_dot(const float *x, float m
     {
         float v[VC_CUDA_PER_LANE];
 
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+        VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+        {
             uint64_t i = VC_CUDA_AT(base, k);
 
-            v[k] = i < whole ? (x[i] - mean) * (y[i] - shift) : 0;
+            v[k] = i >= whole ? 0 : y == NULL ? x[i] : (x[i] - mean) * (y[i] - shift); /* 0 changes no sum */
         }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+        VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+        {
             lane += v[k];
         }
     }
     sum = vc_cuda_add_lanes(lane, lanes);
     for (uint64_t i = whole; i < n; i++) {
-        sum += (x[i] - mean) * (y[i] - shift);
+        sum += y == NULL ? x[i] : (x[i] - mean) * (y[i] - shift);
     }
     return sum;
 }

@@ -154,13 +154,13 @@ static __device__ __forceinline__ float add_means(float sum, const float *dy, ui
     unsigned n = (unsigned)__popc(means);
     float v[32];
 
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < 32; k++) {
+    VC_CUDA_FOR(k, 32)
+    {
         v[k] = k < n ? dy[(unsigned)__popc((means & -means) - 1) * step] : 0;
         means &= means - 1;
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < 32; k++) {
+    VC_CUDA_FOR(k, 32)
+    {
         sum = k < n ? sum + v[k] : sum;
     }
     return sum;
@@ -190,8 +190,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
         for (uint64_t base = 0; base < args.n && !later; base += 32 * GATHER_WARPS) {
             unsigned means[GATHER_WARPS];
 
-            VC_CUDA_UNROLL
-            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+            VC_CUDA_FOR(c, GATHER_WARPS)
+            {
                 uint64_t i = base + c * 32 + lane;
                 uint64_t other = i < args.n ? row_of(indices[i], args.size) : args.size;
 
@@ -202,12 +202,12 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
             if (is && !later && base <= first && first - base < 32 * GATHER_WARPS) {
                 sum = *to; /* from here on no other warp has this row */
             }
-            VC_CUDA_UNROLL
-            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+            VC_CUDA_FOR(c, GATHER_WARPS)
+            {
                 means[c] = __ballot_sync(VC_CUDA_WARP_MASK, means[c] != 0);
             }
-            VC_CUDA_UNROLL
-            for (unsigned c = 0; c < GATHER_WARPS; c++) {
+            VC_CUDA_FOR(c, GATHER_WARPS)
+            {
                 if (means[c] != 0 && is && !later) {
                     sum = add_means(sum, from + (base + c * 32) * args.inner, args.inner, means[c]);
                 }

@@ -24,14 +24,14 @@ static __device__ __forceinline__ void add_terms(struct team *team, const double
 {
     double *terms = team->terms;
 
-    VC_CUDA_UNROLL
-    for (unsigned s = 0; s < N; s++) {
+    VC_CUDA_FOR(s, N)
+    {
         terms[s * VC_CUDA_THREADS + threadIdx.x] = term[s];
     }
     __syncthreads();
     for (unsigned u = 0; team->me < LANES && u < team->size; u += LANES) {
-        VC_CUDA_UNROLL
-        for (unsigned s = 0; s < N; s++) {
+        VC_CUDA_FOR(s, N)
+        {
             lanes[s] += terms[s * VC_CUDA_THREADS + threadIdx.x + u];
         }
     }
@@ -58,8 +58,8 @@ static __device__ __forceinline__ void join_lanes(const struct team *team, unsig
         l[0] = (logs >> team->me & 1) != 0 ? vc_log_f64(sum) : sum;
     }
     __syncthreads();
-    VC_CUDA_UNROLL
-    for (unsigned s = 0; s < N; s++) {
+    VC_CUDA_FOR(s, N)
+    {
         lanes[s] = first[s * VC_CUDA_THREADS];
     }
     __syncthreads();
@@ -247,15 +247,15 @@ static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
                 bool kept[BROUGHT];
                 float x[BROUGHT];
 
-                VC_CUDA_UNROLL
-                for (unsigned k = 0; k < BROUGHT; k++) {
+                VC_CUDA_FOR(k, BROUGHT)
+                {
                     unsigned u = k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS;
 
                     kept[k] = u < here && (b.keep == NULL || b.keep[first + u] != 0);
                     x[k] = u < here ? b.g[first + u] : 0;
                 }
-                VC_CUDA_UNROLL
-                for (unsigned k = 0; k < BROUGHT; k++) {
+                VC_CUDA_FOR(k, BROUGHT)
+                {
                     unsigned u = k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS;
 
                     if (u < here && !kept[k]) {
@@ -266,8 +266,8 @@ static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
             }
             __syncthreads();
             for (unsigned u = t; t < LANES && u < here; u += AT_ONCE * LANES) {
-                VC_CUDA_UNROLL
-                for (unsigned k = 0; k < AT_ONCE; k++) {
+                VC_CUDA_FOR(k, AT_ONCE)
+                {
                     sum += tile[u + k * LANES];
                 }
             }
@@ -373,8 +373,8 @@ static __device__ __forceinline__ void update_plain(const struct update *u, cons
 {
     struct weight x[MOVED] = {};
 
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < MOVED; k++) {
+    VC_CUDA_FOR(k, MOVED)
+    {
         uint64_t i = first + k * VC_CUDA_THREADS + threadIdx.x;
 
         if (i < b->n) {
@@ -383,8 +383,8 @@ static __device__ __forceinline__ void update_plain(const struct update *u, cons
             x[k].v = b->v != NULL ? b->v[i] : 0;
         }
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < MOVED; k++) {
+    VC_CUDA_FOR(k, MOVED)
+    {
         uint64_t i = first + k * VC_CUDA_THREADS + threadIdx.x;
 
         move_one(u, b, &x[k]);

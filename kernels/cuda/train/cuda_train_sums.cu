@@ -43,8 +43,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
         int64_t place[4][RESULTS];
         float was[RESULTS], a[RESULTS], b[RESULTS], c[RESULTS];
 
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < 4 * RESULTS; k++) {
+        VC_CUDA_FOR(k, 4 * RESULTS)
+        {
             place[k / RESULTS][k % RESULTS] = args.base[k / RESULTS];
         }
         if (args.kind == VC_SUM_A) {
@@ -52,8 +52,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
         } else {
             vc_cuda_places<Q, RESULTS, 4>(&kept, args.kept_step, first, blockDim.x, place);
         }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < RESULTS; k++) {
+        VC_CUDA_FOR(k, RESULTS)
+        {
             bool is = first + k * blockDim.x < args.n;
 
             was[k] = is && add ? of.out[place[0][k]] : 0;
@@ -61,8 +61,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
             b[k] = is && args.kind != VC_SUM_A ? of.b[place[2][k]] : 1;
             c[k] = is && args.kind == VC_SUM_QUOTIENT_D2 ? of.c[place[3][k]] : 1;
         }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < RESULTS; k++) {
+        VC_CUDA_FOR(k, RESULTS)
+        {
             float v = (float)args.scale * sum_term(args.kind, a[k], b[k], c[k]);
 
             if (first + k * blockDim.x < args.n) {
@@ -101,15 +101,15 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
     float b[N], c[N];
     unsigned is = 0;
 
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < N; k++) {
+    VC_CUDA_FOR(k, N)
+    {
         Q q = (Q)(first + k * by);
         Q row = sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)q, &plan->steps.by[last]) : q / (Q)plan->steps.size[last];
         uint64_t i = (q - row * (Q)plan->steps.size[last]) * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
 
         is |= (q < plan->n_steps && (!plan->in_lanes || i < plan->row) ? 1u : 0) << k;
-        VC_CUDA_UNROLL
-        for (unsigned o = 0; o < 3; o++) {
+        VC_CUDA_FOR(o, 3)
+        {
             place[o][k] = at[o + 1][0] + lane % VC_CUDA_LANES_OF_SUM * plan->lane_step[o];
         }
     }
@@ -118,16 +118,16 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
     } else {
         vc_cuda_places<Q, N, 3>(&plan->steps, plan->step, first, by, place);
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < N; k++) {
+    VC_CUDA_FOR(k, N)
+    {
         bool here = (is >> k & 1) != 0;
 
         v[k] = here ? of->a[place[0][k]] : 0;
         b[k] = here && args->kind != VC_SUM_A ? of->b[place[1][k]] : 1;
         c[k] = here && args->kind == VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < N; k++) {
+    VC_CUDA_FOR(k, N)
+    {
         v[k] = (is >> k & 1) != 0 ? sum_term(args->kind, v[k], b[k], c[k]) : 0;
     }
 }
@@ -160,8 +160,8 @@ static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
 
             if (!staged) {
                 bring_terms<Q, ALONE>(&args, &plan, &of, at, lane, first, 1, v);
-                VC_CUDA_UNROLL
-                for (unsigned k = 0; k < ALONE; k++) {
+                VC_CUDA_FOR(k, ALONE)
+                {
                     sum += v[k];
                 }
                 continue;
@@ -169,15 +169,15 @@ static __global__ void __launch_bounds__(VC_CUDA_ADDERS + VC_CUDA_THREADS)
             if (t >= VC_CUDA_ADDERS) {
                 bring_terms<Q, HELD>(&args, &plan, &of, at, lane, first + (t - VC_CUDA_ADDERS) / n_here, VC_CUDA_TEAMS,
                                      v);
-                VC_CUDA_UNROLL
-                for (unsigned k = 0; k < HELD; k++) {
+                VC_CUDA_FOR(k, HELD)
+                {
                     tile[k * VC_CUDA_THREADS + t - VC_CUDA_ADDERS] = v[k];
                 }
             }
             __syncthreads();
             if (t < n_here) {
-                VC_CUDA_UNROLL
-                for (unsigned q = 0; q < SUM_STEPS; q++) {
+                VC_CUDA_FOR(q, SUM_STEPS)
+                {
                     sum += tile[q * VC_CUDA_LANES_OF_SUM + t];
                 }
             }
@@ -283,8 +283,7 @@ static __device__ __forceinline__ float norm_images(const struct vc_args_norm *a
     for (uint64_t first = 0; first < args->batch; first += VC_CUDA_TEAMS) {
         uint64_t image = first + threadIdx.x / VC_CUDA_LANES_OF_SUM;
         uint64_t n = image < args->batch ? args->inner : 0;
-        float one = y == NULL ? vc_cuda_norm_sum(x + image * step, n, lanes)
-                              : vc_cuda_norm_dot(x + image * step, mean, y + image * step, shift, n, lanes) * by;
+        float one = vc_cuda_norm_dot(x + image * step, mean, y != NULL ? y + image * step : NULL, shift, n, lanes) * by;
 
         __syncthreads();
         if (VC_CUDA_LANE == 0) {
@@ -446,7 +445,7 @@ static __global__ void row_norm_kernel(struct vc_args_row_norm args, const float
         uint64_t n = row < args.rows ? args.n : 0;
         const float *x = from + (n != 0 ? row * args.n : 0);
         float *y = to + (n != 0 ? row * args.n : 0);
-        float mean = args.centred ? vc_cuda_norm_sum(x, n, lanes) / (float)args.n : 0;
+        float mean = args.centred ? vc_cuda_norm_dot(x, 0, NULL, 0, n, lanes) / (float)args.n : 0;
         float variance = vc_cuda_norm_dot(x, mean, x, mean, n, lanes) / (float)args.n;
         float inverse = 1 / (float)sqrt((double)(variance + (float)args.epsilon));
 
@@ -463,15 +462,15 @@ static __global__ void row_norm_kernel(struct vc_args_row_norm args, const float
         {
             float v[VC_CUDA_PER_LANE];
 
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 uint64_t i = VC_CUDA_AT(base, k);
 
                 v[k] = i < n ? (x[i] - mean) * inverse * scale[i] : 0;
                 v[k] = i < n && bias != NULL ? v[k] + bias[i] : v[k];
             }
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 if (VC_CUDA_AT(base, k) < n) {
                     y[VC_CUDA_AT(base, k)] = v[k];
                 }
@@ -503,8 +502,8 @@ static __global__ void row_norm_parameters_kernel(struct vc_args_row_norm args, 
         for (uint64_t base = first; base < end; base += HELD) {
             float term[2][HELD];
 
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < HELD; k++) {
+            VC_CUDA_FOR(k, HELD)
+            {
                 uint64_t row = base + k;
                 bool is = row < end;
                 float mean = is && args.centred ? saved[2 * row] : 0;
@@ -513,8 +512,8 @@ static __global__ void row_norm_parameters_kernel(struct vc_args_row_norm args, 
                 term[1][k] = is ? dy[row * args.n + column] : 0;
                 term[0][k] = is ? term[1][k] * (x[row * args.n + column] - mean) * inverse : 0;
             }
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < HELD; k++) {
+            VC_CUDA_FOR(k, HELD)
+            {
                 sums[0] += term[0][k];
                 sums[1] += term[1][k];
             }
@@ -551,15 +550,15 @@ static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bo
         {
             float g[VC_CUDA_PER_LANE], u[VC_CUDA_PER_LANE];
 
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 uint64_t i = VC_CUDA_AT(base, k);
 
                 g[k] = i < whole ? dy[i] * scale[i] : 0;
                 u[k] = i < whole ? g[k] * (x[i] - mean) : 0;
             }
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 lane[0] += u[k];
                 lane[1] += g[k];
             }
@@ -578,15 +577,15 @@ static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bo
         {
             float d[VC_CUDA_PER_LANE];
 
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 uint64_t i = VC_CUDA_AT(base, k);
 
                 d[k] = i < n ? inverse * (dy[i] * scale[i] - sums[1] - (x[i] - mean) * sums[0]) : 0;
                 d[k] = i < n && add ? dx[i] + d[k] : d[k];
             }
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < VC_CUDA_PER_LANE; k++) {
+            VC_CUDA_FOR(k, VC_CUDA_PER_LANE)
+            {
                 if (VC_CUDA_AT(base, k) < n) {
                     dx[VC_CUDA_AT(base, k)] = d[k];
                 }

@@ -288,20 +288,20 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
         P place[4][UNROLLED];
         float v[UNROLLED];
 
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < 4 * UNROLLED; k++) {
+        VC_CUDA_FOR(k, 4 * UNROLLED)
+        {
             place[k / UNROLLED][k % UNROLLED] = (P)u.first[k / UNROLLED];
         }
         vc_cuda_places<Q, UNROLLED, 4>(&u.sizes, u.step, first, blockDim.x, place);
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < UNROLLED; k++) {
+        VC_CUDA_FOR(k, UNROLLED)
+        {
             bool inside = place[1][k] >= 0 && place[1][k] < in_0 && place[2][k] >= 0 && place[2][k] < in_1 &&
                           place[3][k] >= 0 && place[3][k] < in_2 && first + k * blockDim.x < u.n;
 
             v[k] = inside ? x[place[0][k]] : 0;
         }
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < UNROLLED; k++) {
+        VC_CUDA_FOR(k, UNROLLED)
+        {
             if (first + k * blockDim.x < u.n) {
                 unrolled[first + k * blockDim.x] = v[k];
             }
