@@ -7,7 +7,7 @@
  *
  * What is done with an element is the operation Op, a plain struct that is handed to the kernel by value:
  *
- *     enum { N_SUMS = 2, FAST = 0, BINS = 0 };                   sums per chunk; bins of a histogram
+ *     enum { N_SUMS = 2, FAST = 0, BINS = 0 };                   sums per chunk; bins of a histogram (and then widen)
  *     typedef ... value;                                         what one element is made of
  *     value load(uint32_t flat) const;                           reads it
  *     void visit(value, uint32_t row, uint32_t col, uint32_t flat, double *sums, struct vc_cuda_tally *) const;
@@ -21,6 +21,8 @@
  *     enum { TOO_LARGE = ... };                                  ... for which and above which a batch is visited instead
  *     void take<WHOLE>(const quad &, uint32_t flat, double *sums, struct vc_cuda_tally *) const;    sums: N_SUMS a lane */
 #pragma once
+
+#include <math.h>
 
 #include "core/values/tile.h"
 #include "kernels/cuda/cuda_reduce.h"
@@ -103,30 +105,61 @@ static __device__ VC_CUDA_RARE void vc_cuda_visit(Op op, uint32_t row, uint32_t 
     }
 }
 
-/* One batch of a thread. */
-template <class Op, bool WHOLE>
-static __device__ __forceinline__ void vc_cuda_batch(const Op &op, uint32_t row, uint32_t col, uint32_t flat,
-                                                     uint32_t left, double *sums, struct vc_cuda_tally *tally)
+/* Where a thread is: its chunk, its first element of a batch, and how many there are from that one to the end of the chunk. */
+struct vc_cuda_spot {
+    uint32_t chunk, row, col, flat, left;
+};
+
+/* The first batch of a chunk, with nothing in it behind the last chunk. */
+static __device__ __forceinline__ struct vc_cuda_spot vc_cuda_chunk_spot(uint32_t chunk, uint32_t n_rows,
+                                                                         uint32_t row_len)
+{
+    uint32_t per_row = (row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
+    uint32_t row = per_row == 1 ? chunk : chunk / per_row;
+    uint32_t first = (chunk - row * per_row) * (uint32_t)VC_CHUNK_ELEMS;
+    uint32_t col = first + threadIdx.x % VC_CUDA_TEAM * 4;
+    uint32_t end = row_len - first < VC_CHUNK_ELEMS ? row_len : first + (uint32_t)VC_CHUNK_ELEMS;
+    struct vc_cuda_spot at = {chunk, row, col, row * row_len + col, row < n_rows && col < end ? end - col : 0};
+
+    return at;
+}
+
+/* The quads of a batch that a thread has, where there is a way by quads. */
+template <class Op, bool FAST = Op::FAST != 0> struct vc_cuda_held {
+};
+
+template <class Op> struct vc_cuda_held<Op, true> {
+    typename Op::quad quads[VC_CUDA_BATCH];
+
+    template <bool WHOLE> __device__ __forceinline__ void load(const Op &op, const struct vc_cuda_spot &at, uint32_t b)
+    {
+        quads[b] = op.template load_quad<WHOLE>(at.flat + 64 * b, at.left > 64 * b ? at.left - 64 * b : 0);
+    }
+};
+
+/* One batch of a thread, and the quads of the next one. */
+template <class Op, bool WHOLE, int AHEAD>
+static __device__ __forceinline__ void vc_cuda_batch(const Op &op, const struct vc_cuda_spot &at,
+                                                     const struct vc_cuda_spot &after, vc_cuda_held<Op> *held,
+                                                     double *sums, struct vc_cuda_tally *tally)
 {
     if constexpr (Op::FAST) {
-        typename Op::quad quads[VC_CUDA_BATCH];
-        uint32_t most = WHOLE || left >= 64 * (VC_CUDA_BATCH - 1) + 4 ? 0 : (uint32_t)Op::TOO_LARGE;
+        uint32_t most = WHOLE || at.left >= 64 * (VC_CUDA_BATCH - 1) + 4 ? 0 : (uint32_t)Op::TOO_LARGE;
 
         VC_CUDA_UNROLL
         for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-            quads[b] = op.template load_quad<WHOLE>(flat + 64 * b, left > 64 * b ? left - 64 * b : 0);
-        }
-        VC_CUDA_UNROLL
-        for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-            uint32_t m = op.most(quads[b]);
+            uint32_t m = op.most(held->quads[b]);
 
             most = m > most ? m : most;
         }
         if (most < (uint32_t)Op::TOO_LARGE) {
             VC_CUDA_UNROLL
             for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-                if (!WHOLE || 64 * b < left) {
-                    op.template take<WHOLE>(quads[b], flat + 64 * b, sums, tally);
+                if (!WHOLE || 64 * b < at.left) {
+                    op.template take<WHOLE>(held->quads[b], at.flat + 64 * b, sums, tally);
+                }
+                if (AHEAD == 1) {
+                    held->template load<WHOLE>(op, after, b);
                 }
             }
         } else {
@@ -137,28 +170,36 @@ static __device__ __forceinline__ void vc_cuda_batch(const Op &op, uint32_t row,
             for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
                 part.sums[k] = sums[k];
             }
-            vc_cuda_visit(op, row, col, flat, left, &part);
+            vc_cuda_visit(op, at.row, at.col, at.flat, at.left, &part);
             VC_CUDA_UNROLL
             for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
                 sums[k] = part.sums[k];
             }
             vc_cuda_join(tally, &part.tally);
+            VC_CUDA_UNROLL
+            for (uint32_t b = 0; AHEAD == 1 && b < VC_CUDA_BATCH; b++) {
+                held->template load<WHOLE>(op, after, b);
+            }
+        }
+        VC_CUDA_UNROLL
+        for (uint32_t b = 0; AHEAD == 0 && b < VC_CUDA_BATCH; b++) {
+            held->template load<WHOLE>(op, after, b);
         }
     } else {
         typename Op::value values[VC_CUDA_BATCH * 4];
 
         VC_CUDA_UNROLL
         for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
-            uint32_t at = i / 4 * 64 + i % 4;
+            uint32_t to = i / 4 * 64 + i % 4;
 
-            values[i] = at < left ? op.load(flat + at) : typename Op::value();
+            values[i] = to < at.left ? op.load(at.flat + to) : typename Op::value();
         }
         VC_CUDA_UNROLL
         for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
-            uint32_t at = i / 4 * 64 + i % 4;
+            uint32_t to = i / 4 * 64 + i % 4;
 
-            if (at < left) {
-                op.visit(values[i], row, col + at, flat + at, sums + i % 4 * Op::N_SUMS, tally);
+            if (to < at.left) {
+                op.visit(values[i], at.row, at.col + to, at.flat + to, sums + i % 4 * Op::N_SUMS, tally);
             }
         }
     }
@@ -185,42 +226,63 @@ static __device__ __forceinline__ void vc_cuda_publish_bins(const unsigned *bins
 
 /* The kernel: teams take chunks by turns. chunk_sums gets N_SUMS values per chunk; NULL: neither sums nor totals are
  * wanted. The loop runs as often for every team of a block, since the tree takes whole warps; a team beyond the last chunk
- * adds nothing. */
-template <class Op, bool WHOLE>
-static __global__ void __launch_bounds__(VC_CUDA_THREADS, Op::FAST &&Op::N_SUMS <= 2 ? 4 : 2)
+ * adds nothing. BLOCKS a multiprocessor: what the registers are to suffice for. */
+template <class Op, bool WHOLE, int AHEAD, int BLOCKS>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS)
     vc_cuda_chunks_kernel(Op op, uint32_t n_rows, uint32_t row_len, double *chunk_sums, struct vc_cuda_totals *totals,
                           unsigned long long *histogram)
 {
     VC_CUDA_SHARED(unsigned, bins, Op::BINS != 0 ? Op::BINS * VC_CUDA_BIN_COLUMNS : 1);
-    uint32_t per_row = (row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
-    uint32_t n_chunks = n_rows * per_row;
+    uint32_t n_chunks = n_rows * ((row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS);
     uint32_t teams = blockDim.x / VC_CUDA_TEAM;
+    struct vc_cuda_spot at = vc_cuda_chunk_spot(blockIdx.x * teams + threadIdx.x / VC_CUDA_TEAM, n_rows, row_len);
     struct vc_cuda_tally tally = {};
+    vc_cuda_held<Op> held;
 
     if constexpr (Op::BINS != 0) {
         for (unsigned k = threadIdx.x; k < Op::BINS * VC_CUDA_BIN_COLUMNS; k += blockDim.x) {
             bins[k] = 0;
         }
         tally.bins = bins;
+        tally.least = HUGE_VALF;
+        tally.greatest = -HUGE_VALF;
         __syncthreads();
     }
+    if constexpr (Op::FAST) {
+        VC_CUDA_UNROLL
+        for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
+            held.template load<WHOLE>(op, at, b);
+        }
+    }
     for (uint32_t base = blockIdx.x * teams; base < n_chunks; base += gridDim.x * teams) {
-        uint32_t chunk = base + threadIdx.x / VC_CUDA_TEAM;
-        uint32_t row = per_row == 1 ? chunk : chunk / per_row;
-        uint32_t col = (chunk - row * per_row) * (uint32_t)VC_CHUNK_ELEMS;
-        uint32_t end = row_len - col < VC_CHUNK_ELEMS ? row_len : col + (uint32_t)VC_CHUNK_ELEMS;
+        uint32_t chunk = at.chunk;
         double sums[4 * Op::N_SUMS] = {};
 
-        for (uint32_t i = col + threadIdx.x % VC_CUDA_TEAM * 4; chunk < n_chunks && i < end; i += 64 * VC_CUDA_BATCH) {
-            vc_cuda_batch<Op, WHOLE>(op, row, i, row * row_len + i, end - i, sums, &tally);
+        while (at.chunk == chunk) {
+            struct vc_cuda_spot after = at;
+
+            if (at.left > 64 * VC_CUDA_BATCH) {
+                after.col += 64 * VC_CUDA_BATCH;
+                after.flat += 64 * VC_CUDA_BATCH;
+                after.left -= 64 * VC_CUDA_BATCH;
+            } else {
+                after = vc_cuda_chunk_spot(chunk + gridDim.x * teams, n_rows, row_len);
+            }
+            vc_cuda_batch<Op, WHOLE, AHEAD>(op, at, after, &held, sums, &tally);
+            at = after;
         }
-        for (unsigned k = 0; chunk_sums != NULL && k < Op::N_SUMS; k += 2) {
-            double sum = vc_cuda_quad_tree(sums + k, sums + (k + 1) % Op::N_SUMS, Op::N_SUMS);
-            unsigned number = k + threadIdx.x / 8 % 2;
+        for (int k = 0; chunk_sums != NULL && k < Op::N_SUMS; k += 2) {
+            double sum = vc_cuda_team_tree<VC_CUDA_TEAM, 4>(sums + k, sums + (k + 1) % Op::N_SUMS, Op::N_SUMS);
+            uint32_t number = (uint32_t)k + threadIdx.x / 8 % 2;
 
             if (threadIdx.x % 8 == 0 && chunk < n_chunks && number < Op::N_SUMS) {
                 chunk_sums[(size_t)chunk * Op::N_SUMS + number] = sum;
             }
+        }
+    }
+    if constexpr (Op::BINS != 0) {
+        if (tally.least <= tally.greatest) {
+            op.widen(tally.least, tally.greatest, &tally);
         }
     }
     if (chunk_sums != NULL) {
@@ -231,18 +293,23 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, Op::FAST &&Op::N_SUMS 
     }
 }
 
+/* How the kernels of an operation are made (see vc_cuda_chunks_kernel). */
+template <class Op> struct vc_cuda_tuned {
+    enum { AHEAD = 1, BLOCKS = Op::FAST && Op::N_SUMS <= 2 ? 3 : 2 };
+};
+
 /* Starts it for a unit; chunk_sums, totals and histogram (NULL without) are device memory. */
-template <class Op>
+template <class Op, class Tuned = vc_cuda_tuned<Op>>
 static void vc_cuda_launch_chunks(const Op &op, const struct vc_cuda_unit *unit, double *chunk_sums,
                                   struct vc_cuda_totals *totals, unsigned long long *histogram = NULL)
 {
     void (*kernel)(Op, uint32_t, uint32_t, double *, struct vc_cuda_totals *, unsigned long long *) =
-        vc_cuda_chunks_kernel<Op, false>;
+        vc_cuda_chunks_kernel<Op, false, Tuned::AHEAD, Tuned::BLOCKS>;
     unsigned block = vc_cuda_team_block(unit->n_chunks, VC_CUDA_TEAM);
     size_t teams = block / VC_CUDA_TEAM;
 
     if constexpr (Op::FAST) {
-        kernel = unit->row_len % 4 == 0 ? vc_cuda_chunks_kernel<Op, true> : kernel;
+        kernel = unit->row_len % 4 == 0 ? vc_cuda_chunks_kernel<Op, true, Tuned::AHEAD, Tuned::BLOCKS> : kernel;
     }
     VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, (unit->n_chunks + teams - 1) / teams), block,
                    unit->stream, op, unit->n_rows, unit->row_len, chunk_sums, totals, histogram);
@@ -263,25 +330,24 @@ static void vc_cuda_launch_stats(const Op &op, const struct vc_cuda_call *call, 
 
 #define VC_CUDA_EACH_QUADS 4 /* quads that a thread makes in turn */
 
-/* y[i] = op.of(i, x[i]), a quad at a time. Op: `from` and `to`, and the array x; NULL, and then of gets 0. */
-template <class Op>
+/* y[i] = op.of(i, x[i]), a quad at a time, QUADS in flight. Op: `from` and `to`, and the array x; NULL, and then of gets 0. */
+template <class Op, uint32_t QUADS>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     vc_cuda_each_kernel(Op op, uint32_t n, typename Op::to *__restrict__ y)
 {
     uint32_t stride = gridDim.x * blockDim.x * 4;
 
-    for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n;
-         first += VC_CUDA_EACH_QUADS * stride) {
-        vc_cuda_quad<typename Op::from> in[VC_CUDA_EACH_QUADS];
+    for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n; first += QUADS * stride) {
+        vc_cuda_quad<typename Op::from> in[QUADS];
 
         VC_CUDA_UNROLL
-        for (uint32_t k = 0; k < VC_CUDA_EACH_QUADS; k++) {
+        for (uint32_t k = 0; k < QUADS; k++) {
             uint32_t i = first + k * stride;
 
             in[k] = vc_cuda_load<true>(op.x + i, op.x != NULL && i < n && n - i >= 4);
         }
         VC_CUDA_UNROLL
-        for (uint32_t k = 0; k < VC_CUDA_EACH_QUADS; k++) {
+        for (uint32_t k = 0; k < QUADS; k++) {
             uint32_t i = first + k * stride;
             vc_cuda_quad<typename Op::to> out;
 
@@ -301,14 +367,14 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
 }
 
 /* Starts it for a unit, whose arrays begin at multiples of 256 bytes. */
-template <class Op> static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, typename Op::to *y)
+template <class Op, uint32_t QUADS = VC_CUDA_EACH_QUADS>
+static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, typename Op::to *y)
 {
-    unsigned block = vc_cuda_team_block(unit->n_elems / (4 * VC_CUDA_EACH_QUADS) + 1, 1);
+    void (*kernel)(Op, uint32_t, typename Op::to *) = vc_cuda_each_kernel<Op, QUADS>;
+    unsigned block = vc_cuda_team_block(unit->n_elems / (4 * QUADS) + 1, 1);
 
-    VC_CUDA_LAUNCH(vc_cuda_each_kernel<Op>,
-                   vc_cuda_grid_of((const void *)vc_cuda_each_kernel<Op>, block,
-                                   unit->n_elems / (block * 4 * VC_CUDA_EACH_QUADS) + 1),
-                   block, unit->stream, op, unit->n_elems, y);
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, unit->n_elems / (block * 4 * QUADS) + 1), block,
+                   unit->stream, op, unit->n_elems, y);
 }
 
 /* ---- statistics of conversions (struct vc_tile_stats) ---- */

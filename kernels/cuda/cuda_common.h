@@ -93,6 +93,11 @@ static __device__ __forceinline__ uint32_t vc_cuda_divide(uint32_t n, const stru
 #define VC_CUDA_MAX_GRID 1024u
 #endif
 
+/* Of kernels that stream: how many times the blocks that the card holds at once are started at most. */
+#ifndef VC_CUDA_WAVES
+#define VC_CUDA_WAVES 1u
+#endif
+
 /* Threads of a block that has at most `needed` things to do: whole warps, up to VC_CUDA_THREADS. */
 static inline unsigned vc_cuda_block(size_t needed)
 {

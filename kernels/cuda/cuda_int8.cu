@@ -2,7 +2,7 @@
  *
  * int8_rows reads every element once where a group can stay in registers between its maximum and its codes:
  *
- *     rows of up to 1,024, groups of 16 to 1,024 in rows    own_kernel     half a warp takes a row or chunk
+ *     rows of up to 1,024, groups of 16 to 1,024 in rows    own_kernel     4 to 32 threads take a row, or the groups of a chunk
  *     other rows of up to 32,768                            block_kernel   a block takes a row
  *     everything else                                       the maximum, the scales and the codes in three kernels over a
  *                                                           unit, which is small enough to stay in the L2 cache
@@ -15,10 +15,11 @@
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-#define OWN_ROW       1024 /* longest group for half a warp: 16 quads per thread */
-#define BLOCK_TEAMS   8    /* teams of 64 threads, one chunk each */
+#define MOST_LANES    16 /* of the tree that one thread has then */
+#define BLOCK_TEAMS   8  /* teams of 64 threads, one chunk each */
 #define BLOCK_ROW     (BLOCK_TEAMS * VC_CHUNK_ELEMS)
 #define PER_TEAM_LANE ((uint32_t)(VC_CHUNK_ELEMS / 64))
+#define TOGETHER      8u /* elements of a thread of a block that are taken together */
 
 /* Code of x; adds it, compared with what it will be decoded to, to sums and tally. zero NULL: symmetric. The clamp is
  * watched as in kernel_ref.c (clamp_changes). */
@@ -60,16 +61,22 @@ struct row_args {
 
 /* What a thread's elements of one group come to on the plain way. */
 struct part {
-    double sums[8];
+    double sums[2 * MOST_LANES];
     struct vc_cuda_tally tally;
 };
 
-/* `each` neighbours of every 64, up to `n` from the first of them. */
-static __device__ VC_CUDA_RARE void encode_plainly(const float *x, uint32_t n, uint32_t each, float s, int8_t *q,
+/* A thread's elements one after the other: `each` neighbours, `stride` apart, up to `n` of them and to `left` from the first
+ * one. `lanes` of them are lanes of the tree; then the lanes begin again. */
+static __device__ VC_CUDA_RARE void encode_plainly(const float *x, uint32_t n, uint32_t left, uint32_t each,
+                                                   uint32_t stride, uint32_t lanes, float s, int8_t *q,
                                                    struct part *part)
 {
-    for (uint32_t i = 0; i < n; i += i % 64 == each - 1 ? 65 - each : 1) {
-        q[i] = encode(x[i], s, NULL, part->sums + 2 * (i % 64), &part->tally);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i / each * stride + i % each;
+
+        if (at < left) {
+            q[at] = encode(x[at], s, NULL, part->sums + 2 * (i % lanes), &part->tally);
+        }
     }
 }
 
@@ -83,132 +90,238 @@ static __device__ __forceinline__ uint32_t encode_exact(float x, float s, float 
     return vc_f32_bits(m);
 }
 
-/* The elements of one group that a thread has, as quads of which the first `n` are there, 64 apart: maximum, scale, codes.
- * The threads of a group call it together. first: the thread's first element; left: elements from it to the end. */
-template <int QUADS>
-static __device__ __forceinline__ void own_group(const struct row_args &args, const vc_cuda_quad<float> *quads,
-                                                 uint32_t first, uint32_t left, uint32_t group, double *sums,
-                                                 struct vc_cuda_tally *tally)
-{
-    unsigned width = QUADS == 1 ? args.width : 16;
-    uint32_t most = 0;
-    float s;
+/* How a team of threads shares groups of 64 STEPS elements, in registers. A thread has LANES lanes of the tree, as packs of VEC
+ * neighbours: STEPS = 2, LANES = 8, VEC = 4 is a team of 8 threads, of which thread 1 has the packs
+ *
+ *     4 .. 7 | 36 .. 39 | 68 .. 71 | 100 .. 103        32 apart: lanes 4 .. 7 and 36 .. 39, twice
+ *
+ * AHEAD: when a thread asks for its elements of the next group: 0 behind this one, 1 a pack for each that it has encoded,
+ * 2 all before this one (in registers of their own). WHOLE_ROWS: groups are rows of up to 64 STEPS elements; each is a chunk
+ * with sums of its own. BLOCKS a multiprocessor: what the registers are to suffice for. */
+template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct own {
+    enum : uint32_t {
+        GROUP = 64 * STEPS,
+        LANES = LANES_,
+        VEC = VEC_,
+        TEAM = 64 / LANES,
+        VALUES = STEPS * LANES,
+        STRIDE = VEC * TEAM,
+        AHEAD = AHEAD_,
+        WHOLE_ROWS = WHOLE_ROWS_
+    };
+    static_assert(VALUES % 4 == 0 && LANES <= MOST_LANES, "codes are stored from words of four");
 
-    VC_CUDA_UNROLL
-    for (int j = 0; j < QUADS; j++) {
-        uint32_t m = vc_cuda_most(quads[j]);
+    struct alignas(4 * VEC_) pack {
+        float v[VEC_];
+    };
 
-        most = m > most ? m : most;
+    /* Where a thread is: the first chunk of its block, its own first element and how many there are from it to the end of the
+     * chunk, its group, how far the chunk is done and how far its warp goes. */
+    struct place {
+        uint32_t base, first, left, group, done, end;
+    };
+
+    /* Threads that share a group: parts of 64 can be groups of 16 or 32. */
+    static __device__ __forceinline__ unsigned width(const struct row_args &args)
+    {
+        return GROUP == 64 && LANES == 4 ? args.width : (unsigned)TEAM;
     }
-    most = vc_cuda_warp_max(most, width);
-    s = vc_cuda_int8_scale(most);
-    if (left != 0 && threadIdx.x % width == 0) {
-        args.bits[group] = most;
-        args.scale[group] = s;
-    }
-    if (vc_cuda_divides(most, s)) {
-        float r = 1.0f / s;
 
-        VC_CUDA_UNROLL
-        for (uint32_t j = 0; j < QUADS; j++) {
-            uint32_t codes[4];
-            uint32_t word;
-
-            VC_CUDA_UNROLL
-            for (int k = 0; k < 4; k++) {
-                codes[k] = encode_exact(quads[j].v[k], s, r, sums + 2 * k, tally);
-            }
-            word = vc_cuda_low_bytes(codes);
-            if (64 * j < left) {
-                *(uint32_t *)(args.q + first + 64 * j) = word;
-            }
-            tally->count[VC_CUDA_ZEROS_AFTER] -= vc_cuda_nonzero_bytes(word); /* of all that were counted below */
-        }
-        /* What is beyond the end was counted as zeros. */
-        left = left < 64 * QUADS ? (left + 63) / 64 * 4 : 4 * QUADS;
-        tally->count[VC_CUDA_ZEROS_AFTER] += left;
-        tally->count[VC_CUDA_ZEROS_BEFORE] -= 4 * QUADS - left;
-    } else if (left != 0) {
-        struct part part = {};
-
-        for (int k = 0; k < 8; k++) {
-            part.sums[k] = sums[k];
-        }
-        encode_plainly(args.x + first, left < 64 * QUADS ? left : 64 * QUADS, 4, s, args.q + first, &part);
-        VC_CUDA_UNROLL
-        for (int k = 0; k < 8; k++) {
-            sums[k] = part.sums[k];
-        }
-        vc_cuda_join(tally, &part.tally);
-    }
-}
-
-/* Half a warp takes a chunk, group after group, each of 64 * QUADS elements at most (with `width` below 16: parts of 64
- * that are whole groups). Up to 4 quads the next group is on its way while this one is encoded. Rows are groups of their
- * length, in a chunk of their own. row_len is a multiple of 4. */
-template <int QUADS>
-static __global__ void __launch_bounds__(VC_CUDA_THREADS, QUADS > 8 ? 2 : 3) own_kernel(struct row_args args)
-{
-    uint32_t t = threadIdx.x % VC_CUDA_TEAM;
-    uint32_t per_row = (args.row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
-    uint32_t n_chunks = args.n_rows * per_row;
-    uint32_t teams = blockDim.x / VC_CUDA_TEAM;
-    struct vc_cuda_tally tally = {};
-
-    for (uint32_t base = blockIdx.x * teams; base < n_chunks; base += gridDim.x * teams) {
-        uint32_t chunk = base + threadIdx.x / VC_CUDA_TEAM;
+    static __device__ __forceinline__ struct place begin(const struct row_args &args, uint32_t base)
+    {
+        uint32_t per_row = WHOLE_ROWS ? 1 : (args.row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
+        uint32_t chunk = base + threadIdx.x / TEAM;
         uint32_t row = per_row == 1 ? chunk : chunk / per_row;
         uint32_t col = (chunk - row * per_row) * (uint32_t)VC_CHUNK_ELEMS;
         uint32_t end = args.row_len - col < VC_CHUNK_ELEMS ? args.row_len - col : (uint32_t)VC_CHUNK_ELEMS;
-        uint32_t left = chunk < n_chunks && end > 4 * t ? end - 4 * t : 0;
-        uint32_t first = row * args.row_len + col + 4 * t;
-        uint32_t group = row * args.per_row + (QUADS == 1 ? col / args.group + t / args.width : col / (64 * QUADS));
-        uint32_t step = QUADS == 1 ? 16 / args.width : 1;
-        double sums[8] = {};
-        vc_cuda_quad<float> next[QUADS];
-        uint32_t other = __shfl_xor_sync(VC_CUDA_WARP_MASK, end, 16);
+        uint32_t mine = threadIdx.x % TEAM * VEC;
+        struct place at = {
+            base, row * args.row_len + col + mine, chunk < args.n_rows * per_row && end > mine ? end - mine : 0, row, 0,
+            GROUP};
+
+        if (!WHOLE_ROWS) {
+            at.group =
+                row * args.per_row + (GROUP == 64 ? col / args.group + threadIdx.x % TEAM / width(args) : col / GROUP);
+            at.end = per_row == 1 ? end
+                                  : vc_cuda_warp_max(end, 32); /* all of a warp go on together: they meet in shuffles */
+        }
+        return at;
+    }
+
+    /* The next group, of this chunk or of the next one of the team. */
+    static __device__ __forceinline__ struct place next(const struct row_args &args, struct place at)
+    {
+        if (WHOLE_ROWS || at.done + GROUP >= at.end) {
+            return begin(args, at.base + gridDim.x * (blockDim.x / TEAM));
+        }
+        at.first += GROUP;
+        at.left = at.left > GROUP ? at.left - GROUP : 0;
+        at.group += TEAM / width(args);
+        at.done += GROUP;
+        return at;
+    }
+
+    static __device__ __forceinline__ void load(const struct row_args &args, const struct place &at, uint32_t n,
+                                                struct pack *p)
+    {
+        struct pack none = {};
+
+        *p = at.left > STRIDE * n ? *(const struct pack *)(args.x + at.first + STRIDE * n) : none;
+    }
+
+    /* Maximum, scale and codes of the elements of one group that a thread has; its team calls it together. Loads those of
+     * `after` where AHEAD does so. */
+    static __device__ __forceinline__ void encode(const struct row_args &args, struct pack *packs,
+                                                  const struct place &at, const struct place &after, double *sums,
+                                                  struct vc_cuda_tally *tally)
+    {
+        uint32_t most = 0;
+        float s;
 
         VC_CUDA_UNROLL
-        for (uint32_t j = 0; j < QUADS; j++) {
-            next[j] = vc_cuda_load<true>(args.x + first + 64 * j, left > 64 * j ? 1 : 0);
+        for (uint32_t i = 0; i < VALUES; i++) {
+            uint32_t m = vc_f32_magnitude(packs[i / VEC].v[i % VEC]);
+
+            most = m > most ? m : most;
         }
-        end = other > end ? other : end; /* both halves of a warp go on together: groups meet in shuffles */
-        for (uint32_t done = 0; done < end; done += 64 * QUADS, first += 64 * QUADS, group += step) {
-            vc_cuda_quad<float> quads[QUADS];
+        most = vc_cuda_warp_max(most, width(args));
+        s = vc_cuda_int8_scale(most);
+        if (at.left != 0 && threadIdx.x % width(args) == 0) {
+            args.bits[at.group] = most;
+            args.scale[at.group] = s;
+        }
+        if (vc_cuda_divides(most, s)) {
+            float r = 1.0f / s;
+            uint32_t mine = at.left < GROUP ? (at.left + STRIDE - 1) / STRIDE * VEC : (uint32_t)VALUES;
 
             VC_CUDA_UNROLL
-            for (uint32_t j = 0; j < QUADS; j++) {
-                uint32_t at = 64 * (QUADS + j);
+            for (uint32_t i = 0; i < VALUES; i += 4) {
+                uint32_t codes[4];
+                uint32_t word;
 
-                quads[j] = next[j];
-                if (QUADS <= 4) {
-                    next[j] = vc_cuda_load<true>(args.x + first + at, left > at ? 1 : 0);
+                VC_CUDA_UNROLL
+                for (uint32_t k = 0; k < 4; k++) {
+                    codes[k] =
+                        encode_exact(packs[(i + k) / VEC].v[(i + k) % VEC], s, r, sums + 2 * ((i + k) % LANES), tally);
                 }
-            }
-            own_group<QUADS>(args, quads, first, left, group, sums, &tally);
-            left = left > 64 * QUADS ? left - 64 * QUADS : 0;
-            VC_CUDA_UNROLL
-            for (uint32_t j = 0; QUADS > 4 && j < QUADS; j++) {
-                next[j] = vc_cuda_load<true>(args.x + first + 64 * (QUADS + j), left > 64 * j ? 1 : 0);
-            }
-        }
-        if (args.chunk_sums != NULL) {
-            double sum = vc_cuda_quad_tree(sums, sums + 1, 2);
+                word = vc_cuda_low_bytes(codes);
+                VC_CUDA_UNROLL
+                for (uint32_t k = 0; k < 4; k += VEC) {
+                    uint32_t n = (i + k) / VEC;
 
-            if (threadIdx.x % 8 == 0 && chunk < n_chunks) {
-                args.chunk_sums[2 * (size_t)chunk + threadIdx.x / 8 % 2] = sum;
+                    if (at.left > STRIDE * n) {
+                        store_codes(args.q + at.first + STRIDE * n, word >> 8 * k);
+                    }
+                    if (AHEAD == 1) {
+                        load(args, after, n, &packs[n]);
+                    }
+                }
+                tally->count[VC_CUDA_ZEROS_AFTER] -= vc_cuda_nonzero_bytes(word); /* of all that are counted below */
+            }
+            /* What is beyond the end was counted as zeros. */
+            tally->count[VC_CUDA_ZEROS_AFTER] += mine;
+            tally->count[VC_CUDA_ZEROS_BEFORE] -= VALUES - mine;
+        } else {
+            struct part part = {};
+
+            VC_CUDA_UNROLL
+            for (uint32_t k = 0; k < 2 * LANES; k++) {
+                part.sums[k] = sums[k];
+            }
+            encode_plainly(args.x + at.first, VALUES, at.left, VEC, STRIDE, LANES, s, args.q + at.first, &part);
+            VC_CUDA_UNROLL
+            for (uint32_t k = 0; k < 2 * LANES; k++) {
+                sums[k] = part.sums[k];
+            }
+            vc_cuda_join(tally, &part.tally);
+            VC_CUDA_UNROLL
+            for (uint32_t n = 0; AHEAD == 1 && n < VALUES / VEC; n++) {
+                load(args, after, n, &packs[n]);
             }
         }
+    }
+
+    /* VEC codes, the low bytes of a word. */
+    static __device__ __forceinline__ void store_codes(int8_t *q, uint32_t word)
+    {
+        if (VEC == 4) {
+            *(uint32_t *)q = word;
+        } else if (VEC == 2) {
+            *(uint16_t *)q = (uint16_t)word;
+        } else {
+            *q = (int8_t)word;
+        }
+    }
+
+    /* The tree over the team: the sum of x x in its lower half, that of e e in the upper one. */
+    static __device__ __forceinline__ double tree(double *sums)
+    {
+        VC_CUDA_UNROLL
+        for (uint32_t half = LANES / 2; half >= VEC; half /= 2) {
+            VC_CUDA_UNROLL
+            for (uint32_t k = 0; k < 2 * half; k++) {
+                sums[k] = sums[k] + sums[2 * half + k];
+            }
+        }
+        return vc_cuda_team_tree<TEAM, VEC>(sums, sums + 1, 2);
+    }
+};
+
+/* Teams take chunks by turns, group after group. */
+template <class OWN, int BLOCKS>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS) own_kernel(struct row_args args)
+{
+    uint32_t n_chunks =
+        args.n_rows * (OWN::WHOLE_ROWS ? 1 : (args.row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS);
+    struct vc_cuda_tally tally = {};
+    typename OWN::place at = OWN::begin(args, blockIdx.x * (blockDim.x / OWN::TEAM));
+    typename OWN::pack packs[OWN::VALUES / OWN::VEC];
+    double sums[2 * OWN::LANES] = {};
+
+    VC_CUDA_UNROLL
+    for (uint32_t n = 0; n < OWN::VALUES / OWN::VEC; n++) {
+        OWN::load(args, at, n, &packs[n]);
+    }
+    while (at.base < n_chunks) {
+        typename OWN::place after = OWN::next(args, at);
+        typename OWN::pack ahead[OWN::VALUES / OWN::VEC];
+
+        VC_CUDA_UNROLL
+        for (uint32_t n = 0; OWN::AHEAD == 2 && n < OWN::VALUES / OWN::VEC; n++) {
+            OWN::load(args, after, n, &ahead[n]);
+        }
+        OWN::encode(args, packs, at, after, sums, &tally);
+        VC_CUDA_UNROLL
+        for (uint32_t n = 0; OWN::AHEAD != 1 && n < OWN::VALUES / OWN::VEC; n++) {
+            if (OWN::AHEAD == 2) {
+                packs[n] = ahead[n];
+            } else {
+                OWN::load(args, after, n, &packs[n]);
+            }
+        }
+        if (OWN::WHOLE_ROWS || after.base != at.base) {
+            uint32_t chunk = at.base + threadIdx.x / OWN::TEAM;
+            double sum = args.chunk_sums != NULL ? OWN::tree(sums) : 0;
+
+            if (args.chunk_sums != NULL && threadIdx.x % (OWN::TEAM / 2) == 0 && chunk < n_chunks) {
+                args.chunk_sums[2 * (size_t)chunk + threadIdx.x / (OWN::TEAM / 2) % 2] = sum;
+            }
+            VC_CUDA_UNROLL
+            for (uint32_t k = 0; k < 2 * OWN::LANES; k++) {
+                sums[k] = 0;
+            }
+        }
+        at = after;
     }
     if (args.chunk_sums != NULL) {
         vc_cuda_publish(&tally, args.totals);
     }
 }
 
-/* Maximum over the block, in every thread. The whole block must call it. */
-static __device__ __forceinline__ uint32_t block_max(uint32_t v)
+/* Maximum over the block of up to TEAMS * 64 threads, in every thread. The whole block must call it. */
+template <unsigned TEAMS> static __device__ __forceinline__ uint32_t block_max(uint32_t v)
 {
-    VC_CUDA_SHARED(uint32_t, of_warp, BLOCK_TEAMS * 2);
+    VC_CUDA_SHARED(uint32_t, of_warp, TEAMS * 2);
 
     v = vc_cuda_warp_max(v, 32);
     if (threadIdx.x % 32 == 0) {
@@ -222,86 +335,152 @@ static __device__ __forceinline__ uint32_t block_max(uint32_t v)
 
 /* The tree over each team of 64 threads, of which each has one lane of two sums; valid in the first thread of each team.
  * The first level crosses warps, so it goes through shared memory. The whole block must call it. */
-static __device__ __forceinline__ void block_trees(double *sums)
+template <unsigned TEAMS> static __device__ __forceinline__ void block_trees(double *sums)
 {
-    VC_CUDA_SHARED(double, half, 2 * BLOCK_TEAMS * 32);
+    VC_CUDA_SHARED(double, half, 2 * TEAMS * 32);
     unsigned lane = threadIdx.x % 64;
     unsigned at = threadIdx.x / 64 * 32 + lane % 32;
 
     for (unsigned k = 0; lane >= 32 && k < 2; k++) {
-        half[k * BLOCK_TEAMS * 32 + at] = sums[k];
+        half[k * TEAMS * 32 + at] = sums[k];
     }
     __syncthreads();
     for (unsigned k = 0; k < 2; k++) {
-        sums[k] = vc_cuda_warp_tree(lane < 32 ? sums[k] + half[k * BLOCK_TEAMS * 32 + at] : 0);
+        sums[k] = vc_cuda_warp_tree(lane < 32 ? sums[k] + half[k * TEAMS * 32 + at] : 0);
     }
     __syncthreads(); /* `half` may be used again */
 }
 
-/* One block per row of up to BLOCK_ROW elements; each team of 64 threads has one chunk, each thread one lane of its
- * tree. */
-static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 1) block_kernel(struct row_args args)
-{
-    uint32_t first = threadIdx.x / 64 * (uint32_t)VC_CHUNK_ELEMS + threadIdx.x % 64;
-    uint32_t left = first < args.row_len ? args.row_len - first : 0;
-    uint32_t mine = left < VC_CHUNK_ELEMS ? (left + 63) / 64 : PER_TEAM_LANE; /* elements of this thread */
-    uint32_t per_row = (args.row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
-    struct vc_cuda_tally tally = {};
+/* What a thread has of a row of up to so many chunks as its block has teams of 64 threads: one lane of its team's chunk. */
+struct share {
+    uint32_t begin; /* its first element in the row */
+    uint32_t left;  /* from it to the end of the chunk: every 64th is the thread's */
+    uint32_t steps; /* elements to look at, with some beyond the end: as many for all of a team */
+    uint32_t mine;  /* of these the thread's */
+};
 
+static __device__ __forceinline__ struct share share_of(const struct row_args &args)
+{
+    uint32_t chunk = threadIdx.x / 64 * (uint32_t)VC_CHUNK_ELEMS;
+    uint32_t lane = threadIdx.x % 64;
+    uint32_t end = args.row_len - chunk < VC_CHUNK_ELEMS ? args.row_len - chunk : (uint32_t)VC_CHUNK_ELEMS;
+    uint32_t left = lane < end ? end - lane : 0;
+    struct share my = {chunk + lane, left, (end + 64 * TOGETHER - 1) / (64 * TOGETHER) * TOGETHER, (left + 63) / 64};
+
+    return my;
+}
+
+/* The scale of a row, in all threads of its block. */
+template <unsigned TEAMS>
+static __device__ __forceinline__ float block_scale(const struct row_args &args, uint32_t row, uint32_t *most)
+{
+    float s;
+
+    *most = block_max<TEAMS>(*most);
+    s = vc_cuda_int8_scale(*most);
+    if (threadIdx.x == 0) {
+        args.bits[row] = *most;
+        args.scale[row] = s;
+    }
+    return s;
+}
+
+/* An element, and its code where it is not beyond the end (it is 0 then). */
+static __device__ __forceinline__ void encode_own(bool there, float x, float s, float r, int8_t *q, double *sums,
+                                                  struct vc_cuda_tally *tally)
+{
+    uint32_t code = encode_exact(x, s, r, sums, tally);
+
+    if (there) {
+        *q = (int8_t)code;
+    }
+    tally->count[VC_CUDA_ZEROS_AFTER] += (code & 0xff) == 0;
+}
+
+/* The same for all of them, from memory. */
+static __device__ __forceinline__ void encode_rest(const struct share &my, const float *x, float s, int8_t *q,
+                                                   double *sums, struct vc_cuda_tally *tally)
+{
+    struct part part = {};
+
+    encode_plainly(x, PER_TEAM_LANE, my.left, 1, 64, 1, s, q, &part);
+    sums[0] = part.sums[0];
+    sums[1] = part.sums[1];
+    vc_cuda_join(tally, &part.tally);
+}
+
+/* Sums of the chunks of a row. The whole block must call it. */
+template <unsigned TEAMS>
+static __device__ __forceinline__ void block_sums(const struct row_args &args, uint32_t row, double *sums)
+{
+    uint32_t per_row = (args.row_len + (uint32_t)VC_CHUNK_ELEMS - 1) / (uint32_t)VC_CHUNK_ELEMS;
+
+    if (args.chunk_sums != NULL) {
+        block_trees<TEAMS>(sums);
+        if (threadIdx.x % 64 == 0) {
+            args.chunk_sums[2 * (row * per_row + threadIdx.x / 64)] = sums[0];
+            args.chunk_sums[2 * (row * per_row + threadIdx.x / 64) + 1] = sums[1];
+        }
+    }
+}
+
+/* A block takes a row, each thread its elements in registers. AHEAD 1: the next row's elements are asked for when this row's
+ * have been encoded. */
+template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 1) block_kernel(struct row_args args)
+{
+    struct share my = share_of(args);
+    const float *next = args.x + blockIdx.x * args.row_len + my.begin;
+    uint32_t left_there = blockIdx.x < args.n_rows ? my.left : 0;
+    struct vc_cuda_tally tally = {};
+    float values[PER_TEAM_LANE];
+
+    VC_CUDA_UNROLL
+    for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
+        values[j] = 64 * j < left_there ? next[64 * j] : 0;
+    }
     for (uint32_t row = blockIdx.x; row < args.n_rows; row += gridDim.x) {
-        const float *x = args.x + row * args.row_len + first;
-        int8_t *q = args.q + row * args.row_len + first;
+        const float *x = next;
+        int8_t *q = args.q + row * args.row_len + my.begin;
         double sums[2] = {};
-        float values[PER_TEAM_LANE];
         uint32_t most = 0;
         float s;
 
-        VC_CUDA_UNROLL
-        for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
-            values[j] = 64 * j < left ? x[64 * j] : 0;
-        }
         VC_CUDA_UNROLL
         for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
             uint32_t m = vc_f32_magnitude(values[j]);
 
             most = m > most ? m : most;
         }
-        most = block_max(most);
-        s = vc_cuda_int8_scale(most);
-        if (threadIdx.x == 0) {
-            args.bits[row] = most;
-            args.scale[row] = s;
-        }
+        s = block_scale<BLOCK_TEAMS>(args, row, &most);
+        next = args.x + (row + gridDim.x) * args.row_len + my.begin;
+        left_there = row + gridDim.x < args.n_rows ? my.left : 0;
         if (vc_cuda_divides(most, s)) {
             float r = 1.0f / s;
 
             VC_CUDA_UNROLL
-            for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
-                uint32_t code = encode_exact(values[j], s, r, sums, &tally);
-
-                if (64 * j < left) {
-                    q[64 * j] = (int8_t)code;
+            for (uint32_t j = 0; j < PER_TEAM_LANE; j += TOGETHER) {
+                if (j < my.steps) {
+                    VC_CUDA_UNROLL
+                    for (uint32_t k = j; k < j + TOGETHER; k++) {
+                        encode_own(64 * k < my.left, values[k], s, r, q + 64 * k, sums, &tally);
+                        if (AHEAD == 1) {
+                            values[k] = 64 * k < left_there ? next[64 * k] : 0;
+                        }
+                    }
                 }
-                tally.count[VC_CUDA_ZEROS_AFTER] += (code & 0xff) == 0;
             }
-            tally.count[VC_CUDA_ZEROS_BEFORE] -= PER_TEAM_LANE - mine; /* beyond the end */
-            tally.count[VC_CUDA_ZEROS_AFTER] -= PER_TEAM_LANE - mine;
-        } else if (left != 0) {
-            struct part part = {};
-
-            encode_plainly(x, left < VC_CHUNK_ELEMS ? left : (uint32_t)VC_CHUNK_ELEMS - threadIdx.x % 64, 1, s, q,
-                           &part);
-            sums[0] = part.sums[0];
-            sums[1] = part.sums[1];
-            vc_cuda_join(&tally, &part.tally);
+            tally.count[VC_CUDA_ZEROS_BEFORE] -= my.steps - my.mine; /* beyond the end */
+            tally.count[VC_CUDA_ZEROS_AFTER] -= my.steps - my.mine;
+        } else {
+            encode_rest(my, x, s, q, sums, &tally);
         }
-        if (args.chunk_sums != NULL) {
-            block_trees(sums);
-            if (threadIdx.x % 64 == 0 && threadIdx.x / 64 < per_row) {
-                args.chunk_sums[2 * (row * per_row + threadIdx.x / 64)] = sums[0];
-                args.chunk_sums[2 * (row * per_row + threadIdx.x / 64) + 1] = sums[1];
+        VC_CUDA_UNROLL
+        for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
+            if (AHEAD == 0 || !vc_cuda_divides(most, s)) {
+                values[j] = 64 * j < left_there ? next[64 * j] : 0;
             }
         }
+        block_sums<BLOCK_TEAMS>(args, row, sums);
     }
     if (args.chunk_sums != NULL) {
         vc_cuda_publish(&tally, args.totals);
@@ -346,36 +525,73 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
 
 /* ---- int8_rows ---- */
 
-typedef void own_kernel_fn(struct row_args args);
+/* A kernel that keeps groups of up to `most` elements in registers or shared memory. */
+struct row_kernel {
+    size_t most;
+    void (*kernel)(struct row_args args);
+    unsigned team; /* threads of a row, or group; 0: a block, of 64 for each chunk */
+};
 
-/* The kernel that keeps groups of this length in registers: of whole rows up to its length, else of exactly its length, or
- * of a quarter and half of 64. NULL: there is none. */
-static own_kernel_fn *own_kernel_for(size_t group, bool rows)
+#define OWN(steps, lanes, vec, ahead, rows, blocks)                                         \
+    {                                                                                       \
+        64 * (steps), own_kernel<own<steps, lanes, vec, ahead, rows>, blocks>, 64 / (lanes) \
+    }
+
+/* Rows whose length is a multiple of 4, and others. */
+static const struct row_kernel even_rows[] = {OWN(1, 16, 4, 1, true, 2), OWN(2, 16, 4, 1, true, 2),
+                                              OWN(4, 8, 4, 1, true, 2), OWN(8, 4, 4, 2, true, 2),
+                                              OWN(16, 2, 2, 2, true, 2)};
+static const struct row_kernel odd_rows[] = {OWN(1, 4, 1, 1, true, 4), OWN(4, 2, 1, 1, true, 4),
+                                             OWN(8, 2, 1, 1, true, 4), OWN(16, 2, 1, 0, true, 3)};
+/* Longer ones. */
+static const struct row_kernel long_rows_of[] = {{BLOCK_ROW, block_kernel<1>, 0}};
+/* Groups of exactly these lengths; 16 and 32 are parts of 64 for the first one. */
+static const struct row_kernel groups[] = {OWN(1, 4, 4, 2, false, 3), OWN(2, 8, 4, 2, false, 2),
+                                           OWN(4, 4, 4, 2, false, 3), OWN(8, 4, 4, 0, false, 2),
+                                           OWN(16, 4, 4, 0, false, 2)};
+#undef OWN
+
+/* The kernel for groups of this length, or rows; NULL: there is none. */
+static const struct row_kernel *kernel_for(size_t row_len, size_t group)
 {
-    static const struct {
-        size_t most;
-        own_kernel_fn *kernel;
-    } kernels[] = {{64, own_kernel<1>},
-                   {128, own_kernel<2>},
-                   {256, own_kernel<4>},
-                   {512, own_kernel<8>},
-                   {OWN_ROW, own_kernel<16>}};
+    const struct {
+        const struct row_kernel *kernels;
+        size_t n;
+        bool may;
+    } lists[] = {{even_rows, sizeof even_rows / sizeof *even_rows, group == row_len && row_len % 4 == 0},
+                 {odd_rows, sizeof odd_rows / sizeof *odd_rows, group == row_len && row_len % 4 != 0},
+                 {long_rows_of, sizeof long_rows_of / sizeof *long_rows_of, group == row_len},
+                 {groups, sizeof groups / sizeof *groups, group < row_len && row_len % 4 == 0}};
 
-    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        bool exact = group == kernels[k].most || (k == 0 && (group == 16 || group == 32));
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        for (size_t k = 0; lists[l].may && k < lists[l].n; k++) {
+            const struct row_kernel *kernel = &lists[l].kernels[k];
 
-        if (rows ? group <= kernels[k].most : exact) {
-            return kernels[k].kernel;
+            if (group == row_len ? group <= kernel->most
+                                 : group == kernel->most || (k == 0 && (group == 16 || group == 32))) {
+                return kernel;
+            }
         }
     }
     return NULL;
 }
 
+static void launch_row_kernel(const struct row_kernel *kernel, const struct row_args *args,
+                              const struct vc_cuda_unit *unit)
+{
+    unsigned block = kernel->team == 0 ? (unsigned)((args->row_len + VC_CHUNK_ELEMS - 1) / VC_CHUNK_ELEMS) * 64
+                                       : vc_cuda_team_block(unit->n_chunks, kernel->team);
+    size_t teams = kernel->team == 0 ? 1 : block / kernel->team;
+    size_t needed = ((kernel->team == 0 ? unit->n_rows : unit->n_chunks) + teams - 1) / teams;
+
+    VC_CUDA_LAUNCH(kernel->kernel, vc_cuda_grid_of((const void *)kernel->kernel, block, needed), block, unit->stream,
+                   *args);
+}
+
 /* Arrays: x, bits, scale, q and, with statistics, chunk sums and totals. */
-static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+static struct row_args row_args_of(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool stats = call->n_arrays > 4;
-    bool rows = call->group == call->row_len;
     struct row_args args = {(const float *)unit->device[0],
                             (uint32_t *)unit->device[1],
                             (float *)unit->device[2],
@@ -386,20 +602,18 @@ static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_un
                             unit->row_len,
                             (uint32_t)call->group,
                             unit->index.per_row,
-                            rows || call->group > 32 ? 16u : (unsigned)call->group / 4};
-    own_kernel_fn *own = args.row_len % 4 == 0 ? own_kernel_for(call->group, rows) : NULL;
+                            call->group == 16 || call->group == 32 ? (unsigned)call->group / 4 : 16u};
 
-    if (own != NULL) {
-        unsigned block = vc_cuda_team_block(unit->n_chunks, VC_CUDA_TEAM);
-        size_t teams = block / VC_CUDA_TEAM;
+    return args;
+}
 
-        VC_CUDA_LAUNCH(own, vc_cuda_grid_of((const void *)own, block, (unit->n_chunks + teams - 1) / teams), block,
-                       unit->stream, args);
-    } else if (rows && call->row_len <= BLOCK_ROW) {
-        unsigned block = (unsigned)((call->row_len + VC_CHUNK_ELEMS - 1) / VC_CHUNK_ELEMS) * 64;
+static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    struct row_args args = row_args_of(call, unit);
+    const struct row_kernel *kernel = kernel_for(call->row_len, call->group);
 
-        VC_CUDA_LAUNCH(block_kernel, vc_cuda_grid_of((const void *)block_kernel, block, unit->n_rows), block,
-                       unit->stream, args);
+    if (kernel != NULL) {
+        launch_row_kernel(kernel, &args, unit);
     } else {
         struct encode_op op = {args.x, args.scale, NULL, args.q, unit->index};
 

@@ -49,7 +49,7 @@ unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)
     if (most > FEW_BLOCKS && cudaGetDevice(&device) == cudaSuccess &&
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, 0) == cudaSuccess && each > 0) {
-        most = (unsigned)smaller(needed, (size_t)processors * (size_t)each);
+        most = (unsigned)smaller(needed, (size_t)processors * (size_t)each * VC_CUDA_WAVES);
     }
     return most;
 }

@@ -20,8 +20,9 @@
 struct vc_cuda_tally {
     uint32_t count[VC_CUDA_N_COUNTS];
     unsigned long long peak[VC_CUDA_N_PEAKS];
-    float error;    /* of ways on which the largest error is an f32: joined with peak[0] as an f64 */
-    unsigned *bins; /* of a kernel with a histogram: its shared memory */
+    float error;           /* of ways on which the largest error is an f32: joined with peak[0] as an f64 */
+    float least, greatest; /* of kernels with a histogram: of finite f32, by quads; joined at the end (Op::widen) */
+    unsigned *bins;        /* their shared memory */
 };
 
 struct vc_cuda_totals {
@@ -93,41 +94,61 @@ static __device__ __forceinline__ double vc_cuda_warp_tree(double v)
     return v;
 }
 
-/* The tree of two sums over the 64 lanes that 16 threads have, four each: thread t has the lanes 4 t .. 4 t + 3, at a[0],
- * a[step], ... and b[0], b[step], .... The sum of a is valid in thread 0 of them, that of b in thread 8. Threads give away
- * half of what they have and go on with the other half, so that two sums cost 10 shuffles:
+/* The tree of two sums over the lanes that a team of threads has, VEC neighbours each (1, 2 or 4): thread t has the lanes
+ * VEC t .. VEC t + VEC - 1, at a[0], a[step], ... and b[0], b[step], .... The sum of a is valid in the lower half of the team,
+ * that of b in the upper half. Threads give away half of what they have and go on with the other half; 16 threads of four
+ * lanes take 10 shuffles for both sums:
  *
  *     level 32   thread t with t ^ 8: the lower eight go on with a, the others with b       4 values each
- *     level 16   with t ^ 4: two lanes of four           level 8   with t ^ 2: one of two
- *     levels 4, 2, 1                                               with t ^ 1, t ^ 4, t ^ 2
+ *     level 16   with t ^ 4: the even lanes or the odd ones       level 8   with t ^ 2: one of these two
+ *     levels 4, 2, 1                                                        with t ^ 1, t ^ 2, t ^ 4
  *
  * Whole warps must call it. */
-static __device__ __forceinline__ double vc_cuda_quad_tree(const double *a, const double *b, unsigned step)
+template <unsigned TEAM, int VEC>
+static __device__ __forceinline__ double vc_cuda_team_tree(const double *a, const double *b, int step)
 {
-    unsigned t = threadIdx.x % 16;
-    bool give_a = t >= 8;
-    bool give_low = t & 4;
-    double four[4];
-    double two[2];
-    double v;
+    unsigned t = threadIdx.x % TEAM;
+    int n = VEC; /* lanes that the thread goes on with: known when this is compiled */
+    bool give_a = t >= TEAM / 2;
+    double v[VEC];
 
     VC_CUDA_UNROLL
-    for (unsigned i = 0; i < 4; i++) {
-        double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, give_a ? a[i * step] : b[i * step], 8);
+    for (int i = 0; i < VEC; i++) {
+        double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, give_a ? a[i * step] : b[i * step], TEAM / 2);
 
-        four[i] = (give_a ? b[i * step] : a[i * step]) + theirs;
+        v[i] = (give_a ? b[i * step] : a[i * step]) + theirs;
     }
     VC_CUDA_UNROLL
-    for (unsigned i = 0; i < 2; i++) {
-        double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, give_low ? four[i] : four[i + 2], 4);
+    for (unsigned d = TEAM / 4; d > 0; d /= 2) {
+        if (n == 1) {
+            v[0] = v[0] + __shfl_xor_sync(VC_CUDA_WARP_MASK, v[0], d);
+        }
+        VC_CUDA_UNROLL
+        for (int i = 0; i < VEC / 2; i++) {
+            if (i < n / 2) {
+                double theirs = __shfl_xor_sync(VC_CUDA_WARP_MASK, t & d ? v[2 * i] : v[2 * i + 1], d);
 
-        two[i] = (give_low ? four[i + 2] : four[i]) + theirs;
+                v[i] = (t & d ? v[2 * i + 1] : v[2 * i]) + theirs;
+            }
+        }
+        n = (n + 1) / 2;
     }
-    v = __shfl_xor_sync(VC_CUDA_WARP_MASK, t & 2 ? two[0] : two[1], 2);
-    v = (t & 2 ? two[1] : two[0]) + v;
-    v = v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 1);
-    v = v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 4);
-    return v + __shfl_xor_sync(VC_CUDA_WARP_MASK, v, 2);
+    VC_CUDA_UNROLL
+    for (int level = VEC / 2; level > 0; level /= 2) { /* over neighbours: those that were parted by d, or here */
+        unsigned d = TEAM / (4 * (unsigned)level);
+
+        VC_CUDA_UNROLL
+        for (int i = 0; i < VEC / 2; i++) {
+            if (d == 0 && i < n / 2) {
+                v[i] = v[i] + v[i + n / 2];
+            }
+        }
+        if (d != 0) {
+            v[0] = v[0] + __shfl_xor_sync(VC_CUDA_WARP_MASK, v[0], d);
+        }
+        n = (n + 1) / 2;
+    }
+    return v[0];
 }
 
 /* Adds the tallies of all threads of the block to *totals in device memory: in shared memory first, so that a block

@@ -171,7 +171,7 @@ static __device__ __forceinline__ bool subnormal(double x)
 /* Counts the exponent of an f32 in the lane's column. */
 static __device__ __forceinline__ void count_exponent(unsigned *bins, uint32_t magnitude)
 {
-    atomicAdd(&bins[(magnitude >> 23) * VC_CUDA_BIN_COLUMNS + threadIdx.x % 32], 1u);
+    atomicAdd(&bins[(magnitude >> 23) * VC_CUDA_BIN_COLUMNS | threadIdx.x % 32], 1u);
 }
 
 /* One element, as values_add of kernel_ref.c. Subnormal f32 are those of exponent 0 that are not zero, which the host
@@ -226,9 +226,6 @@ template <class T> struct values_op {
     template <bool WHOLE>
     __device__ __forceinline__ void take(const quad &q, uint32_t, double *sums, struct vc_cuda_tally *tally) const
     {
-        float least = q.v[0];
-        float greatest = q.v[0];
-
         VC_CUDA_UNROLL
         for (unsigned k = 0; k < 4; k++) {
             double d = q.v[k];
@@ -236,11 +233,10 @@ template <class T> struct values_op {
             tally->count[ZEROS] += q.v[k] == 0.0f;
             sums[2 * k] = sums[2 * k] + d;
             vc_cuda_add_product(&sums[2 * k + 1], d, d);
-            least = fminf(least, q.v[k]);
-            greatest = fmaxf(greatest, q.v[k]);
+            tally->least = fminf(tally->least, q.v[k]);
+            tally->greatest = fmaxf(tally->greatest, q.v[k]);
             count_exponent(tally->bins, vc_f32_magnitude(q.v[k]));
         }
-        widen(least, greatest, tally);
     }
 };
 

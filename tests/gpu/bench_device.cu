@@ -1,15 +1,21 @@
 /* bench_device.cu - how fast the kernels are on data that is on the device already, beside a plain copy on the same
- * device. Prints a Markdown table; times are the best of some runs, by events. Not part of the plug-in.
+ * device: first those that the plug-in takes, launched as it does, then what else they could be made as, side by side. Prints
+ * Markdown tables; times are the best of some runs, by events. Not part of the plug-in.
  *
- *     bench_device [RUNS]        one run: for a profiler
+ *     bench_device [RUNS]        one run: for a profiler; no variants then
  *
  * The kernels are static in their files, so these are included. */
+#include <cuda_pipeline.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+static unsigned bench_waves = 1; /* how often the blocks that the card holds at once are started at most */
+#define VC_CUDA_WAVES bench_waves
 
 #include "kernels/cuda/cuda_absmax.cu"
 #include "kernels/cuda/cuda_cast.cu"
 #include "kernels/cuda/cuda_int8.cu"
+#include "kernels/cuda/cuda_pipeline.cu"
 #include "kernels/cuda/cuda_sums.cu"
 
 #ifndef N_ELEMS
@@ -29,41 +35,13 @@ static int runs = 20;
     } while (0)
 
 /* Never called here: the launch functions get their units from this file. */
-int vc_cuda_run(const struct vc_cuda_call *)
+int vc_cuda_slot_take(struct vc_cuda_slot **)
 {
-    return 0;
+    return VC_CUDA_NO_DEVICE;
 }
 
-bool vc_cuda_rows_fit(const struct vc_cuda_call *)
+void vc_cuda_slot_give(struct vc_cuda_slot *)
 {
-    return true;
-}
-
-void vc_cuda_add_in(struct vc_cuda_call *call, const void *, size_t, enum vc_cuda_per)
-{
-    call->n_arrays++;
-}
-
-void vc_cuda_add_out(struct vc_cuda_call *call, void *, size_t, enum vc_cuda_per, enum vc_cuda_flow)
-{
-    call->n_arrays++;
-}
-
-unsigned vc_cuda_grid_of(const void *kernel, unsigned block, size_t needed)
-{
-    int processors = 0;
-    int each = 0;
-    size_t most;
-
-    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, 0));
-    most = (size_t)processors * (size_t)each;
-    return (unsigned)(needed < most ? needed : most);
-}
-
-unsigned vc_cuda_team_block(size_t, unsigned)
-{
-    return VC_CUDA_THREADS;
 }
 
 struct buffers {
@@ -73,6 +51,7 @@ struct buffers {
     uint16_t *h;
     double *sums;
     void *totals;
+    unsigned long long *hash;
     cudaStream_t stream;
     cudaEvent_t from, to;
 };
@@ -87,22 +66,56 @@ static __global__ void fill_kernel(float *x, size_t n)
     }
 }
 
+/* Adds up words, each with a weight by its place. */
+static __global__ void hash_kernel(const uint32_t *words, size_t n, unsigned long long *sum)
+{
+    unsigned long long mine = 0;
+
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
+        mine += (words[i] + 1ull) * (i * 0x9e3779b97f4a7c15ull | 1);
+    }
+    atomicAdd(sum, mine);
+}
+
 static void buffers_create(struct buffers *b)
 {
     CHECK(cudaMalloc((void **)&b->x, N_ELEMS * 4));
     CHECK(cudaMalloc((void **)&b->y, N_ELEMS * 4));
-    CHECK(cudaMalloc((void **)&b->scale, N_ELEMS / 16));
-    CHECK(cudaMalloc((void **)&b->bits, N_ELEMS / 16));
+    CHECK(cudaMalloc((void **)&b->scale, N_ELEMS / 4));
+    CHECK(cudaMalloc((void **)&b->bits, N_ELEMS / 4));
     CHECK(cudaMalloc((void **)&b->q, N_ELEMS));
     CHECK(cudaMalloc((void **)&b->h, N_ELEMS * 2));
     CHECK(cudaMalloc((void **)&b->sums, N_ELEMS));
     CHECK(cudaMalloc(&b->totals, 1 << 16));
+    CHECK(cudaMalloc((void **)&b->hash, sizeof *b->hash));
     CHECK(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&b->from, 0));
     CHECK(cudaEventCreateWithFlags(&b->to, 0));
     VC_CUDA_LAUNCH(fill_kernel, VC_CUDA_MAX_GRID, VC_CUDA_THREADS, b->stream, b->x, N_ELEMS);
     VC_CUDA_LAUNCH(fill_kernel, VC_CUDA_MAX_GRID, VC_CUDA_THREADS, b->stream, b->y, N_ELEMS);
     CHECK(cudaStreamSynchronize(b->stream));
+}
+
+/* Of what int8_rows made of a unit. */
+static unsigned long long hash_of(struct buffers *b, const struct vc_cuda_unit *unit)
+{
+    const struct {
+        const void *words;
+        size_t n;
+    } arrays[] = {{b->q, unit->n_elems / 4},
+                  {b->scale, unit->n_groups},
+                  {b->bits, unit->n_groups},
+                  {b->sums, unit->n_chunks * 4}};
+    unsigned long long hash = 0;
+
+    CHECK(cudaMemsetAsync(b->hash, 0, sizeof *b->hash, b->stream));
+    for (size_t k = 0; k < 4; k++) {
+        VC_CUDA_LAUNCH(hash_kernel, VC_CUDA_MAX_GRID, VC_CUDA_THREADS, b->stream, (const uint32_t *)arrays[k].words,
+                       arrays[k].n, b->hash);
+    }
+    CHECK(cudaMemcpyAsync(&hash, b->hash, sizeof hash, cudaMemcpyDeviceToHost, b->stream));
+    CHECK(cudaStreamSynchronize(b->stream));
+    return hash;
 }
 
 /* Milliseconds of the fastest run of the call's kernels; NULL: of a copy on the device. */
@@ -168,26 +181,371 @@ static struct vc_cuda_call call_of(size_t row_len, size_t group, unsigned n_arra
     return call;
 }
 
-static void bench_int8(struct buffers *b, const char *name, unsigned predicted, size_t row_len, size_t group)
+static double bytes_of(const struct vc_cuda_unit *unit)
 {
-    struct vc_cuda_call call = call_of(row_len, group, 6, launch_rows);
+    return 5.0 * unit->n_elems + 8.0 * (double)unit->n_groups + 16.0 * (double)unit->n_chunks;
+}
+
+static struct vc_cuda_unit int8_unit(struct buffers *b, size_t row_len, size_t group)
+{
     struct vc_cuda_unit unit = unit_of(row_len, group);
     void *arrays[] = {b->x, b->bits, b->scale, b->q, b->sums, b->totals};
 
     memcpy(unit.device, arrays, sizeof arrays);
-    CHECK(cudaMemsetAsync(b->bits, 0, N_ELEMS / 16, b->stream));
-    report(name, 5.0 * N_ELEMS + 8.0 * (double)unit.n_groups, predicted, best_ms(b, &call, &unit));
+    CHECK(cudaMemsetAsync(b->bits, 0, N_ELEMS / 4, b->stream));
+    return unit;
+}
+
+static void bench_int8(struct buffers *b, const char *name, unsigned predicted, size_t row_len, size_t group)
+{
+    struct vc_cuda_call call = call_of(row_len, group, 6, launch_rows);
+    struct vc_cuda_unit unit = int8_unit(b, row_len, group);
+
+    report(name, bytes_of(&unit), predicted, best_ms(b, &call, &unit));
+}
+
+static struct vc_cuda_unit bench_unit(struct buffers *b, void *second, void *third, void *fourth)
+{
+    struct vc_cuda_unit unit = unit_of(4096, 4096);
+    void *arrays[] = {b->x, second, third, fourth, NULL, NULL};
+
+    memcpy(unit.device, arrays, sizeof arrays);
+    return unit;
 }
 
 static void bench(struct buffers *b, const char *name, unsigned n_arrays, double bytes_per_elem, void *second,
                   void *third, void *fourth, void (*launch)(const struct vc_cuda_call *, const struct vc_cuda_unit *))
 {
     struct vc_cuda_call call = call_of(4096, 4096, n_arrays, launch);
-    struct vc_cuda_unit unit = unit_of(4096, 4096);
-    void *arrays[] = {b->x, second, third, fourth, NULL, NULL};
+    struct vc_cuda_unit unit = bench_unit(b, second, third, fourth);
 
-    memcpy(unit.device, arrays, sizeof arrays);
     report(name, bytes_per_elem * N_ELEMS, 90, best_ms(b, &call, &unit));
+}
+
+/* ---- a kernel that the plug-in has not ---- */
+
+/* TOGETHER elements of a thread, of which `left` tells how far they go, for shared memory; they get there while it goes on. */
+static __device__ __forceinline__ void bring(const float *x, uint32_t left, float *held)
+{
+    VC_CUDA_UNROLL
+    for (uint32_t k = 0; k < TOGETHER; k++) {
+        if (64 * k < left) {
+            __pipeline_memcpy_async(held + 64 * k, x + 64 * k, sizeof *x);
+        }
+    }
+}
+
+/* What is left of `left` behind n elements. */
+static __device__ __forceinline__ uint32_t behind(uint32_t left, uint32_t n)
+{
+    return left > 64 * n ? left - 64 * n : 0;
+}
+
+/* A block takes a row, each thread its elements in shared memory, which needs few registers. AHEAD 0: the next row's elements
+ * take the places of those that have been encoded; 1: they are brought before to a second part of the memory. */
+template <int TEAMS, int AHEAD, int BLOCKS>
+static __global__ void __launch_bounds__(TEAMS * 64, BLOCKS) shared_kernel(struct row_args args)
+{
+    VC_CUDA_SHARED(float, tile, (AHEAD + 1) * TEAMS * VC_CHUNK_ELEMS);
+    struct share my = share_of(args);
+    uint32_t part = 0;
+    struct vc_cuda_tally tally = {};
+
+    for (uint32_t j = 0; j < PER_TEAM_LANE * (AHEAD + 1); j++) { /* for those beyond the end */
+        tile[my.begin + j / PER_TEAM_LANE * TEAMS * (uint32_t)VC_CHUNK_ELEMS + 64 * (j % PER_TEAM_LANE)] = 0;
+    }
+    for (uint32_t j = 0; j < my.steps && blockIdx.x < args.n_rows; j += TOGETHER) {
+        bring(args.x + blockIdx.x * args.row_len + my.begin + 64 * j, behind(my.left, j), tile + my.begin + 64 * j);
+    }
+    __pipeline_commit();
+    for (uint32_t row = blockIdx.x; row < args.n_rows; row += gridDim.x) {
+        float *held = tile + my.begin + part;
+        float *other;
+        int8_t *q = args.q + row * args.row_len + my.begin;
+        const float *next = args.x + (row + gridDim.x) * args.row_len + my.begin;
+        uint32_t left_there = row + gridDim.x < args.n_rows ? my.left : 0;
+        double sums[2] = {};
+        uint32_t most = 0;
+        float s;
+
+        __pipeline_wait_prior(0);
+        part = AHEAD == 1 ? TEAMS * (uint32_t)VC_CHUNK_ELEMS - part : 0;
+        other = tile + my.begin + part;
+        for (uint32_t j = 0; AHEAD == 1 && j < my.steps; j += TOGETHER) {
+            bring(next + 64 * j, behind(left_there, j), other + 64 * j);
+        }
+        for (uint32_t j = 0; j < my.steps; j += TOGETHER) {
+            VC_CUDA_UNROLL
+            for (uint32_t k = 0; k < TOGETHER; k++) {
+                uint32_t m = vc_f32_magnitude(held[64 * (j + k)]);
+
+                most = m > most ? m : most;
+            }
+        }
+        s = block_scale<TEAMS>(args, row, &most);
+        if (vc_cuda_divides(most, s)) {
+            float r = 1.0f / s;
+
+            for (uint32_t j = 0; j < my.steps; j += TOGETHER) {
+                uint32_t left = behind(my.left, j);
+
+                VC_CUDA_UNROLL
+                for (uint32_t k = 0; k < TOGETHER; k++) {
+                    encode_own(64 * k < left, held[64 * (j + k)], s, r, q + 64 * (j + k), sums, &tally);
+                }
+                if (AHEAD == 0) {
+                    bring(next + 64 * j, behind(left_there, j), other + 64 * j);
+                }
+            }
+            tally.count[VC_CUDA_ZEROS_BEFORE] -= my.steps - my.mine; /* beyond the end */
+            tally.count[VC_CUDA_ZEROS_AFTER] -= my.steps - my.mine;
+        } else {
+            encode_rest(my, args.x + row * args.row_len + my.begin, s, q, sums, &tally);
+            for (uint32_t j = 0; AHEAD == 0 && j < my.steps; j += TOGETHER) {
+                bring(next + 64 * j, behind(left_there, j), other + 64 * j);
+            }
+        }
+        __pipeline_commit();
+        block_sums<TEAMS>(args, row, sums);
+    }
+    if (args.chunk_sums != NULL) {
+        vc_cuda_publish(&tally, args.totals);
+    }
+}
+
+/* ---- variants ---- */
+
+/* One line: registers, blocks of a multiprocessor, percent of the copy with 1, 2, 4 times the blocks that the card holds and
+ * with as many as there is work for. */
+static void report_variant(struct buffers *b, const char *what, const char *variant, const void *kernel, unsigned block,
+                           double bytes, const struct vc_cuda_call *call, struct vc_cuda_unit *unit)
+{
+    static const unsigned waves[] = {1, 2, 4, 1u << 20};
+    struct cudaFuncAttributes attributes;
+    int each = 0;
+
+    CHECK(cudaFuncGetAttributes(&attributes, kernel));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, 0));
+    printf("| %s | %s | %d | %d x %u |", what, variant, attributes.numRegs, each, block);
+    for (size_t k = 0; k < sizeof waves / sizeof *waves; k++) {
+        bench_waves = waves[k];
+        printf(" %.1f |", 100 * bytes / 1e6 / best_ms(b, call, unit) / copy_rate);
+    }
+    bench_waves = 1;
+}
+
+static const struct row_kernel *variant_kernel;
+
+static void launch_variant(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    struct row_args args = row_args_of(call, unit);
+
+    launch_row_kernel(variant_kernel, &args, unit);
+}
+
+/* A kernel for groups or rows, and where it may be better than others. */
+struct row_variant {
+    const char *name;
+    struct row_kernel kernel;
+    size_t row_len, group;
+};
+
+#define ROWS(row_len, steps, lanes, vec, ahead, blocks)                                                          \
+    {                                                                                                            \
+#lanes " lanes by " #vec ", ahead " #ahead ", " #blocks " blocks",                                       \
+            {64 * (steps), own_kernel < own < steps, lanes, vec, ahead, true>, blocks>, 64 / (lanes) }, row_len, \
+             row_len                                                                                             \
+    }
+#define GROUPS(steps, lanes, ahead, blocks)                                                                  \
+    {                                                                                                        \
+#lanes " lanes by 4, ahead " #ahead ", " #blocks " blocks",                                          \
+            {64 * (steps), own_kernel < own < steps, lanes, 4, ahead, false>, blocks>, 64 / (lanes) }, 4096, \
+             64 * (steps)                                                                                    \
+    }
+#define BLOCK(row_len, ahead)                                                                      \
+    {                                                                                              \
+        "a block, registers, ahead " #ahead, {BLOCK_ROW, block_kernel<ahead>, 0}, row_len, row_len \
+    }
+#define SHARED(row_len, teams, ahead, blocks)                                                  \
+    {                                                                                          \
+        "a block, shared memory, ahead " #ahead ", " #blocks " blocks",                        \
+            {(teams)*VC_CHUNK_ELEMS, shared_kernel<teams, ahead, blocks>, 0}, row_len, row_len \
+    }
+
+static const struct row_variant row_variants[] = {ROWS(64, 1, 4, 4, 0, 4),
+                                                  ROWS(64, 1, 8, 4, 0, 4),
+                                                  ROWS(64, 1, 8, 4, 1, 4),
+                                                  ROWS(64, 1, 8, 4, 2, 3),
+                                                  ROWS(64, 1, 16, 4, 0, 2),
+                                                  ROWS(64, 1, 16, 4, 1, 2),
+                                                  ROWS(64, 1, 16, 4, 1, 3),
+                                                  ROWS(128, 2, 4, 4, 1, 4),
+                                                  ROWS(128, 2, 8, 4, 0, 3),
+                                                  ROWS(128, 2, 8, 4, 1, 3),
+                                                  ROWS(128, 2, 8, 4, 2, 2),
+                                                  ROWS(128, 2, 8, 4, 2, 3),
+                                                  ROWS(128, 2, 16, 4, 0, 2),
+                                                  ROWS(128, 2, 16, 4, 1, 2),
+                                                  ROWS(256, 4, 4, 4, 0, 4),
+                                                  ROWS(256, 4, 4, 4, 1, 3),
+                                                  ROWS(256, 4, 4, 4, 2, 3),
+                                                  ROWS(256, 4, 8, 4, 0, 2),
+                                                  ROWS(256, 4, 8, 4, 1, 2),
+                                                  ROWS(512, 8, 4, 4, 0, 3),
+                                                  ROWS(512, 8, 4, 4, 1, 3),
+                                                  ROWS(512, 8, 4, 4, 1, 2),
+                                                  ROWS(512, 8, 4, 4, 2, 2),
+                                                  ROWS(512, 8, 2, 2, 1, 4),
+                                                  ROWS(512, 8, 2, 2, 1, 3),
+                                                  ROWS(512, 8, 2, 2, 2, 3),
+                                                  ROWS(1024, 16, 4, 4, 0, 2),
+                                                  ROWS(1024, 16, 4, 4, 1, 2),
+                                                  ROWS(1024, 16, 2, 2, 0, 3),
+                                                  ROWS(1024, 16, 2, 2, 1, 3),
+                                                  ROWS(1024, 16, 2, 2, 1, 2),
+                                                  ROWS(1024, 16, 2, 2, 2, 2),
+                                                  BLOCK(2048, 0),
+                                                  BLOCK(2048, 1),
+                                                  SHARED(2048, 1, 0, 12),
+                                                  SHARED(2048, 1, 1, 6),
+                                                  BLOCK(4096, 0),
+                                                  BLOCK(4096, 1),
+                                                  SHARED(4096, 1, 0, 10),
+                                                  SHARED(4096, 1, 0, 12),
+                                                  SHARED(4096, 1, 1, 6),
+                                                  BLOCK(8192, 0),
+                                                  BLOCK(8192, 1),
+                                                  SHARED(8192, 2, 0, 6),
+                                                  BLOCK(16384, 0),
+                                                  BLOCK(16384, 1),
+                                                  ROWS(27, 1, 4, 1, 0, 4),
+                                                  ROWS(27, 1, 4, 1, 1, 4),
+                                                  ROWS(147, 4, 2, 1, 0, 4),
+                                                  ROWS(147, 4, 2, 1, 1, 4),
+                                                  ROWS(147, 4, 4, 1, 1, 3),
+                                                  ROWS(147, 4, 2, 1, 2, 4),
+                                                  ROWS(363, 8, 2, 1, 0, 4),
+                                                  ROWS(363, 8, 2, 1, 1, 4),
+                                                  ROWS(363, 8, 2, 1, 2, 3),
+                                                  GROUPS(2, 4, 0, 3),
+                                                  GROUPS(2, 4, 2, 3),
+                                                  GROUPS(2, 8, 1, 2),
+                                                  GROUPS(2, 8, 2, 2),
+                                                  GROUPS(2, 16, 1, 2),
+                                                  GROUPS(1, 4, 2, 3),
+                                                  GROUPS(1, 8, 2, 3),
+                                                  GROUPS(1, 16, 1, 2),
+                                                  GROUPS(4, 4, 2, 3),
+                                                  GROUPS(4, 8, 1, 2)};
+
+static void bench_row_variants(struct buffers *b)
+{
+    unsigned long long hash = 0;
+
+    for (size_t k = 0; k < sizeof row_variants / sizeof *row_variants; k++) {
+        const struct row_variant *v = &row_variants[k];
+        bool first = k == 0 || v->group != v[-1].group || v->row_len != v[-1].row_len;
+        struct vc_cuda_call call = call_of(v->row_len, v->group, 6, launch_variant);
+        struct vc_cuda_unit unit = int8_unit(b, v->row_len, v->group);
+        const struct row_kernel *taken = kernel_for(v->row_len, v->group);
+        char what[64];
+
+        variant_kernel = &v->kernel;
+        (void)snprintf(what, sizeof what, "%zu in groups of %zu%s", v->row_len, v->group,
+                       taken != NULL && taken->kernel == v->kernel.kernel ? ", taken" : "");
+        CHECK(cudaMemsetAsync(b->q, 0x55, N_ELEMS, b->stream));
+        CHECK(cudaMemsetAsync(b->sums, 0x55, N_ELEMS, b->stream));
+        report_variant(b, what, v->name, (const void *)v->kernel.kernel,
+                       v->kernel.team == 0 ? (unsigned)((v->row_len + VC_CHUNK_ELEMS - 1) / VC_CHUNK_ELEMS) * 64
+                                           : VC_CUDA_THREADS,
+                       bytes_of(&unit), &call, &unit);
+        hash = first ? hash_of(b, &unit) : hash;
+        printf(" %s |\n", hash_of(b, &unit) == hash ? "same" : "OTHER BITS");
+    }
+}
+
+template <int A, int B> struct tuned {
+    enum { AHEAD = A, BLOCKS = B };
+};
+
+template <class Op, class Tuned>
+static void launch_cast_variant(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    Op op;
+
+    op.x = (decltype(op.x))unit->device[0];
+    op.h = (decltype(op.h))unit->device[1];
+    vc_cuda_launch_chunks<Op, Tuned>(op, unit, (double *)unit->device[2], (struct vc_cuda_totals *)unit->device[3]);
+}
+
+template <class Tuned> static void launch_diff_variant(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    diff_op<float> op = {(const float *)unit->device[0], (const float *)unit->device[1]};
+
+    vc_cuda_launch_chunks<diff_op<float>, Tuned>(op, unit, (double *)unit->device[2],
+                                                 (struct vc_cuda_totals *)unit->device[3]);
+}
+
+template <class Tuned> static void launch_values_variant(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    values_op<float> op = {(const float *)unit->device[0]};
+    struct value_totals *totals = (struct value_totals *)unit->device[2];
+
+    vc_cuda_launch_chunks<values_op<float>, Tuned>(op, unit, (double *)unit->device[1], &totals->totals,
+                                                   totals->histogram);
+}
+
+template <uint32_t QUADS> static void launch_each_variant(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    convert_op<f16_f32> op = {(const uint16_t *)unit->device[0]};
+
+    vc_cuda_launch_each<convert_op<f16_f32>, QUADS>(op, unit, (float *)unit->device[1]);
+}
+
+/* Those of the walk over chunks, and of one value from each element. */
+static void bench_chunk_variants(struct buffers *b)
+{
+    struct vc_cuda_unit cast = bench_unit(b, b->h, b->sums, b->totals);
+    struct vc_cuda_unit diff = bench_unit(b, b->y, b->sums, b->totals);
+    struct vc_cuda_unit values = bench_unit(b, b->sums, b->totals, NULL);
+    struct vc_cuda_unit each = bench_unit(b, b->y, NULL, NULL);
+    struct vc_cuda_call call = {};
+
+#define VARIANT(what, unit, bytes, name, op, launcher, ahead, blocks)                                            \
+    call.launch = launcher;                                                                                      \
+    report_variant(b, what, name, (const void *)vc_cuda_chunks_kernel<op, true, ahead, blocks>, VC_CUDA_THREADS, \
+                   (bytes)*N_ELEMS, &call, &(unit));                                                             \
+    printf(" |\n")
+#define VARIANTS(what, unit, bytes, op, launcher, ahead, blocks) \
+    VARIANT(what, unit, bytes, "ahead " #ahead ", " #blocks " blocks", op, launcher, ahead, blocks)
+#define CASTS(what, op, ahead, blocks)                                                                           \
+    call.launch = launch_cast_variant<quick_cast_op<op>, tuned<ahead, blocks>>;                                  \
+    report_variant(b, what, "ahead " #ahead ", " #blocks " blocks",                                              \
+                   (const void *)vc_cuda_chunks_kernel<quick_cast_op<op>, true, ahead, blocks>, VC_CUDA_THREADS, \
+                   6.0 * N_ELEMS, &call, &cast);                                                                 \
+    printf(" |\n")
+    CASTS("cast_f32_f16", f32_f16, 0, 4);
+    CASTS("cast_f32_f16", f32_f16, 1, 4);
+    CASTS("cast_f32_f16", f32_f16, 1, 3);
+    CASTS("cast_f32_bf16", f32_bf16, 0, 4);
+    CASTS("cast_f32_bf16", f32_bf16, 1, 4);
+    CASTS("cast_f32_bf16", f32_bf16, 1, 3);
+    VARIANTS("diff_f32", diff, 8.0, diff_op<float>, (launch_diff_variant<tuned<0, 2>>), 0, 2);
+    VARIANTS("diff_f32", diff, 8.0, diff_op<float>, (launch_diff_variant<tuned<1, 2>>), 1, 2);
+    VARIANTS("values_f32", values, 4.0, values_op<float>, (launch_values_variant<tuned<0, 4>>), 0, 4);
+    VARIANTS("values_f32", values, 4.0, values_op<float>, (launch_values_variant<tuned<1, 3>>), 1, 3);
+    VARIANTS("values_f32", values, 4.0, values_op<float>, (launch_values_variant<tuned<1, 4>>), 1, 4);
+#undef VARIANT
+#undef VARIANTS
+#undef CASTS
+    call.launch = launch_each_variant<4>;
+    report_variant(b, "f16_to_f32", "4 quads", (const void *)vc_cuda_each_kernel<convert_op<f16_f32>, 4>,
+                   VC_CUDA_THREADS, 6.0 * N_ELEMS, &call, &each);
+    call.launch = launch_each_variant<8>;
+    printf(" |\n");
+    report_variant(b, "f16_to_f32", "8 quads", (const void *)vc_cuda_each_kernel<convert_op<f16_f32>, 8>,
+                   VC_CUDA_THREADS, 6.0 * N_ELEMS, &call, &each);
+    printf(" |\n");
 }
 
 static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind kind, void *pinned, size_t bytes)
@@ -210,6 +568,12 @@ static void bench_bus(struct buffers *b, const char *name, enum cudaMemcpyKind k
 
 int main(int argc, char **argv)
 {
+    /* predicted: percent of the copy's rate */
+    static const struct {
+        size_t row_len;
+        unsigned predicted;
+    } rows[] = {{27, 30},  {64, 75},   {128, 85},  {147, 60},  {256, 88},  {363, 65},
+                {512, 92}, {1024, 92}, {4096, 90}, {4097, 70}, {16384, 82}};
     struct buffers b = {};
     void *pinned;
 
@@ -221,20 +585,31 @@ int main(int argc, char **argv)
     printf("%zu elements on the device; GB/s counts every byte read and written once.\n\n", N_ELEMS);
     printf("| kernel | ms | GB/s | of the copy | predicted |\n|---|---:|---:|---:|---:|\n");
     report("copy on the device (f32)", 8.0 * N_ELEMS, 100, best_ms(&b, NULL, NULL));
-    for (size_t row_len = 64; row_len <= 16384; row_len *= row_len == 64 || row_len == 512 ? 2 : 4) {
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char name[64];
 
-        (void)snprintf(name, sizeof name, "int8_rows, rows of %zu", row_len);
-        bench_int8(&b, name, row_len < 128 ? 50 : row_len < 512 ? 75 : 90, row_len, row_len);
+        (void)snprintf(name, sizeof name, "int8_rows, rows of %zu", rows[k].row_len);
+        bench_int8(&b, name, rows[k].predicted, rows[k].row_len, rows[k].row_len);
     }
-    bench_int8(&b, "int8_rows, rows of 147", 40, 147, 147);
+    bench_int8(&b, "int8_rows, rows of 4096 in groups of 64", 75, 4096, 64);
     bench_int8(&b, "int8_rows, rows of 4096 in groups of 128", 85, 4096, 128);
     bench(&b, "absmax_rows, rows of 4096", 2, 4, b.bits, NULL, NULL, launch);
     bench(&b, "cast_f32_f16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_f16>>);
     bench(&b, "cast_f32_bf16", 4, 6, b.h, b.sums, b.totals, launch_cast<quick_cast_op<f32_bf16>>);
     bench(&b, "f16_to_f32", 2, 6, b.y, NULL, NULL, launch_convert<f16_f32>);
+    /* What f16_to_f32 made of other bits has Inf and NaN; files that are compared have not. */
+    VC_CUDA_LAUNCH(fill_kernel, VC_CUDA_MAX_GRID, VC_CUDA_THREADS, b.stream, b.y, N_ELEMS);
     bench(&b, "diff_f32", 4, 8, b.y, b.sums, b.totals, launch_diff<float>);
     bench(&b, "values_f32", 3, 4, b.sums, b.totals, NULL, launch_values<float>);
+    if (runs > 1) {
+        printf("\nVariants, percent of the copy with 1, 2, 4 times the blocks that the card holds at once, and with "
+               "all:\n\n"
+               "| rows of | variant | registers | blocks | 1 | 2 | 4 | all | bits "
+               "|\n|---|---|---:|---:|---:|---:|---:|---:|---|\n");
+        bench_row_variants(&b);
+        bench_chunk_variants(&b);
+        printf("\n| bus | ms | GB/s | | |\n|---|---:|---:|---:|---:|\n");
+    }
     CHECK(cudaMallocHost(&pinned, BUS_BYTES));
     bench_bus(&b, "64 MiB to the device, pinned", cudaMemcpyHostToDevice, pinned, BUS_BYTES);
     bench_bus(&b, "64 MiB from the device, pinned", cudaMemcpyDeviceToHost, pinned, BUS_BYTES);

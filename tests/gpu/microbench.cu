@@ -20,76 +20,71 @@
         }                                                                          \
     } while (0)
 
-enum { ROUNDS = 512, CHAINS = 8, THREADS = 256 };
+enum { ROUNDS = 4096, CHAINS = 8, THREADS = 1024 };
 
 static double seconds(void)
 {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/* Each kernel runs CHAINS instructions that do not wait for one another, ROUNDS times. `cycles` gets those of block 0. */
-#define PIPE(name, type, text, constraint)                                                            \
-    static __global__ void name##_kernel(type seed, long long *cycles, type *out)                     \
-    {                                                                                                 \
-        type v[CHAINS];                                                                               \
-                                                                                                      \
-        for (int i = 0; i < CHAINS; i++) {                                                            \
-            v[i] = seed + (type)(threadIdx.x + i);                                                    \
-        }                                                                                             \
-        __syncthreads();                                                                              \
-        long long from = clock64();                                                                   \
-        for (int round = 0; round < ROUNDS; round++) {                                                \
-            _Pragma("unroll") for (int i = 0; i < CHAINS; i++) asm volatile(text : constraint(v[i])); \
-        }                                                                                             \
-        __syncthreads();                                                                              \
-        if (blockIdx.x == 0 && threadIdx.x == 0) {                                                    \
-            *cycles = clock64() - from;                                                               \
-        }                                                                                             \
-        for (int i = 0; i < CHAINS; i++) {                                                            \
-            if (v[i] == (type)12345) {                                                                \
-                out[0] = v[i];                                                                        \
-            }                                                                                         \
-        }                                                                                             \
+/* Each kernel runs CHAINS instructions `rounds` times. One block has a multiprocessor to itself, so that the cycles of block 0
+ * are those of its multiprocessor. Chains take operands from one another (%1), so that none can be folded. */
+#define PIPE(name, type, text, constraint)                                                                           \
+    static __global__ void __launch_bounds__(THREADS, 1)                                                             \
+        name##_kernel(type seed, int rounds, long long *cycles, type *out)                                           \
+    {                                                                                                                \
+        type v[CHAINS];                                                                                              \
+                                                                                                                     \
+        for (int i = 0; i < CHAINS; i++) {                                                                           \
+            v[i] = seed + (type)(threadIdx.x + i);                                                                   \
+        }                                                                                                            \
+        __syncthreads();                                                                                             \
+        long long from = clock64();                                                                                  \
+        for (int round = 0; round < rounds; round++) {                                                               \
+            _Pragma("unroll") for (int i = 0; i < CHAINS;                                                            \
+                                   i++) asm volatile(text : "+" constraint(v[i]) : constraint(v[(i + 1) % CHAINS])); \
+        }                                                                                                            \
+        __syncthreads();                                                                                             \
+        if (blockIdx.x == 0 && threadIdx.x == 0) {                                                                   \
+            *cycles = clock64() - from;                                                                              \
+        }                                                                                                            \
+        for (int i = 0; i < CHAINS; i++) {                                                                           \
+            if (v[i] == (type)12345) {                                                                               \
+                out[0] = v[i];                                                                                       \
+            }                                                                                                        \
+        }                                                                                                            \
     }
 
-PIPE(fma32, float, "fma.rn.f32 %0, %0, %0, %0;", "+f")
-PIPE(fma64, double, "fma.rn.f64 %0, %0, %0, %0;", "+d")
-PIPE(add32, unsigned, "add.u32 %0, %0, %0;", "+r")
-PIPE(max32, unsigned, "max.u32 %0, %0, 77;", "+r")
-PIPE(lop, unsigned, "xor.b32 %0, %0, 0x55aa;", "+r")
-PIPE(popc, unsigned, "popc.b32 %0, %0;", "+r")
-PIPE(shuffle, unsigned, "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;", "+r")
-PIPE(rint32, float, "cvt.rni.f32.f32 %0, %0;", "+f")
-PIPE(rcp32, float, "rcp.approx.ftz.f32 %0, %0;", "+f")
-PIPE(widen, float, "{ .reg .f64 d; .reg .b32 h; cvt.f64.f32 d, %0; mov.b64 {h, %0}, d; }", "+f")
-PIPE(to_int, float, "{ .reg .s32 n; cvt.rni.s32.f32 n, %0; mov.b32 %0, n; }", "+f")
+PIPE(fma32, float, "fma.rn.f32 %0, %0, %1, %0;", "f")
+PIPE(fma64, double, "fma.rn.f64 %0, %0, %1, %0;", "d")
+PIPE(add64, double, "add.rn.f64 %0, %0, %1;", "d")
+PIPE(add32, unsigned, "add.u32 %0, %0, %1;", "r")
+PIPE(max32, unsigned, "max.u32 %0, %0, %1;", "r")
+PIPE(lop, unsigned, "lop3.b32 %0, %0, %1, 0x5a5a3c3c, 0xe8;", "r")
+PIPE(popc, unsigned, "popc.b32 %0, %0;", "r")
+PIPE(shuffle, unsigned, "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;", "r")
+PIPE(rint32, float, "cvt.rni.f32.f32 %0, %0;", "f")
+PIPE(power, float, "ex2.approx.ftz.f32 %0, %0;", "f")
+PIPE(widen, float, "{ .reg .f64 d; .reg .b32 h; cvt.f64.f32 d, %0; mov.b64 {h, %0}, d; }", "f")
+PIPE(to_int, float, "{ .reg .s32 n; cvt.rni.s32.f32 n, %0; mov.b32 %0, n; }", "f")
 
 static int processors;
 static double clock_hz;
 
-template <typename T> static void pipe(const char *name, void (*kernel)(T, long long *, T *))
+template <typename T> static void pipe(const char *name, void (*kernel)(T, int, long long *, T *))
 {
-    int each = 0;
     long long *cycles;
     long long n = 0;
     T *out;
-    cudaEvent_t from, to;
-    float ms = 0;
 
     CHECK(cudaMalloc((void **)&cycles, sizeof *cycles));
     CHECK(cudaMalloc((void **)&out, sizeof *out));
-    CHECK(cudaEventCreate(&from));
-    CHECK(cudaEventCreate(&to));
-    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, THREADS, 0));
-    for (int i = 0; i < 3; i++) {
-        CHECK(cudaEventRecord(from));
-        kernel<<<(unsigned)(processors * each), THREADS>>>((T)1, cycles, out);
-        CHECK(cudaEventRecord(to));
-        CHECK(cudaEventSynchronize(to));
-        CHECK(cudaEventElapsedTime(&ms, from, to));
+    for (int i = 0; i < 2; i++) {
+        kernel<<<(unsigned)processors, THREADS>>>((T)1, ROUNDS, cycles, out);
+        CHECK(cudaGetLastError());
     }
     CHECK(cudaMemcpy(&n, cycles, sizeof n, cudaMemcpyDeviceToHost));
-    printf("| %s | %.1f |\n", name, (double)each * THREADS * ROUNDS * CHAINS / (double)n);
+    printf("| %s | %.1f |\n", name, (double)THREADS * ROUNDS * CHAINS / (double)n);
     CHECK(cudaFree(cycles));
     CHECK(cudaFree(out));
 }
@@ -107,9 +102,9 @@ static void clock_under_load(void)
     CHECK(cudaMalloc((void **)&out, sizeof *out));
     CHECK(cudaEventCreate(&from));
     CHECK(cudaEventCreate(&to));
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 10; i++) { /* of some milliseconds each, so that starting it does not count */
         CHECK(cudaEventRecord(from));
-        fma32_kernel<<<(unsigned)processors, THREADS>>>(1.0f, cycles, out);
+        fma32_kernel<<<(unsigned)processors, THREADS>>>(1.0f, 16 * ROUNDS, cycles, out);
         CHECK(cudaEventRecord(to));
         CHECK(cudaEventSynchronize(to));
         CHECK(cudaEventElapsedTime(&ms, from, to));
@@ -240,13 +235,14 @@ int main(void)
     printf("\n| instruction | results a cycle and multiprocessor |\n|---|---:|\n");
     pipe("f32 fma", fma32_kernel);
     pipe("f64 fma", fma64_kernel);
+    pipe("f64 add", add64_kernel);
     pipe("integer add", add32_kernel);
     pipe("integer max", max32_kernel);
-    pipe("xor", lop_kernel);
+    pipe("logic", lop_kernel);
     pipe("popc", popc_kernel);
     pipe("shuffle", shuffle_kernel);
     pipe("rint", rint32_kernel);
-    pipe("reciprocal", rcp32_kernel);
+    pipe("power of 2", power_kernel);
     pipe("f32 to f64", widen_kernel);
     pipe("f32 to int", to_int_kernel);
     return 0;
