@@ -58,8 +58,9 @@ static uint64_t volume(const int64_t *size)
 
 /* How the work is cut, by the shapes alone, since the cut decides the order of sums. Gradients of small
  * weights are made in up to CHUNKS chunks of images side by side, each with an array of its own, and added
- * in order; of large ones channel by channel over all images. */
-static void cut_conv(struct vc_args_conv *args)
+ * in order; of large ones channel by channel over all images. A device makes those of all images together, as far as
+ * there is room for so many arrays. */
+static void cut_conv(struct vc_args_conv *args, bool on_device)
 {
     uint64_t inputs = args->channels * volume(args->kernel);
     uint64_t rows = (uint64_t)(args->out[0] * args->out[1]);
@@ -68,6 +69,9 @@ static void cut_conv(struct vc_args_conv *args)
 
     args->rows_per_part = most < 1 ? 1 : VC_AT_MOST(most, rows);
     args->n_chunks = weights <= 65536 ? VC_AT_MOST(args->batch, CHUNKS) : 1;
+    if (on_device) {
+        args->n_chunks = weights < DEVICE_ELEMENTS ? VC_AT_MOST(args->batch, DEVICE_ELEMENTS / weights) : 1;
+    }
     args->chunk = vc_plan_blocks(args->batch, args->n_chunks);
     args->n_chunks = vc_plan_blocks(args->batch, args->chunk);
     args->channels_per_block = args->n_chunks > 1 ? args->channels : vc_plan_blocks(args->channels, CHUNKS);
@@ -99,7 +103,7 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     memcpy(args->stride, w.stride, sizeof args->stride);
     memcpy(args->dilation, w.dilation, sizeof args->dilation);
     memcpy(args->before, w.before, sizeof args->before);
-    cut_conv(args);
+    cut_conv(args, e->options.device != NULL);
     args->has_bias = vc_plan_in(e, node, 2) != NULL;
     uint64_t inputs = args->channels * volume(args->kernel);
     uint64_t n = args->rows_per_part * (uint64_t)args->out[2];

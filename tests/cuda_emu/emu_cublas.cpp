@@ -103,6 +103,13 @@ int start(const char *name, void *h, const product &p)
     return cudaGetLastError() == cudaSuccess ? 0 : 13; /* CUBLAS_STATUS_EXECUTION_FAILED */
 }
 
+int single(void *h, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
+           const float *b, int ldb, const float *beta, float *c, int ldc)
+{
+    return start("cublasSgemm", h, {op_a != 0, op_b != 0, m, n, k, lda, ldb, ldc,     1,       *alpha,
+                                    *beta,     a,         b, c, 0, 0,   0,   nullptr, nullptr, nullptr});
+}
+
 int batched(void *h, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
             long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
             long long stride_c, int n_batch)
@@ -142,6 +149,7 @@ void *vc_emu_cublas_find(void *, const char *symbol)
         {"cublasSetStream_v2", reinterpret_cast<void *>(set_stream)},
         {"cublasSetMathMode", reinterpret_cast<void *>(set_math)},
         {"cublasSetWorkspace_v2", reinterpret_cast<void *>(set_workspace)},
+        {"cublasSgemm_v2", reinterpret_cast<void *>(single)},
         {"cublasSgemmStridedBatched", reinterpret_cast<void *>(batched)},
         {"cublasSgemmBatched", reinterpret_cast<void *>(addressed)},
     };

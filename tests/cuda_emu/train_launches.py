@@ -19,7 +19,7 @@ except ImportError as error:
     sys.exit(77)
 
 # launches, kernels in graphs and outside, waits of the host, copies up, copies down, loads in a row
-BOUNDS = {"cnn": (7, 67, 1, 4, 1, 256), "encoder": (7, 204, 1, 10, 1, 256), "decoder": (7, 180, 1, 8, 1, 256)}
+BOUNDS = {"cnn": (7, 55, 1, 4, 1, 256), "encoder": (7, 204, 1, 10, 1, 256), "decoder": (7, 180, 1, 8, 1, 256)}
 
 
 def log(program, net, folder):

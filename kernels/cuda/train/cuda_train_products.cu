@@ -30,6 +30,8 @@ struct vc_cuda_cublas {
     int (*stream)(void *handle, cudaStream_t stream);
     int (*math)(void *handle, int mode);
     int (*workspace_is)(void *handle, void *workspace, size_t bytes);
+    int (*single)(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
+                  const float *b, int ldb, const float *beta, float *c, int ldc);
     int (*batched)(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
                    long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c,
                    int ldc, long long stride_c, int n_batch);
@@ -62,6 +64,7 @@ static bool open_cublas(struct vc_cuda_cublas *b)
            look_up(b->file, "cublasDestroy_v2", &b->destroy) && look_up(b->file, "cublasGetVersion_v2", &b->version) &&
            look_up(b->file, "cublasSetStream_v2", &b->stream) && look_up(b->file, "cublasSetMathMode", &b->math) &&
            look_up(b->file, "cublasSetWorkspace_v2", &b->workspace_is) &&
+           look_up(b->file, "cublasSgemm_v2", &b->single) &&
            look_up(b->file, "cublasSgemmStridedBatched", &b->batched) &&
            look_up(b->file, "cublasSgemmBatched", &b->addressed);
 }
@@ -198,13 +201,22 @@ int vc_cuda_multiply(struct vc_cuda_session *s, const struct vc_cuda_product *gi
         p.k <= INT_MAX && p.c_row <= INT_MAX && p.n_batch <= INT_MAX && (p.n_batch <= p.n_inner || p.a_at != NULL)) {
         const struct vc_cuda_cublas *b = s->cublas;
         float beta = p.add ? 1 : 0;
+        int m = (int)p.n;
+        int n = (int)p.m;
+        int k = (int)p.k;
         int ldc = (int)(p.c_row > (int64_t)p.n ? p.c_row : (int64_t)p.n);
-        int failed = p.n_batch <= p.n_inner
-                         ? b->batched(b->handle, op[1], op[0], (int)p.n, (int)p.m, (int)p.k, &p.alpha, p.b, leading[1],
-                                      p.b_step, p.a, leading[0], p.a_step, &beta, p.c, ldc, p.c_step, (int)p.n_batch)
-                         : b->addressed(b->handle, op[1], op[0], (int)p.n, (int)p.m, (int)p.k, &p.alpha, p.b_at,
-                                        leading[1], p.a_at, leading[0], &beta, p.c_at, ldc, (int)p.n_batch);
+        int failed;
 
+        if (p.n_batch == 1) { /* which may share out a long sum */
+            failed = b->single(b->handle, op[1], op[0], m, n, k, &p.alpha, p.b, leading[1], p.a, leading[0], &beta, p.c,
+                               ldc);
+        } else if (p.n_batch <= p.n_inner) {
+            failed = b->batched(b->handle, op[1], op[0], m, n, k, &p.alpha, p.b, leading[1], p.b_step, p.a, leading[0],
+                                p.a_step, &beta, p.c, ldc, p.c_step, (int)p.n_batch);
+        } else {
+            failed = b->addressed(b->handle, op[1], op[0], m, n, k, &p.alpha, p.b_at, leading[1], p.a_at, leading[0],
+                                  &beta, p.c_at, ldc, (int)p.n_batch);
+        }
         return failed == 0 ? cudaSuccess : CUBLAS_FAILED;
     }
     VC_CUDA_LAUNCH(product_kernel, vc_cuda_grid(tiles), TILE * TILE, s->stream, p);
