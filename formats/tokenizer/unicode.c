@@ -16,28 +16,33 @@
 #define HANGUL_T_N   28U
 #define HANGUL_COUNT 11172U
 
+/* The last of n records of `width` numbers that begins with a character up to c, which is above 8 bits. */
+static const uint32_t *last_record(const uint32_t *records, size_t n, size_t width, uint32_t c)
+{
+    size_t low = 0;
+
+    while (n > 1) {
+        size_t half = n / 2;
+
+        low += records[(low + half) * width] >> 8 <= c ? half : 0;
+        n -= half;
+    }
+    return &records[low * width];
+}
+
 /* The value of the last step that begins at c or before. */
 static unsigned step_at(const uint32_t *steps, size_t n, uint32_t c)
 {
-    size_t low = 0;
-    size_t high = n;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (steps[middle] >> 8 <= c) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return steps[low] & 0xff;
+    return *last_record(steps, n, 1, c) & 0xff;
 }
 
 /* Each character has one, if only "not assigned". */
 unsigned vc_unicode_category(uint32_t c)
 {
-    return step_at(category_steps, COUNT(category_steps), c);
+    uint32_t step = *last_record(category_steps, COUNT(category_steps), 1, c);
+    unsigned category = step & 0x3f;
+
+    return (step & 0x40) == 0 || ((c ^ step >> 8) & 1) == 0 ? category : category == VC_LU ? VC_LL : VC_LU;
 }
 
 unsigned vc_unicode_flags(uint32_t c)
@@ -66,54 +71,35 @@ bool vc_unicode_is_alphanumeric(uint32_t c)
            (c >= 0x1f170 && c <= 0x1f189);
 }
 
-/* Runs are first, last, distance of two that have lower case, and what is added. */
 uint32_t vc_unicode_lower(uint32_t c)
 {
-    size_t low = 0;
-    size_t high = COUNT(lower_runs) / 4;
+    const uint32_t *run = last_record(lower_runs, COUNT(lower_runs) / 3, 3, c);
 
     if (c < 0x80) {
         return c >= 'A' && c <= 'Z' ? c + 32 : c;
     }
-    while (low < high) { /* the first run that ends at c or behind it */
-        size_t middle = low + (high - low) / 2;
-
-        if ((uint32_t)lower_runs[4 * middle + 1] < c) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low < COUNT(lower_runs) / 4) {
-        const int32_t *run = &lower_runs[4 * low];
-
-        if ((uint32_t)run[0] <= c && (c - (uint32_t)run[0]) % (uint32_t)run[2] == 0) {
-            return (uint32_t)((int32_t)c + run[3]);
-        }
-    }
-    return c;
+    return c <= run[1] && (c - (run[0] >> 8)) % (run[0] & 0xff) == 0 ? c + run[2] : c;
 }
 
 /* ---- normal forms ---- */
 
-/* Where the character is in `decomposed`; SIZE_MAX: it is not. */
-static size_t find_decomposed(uint32_t c, bool compat)
+/* What the character is made of, one step; returns how many parts there are, 0: none. `compat`: also what only looks
+ * alike. */
+static size_t parts_of(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPOSED])
 {
-    static const uint32_t mask = 0x1fffff;
-    size_t low = 0;
-    size_t high = COUNT(decomposed);
+    const uint32_t *run = last_record(decomposed, COUNT(decomposed) / 2, 2, c);
+    uint32_t number = c - (run[0] >> 8); /* in its run */
+    bool counts = (run[0] & 0x40) != 0;
+    size_t n = run[0] & 0x1f;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if ((decomposed[middle] & mask) < c) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (c < run[0] >> 8 || number >= run[1] >> 16 || ((run[0] & 0x20) != 0 && !compat)) {
+        return 0;
     }
-    return low < COUNT(decomposed) && (decomposed[low] & mask) == c && (compat || decomposed[low] <= mask) ? low
-                                                                                                           : SIZE_MAX;
+    for (size_t k = 0; k < n; k++) {
+        to[k] = decomposed_to[(run[1] & 0xffff) + (counts ? 0 : number * n) + k];
+    }
+    to[n - 1] += counts ? number : 0;
+    return n;
 }
 
 /* A leading consonant, a vowel, and a trailing consonant, if there is one. */
@@ -140,8 +126,8 @@ size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPO
         return decompose_hangul(c, to);
     }
     for (size_t i = 0; i < n;) { /* each step may have parts of its own, the first of which is looked at again */
-        size_t found = find_decomposed(to[i], compat);
-        size_t more = found != SIZE_MAX ? (size_t)(decomposed_at[found + 1] - decomposed_at[found]) : 0;
+        uint32_t parts[VC_MOST_DECOMPOSED];
+        size_t more = parts_of(to[i], compat, parts);
 
         if (more == 0 || n + more > VC_MOST_DECOMPOSED) {
             i++;
@@ -151,7 +137,7 @@ size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPO
             to[k + more - 1] = to[k];
         }
         for (size_t k = 0; k < more; k++) {
-            to[i + k] = decomposed_to[decomposed_at[found] + k];
+            to[i + k] = parts[k];
         }
         n += more - 1;
     }
@@ -162,7 +148,7 @@ size_t vc_unicode_decompose(uint32_t c, bool compat, uint32_t to[VC_MOST_DECOMPO
 uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
 {
     size_t low = 0;
-    size_t high = COUNT(composed) / 3;
+    size_t high = COUNT(composed);
 
     if (first - HANGUL_L < 19 && second - HANGUL_V < HANGUL_V_N) {
         return HANGUL + ((first - HANGUL_L) * HANGUL_V_N + (second - HANGUL_V)) * HANGUL_T_N;
@@ -173,17 +159,19 @@ uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
     }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const uint32_t *pair = &composed[3 * middle];
+        uint32_t pair[VC_MOST_DECOMPOSED];
 
+        (void)parts_of(composed[middle], false, pair);
+        if (pair[0] == first && pair[1] == second) {
+            return composed[middle];
+        }
         if (pair[0] < first || (pair[0] == first && pair[1] < second)) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < COUNT(composed) / 3 && composed[3 * low] == first && composed[3 * low + 1] == second
-               ? composed[3 * low + 2]
-               : 0;
+    return 0;
 }
 
 /* ---- UTF-8 ---- */
