@@ -59,14 +59,14 @@ template <bool WHOLE> static __global__ void __launch_bounds__(VC_CUDA_THREADS) 
         for (uint32_t i = first + threadIdx.x % a.team * 4; i < end; i += BATCH * 4 * a.team) {
             vc_cuda_quad<float> quads[BATCH];
 
-            VC_CUDA_UNROLL
-            for (uint32_t b = 0; b < BATCH; b++) {
+            VC_CUDA_FOR(b, BATCH)
+            {
                 uint32_t at = i + b * 4 * a.team;
 
                 quads[b] = vc_cuda_load<WHOLE>(x + at, at < end ? end - at : 0);
             }
-            VC_CUDA_UNROLL
-            for (uint32_t b = 0; b < BATCH * 4; b++) {
+            VC_CUDA_FOR(b, BATCH * 4)
+            {
                 widen(quads[b / 4].v[b % 4], split, &p, &n);
             }
         }

@@ -77,12 +77,12 @@ static __device__ __forceinline__ uint32_t vc_cuda_most(const vc_cuda_quad<float
 /* Adds what a rare way has counted. */
 static __device__ __forceinline__ void vc_cuda_join(struct vc_cuda_tally *tally, const struct vc_cuda_tally *part)
 {
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < VC_CUDA_N_COUNTS; k++) {
+    VC_CUDA_FOR(k, VC_CUDA_N_COUNTS)
+    {
         tally->count[k] += part->count[k];
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < VC_CUDA_N_PEAKS; k++) {
+    VC_CUDA_FOR(k, VC_CUDA_N_PEAKS)
+    {
         vc_cuda_raise(&tally->peak[k], part->peak[k]);
     }
 }
@@ -146,15 +146,15 @@ static __device__ __forceinline__ void vc_cuda_batch(const Op &op, const struct 
     if constexpr (Op::FAST) {
         uint32_t most = WHOLE || at.left >= 64 * (VC_CUDA_BATCH - 1) + 4 ? 0 : (uint32_t)Op::TOO_LARGE;
 
-        VC_CUDA_UNROLL
-        for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
+        VC_CUDA_FOR(b, VC_CUDA_BATCH)
+        {
             uint32_t m = op.most(held->quads[b]);
 
             most = m > most ? m : most;
         }
         if (most < (uint32_t)Op::TOO_LARGE) {
-            VC_CUDA_UNROLL
-            for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
+            VC_CUDA_FOR(b, VC_CUDA_BATCH)
+            {
                 if (!WHOLE || 64 * b < at.left) {
                     op.template take<WHOLE>(held->quads[b], at.flat + 64 * b, sums, tally);
                 }
@@ -171,8 +171,8 @@ static __device__ __forceinline__ void vc_cuda_batch(const Op &op, const struct 
                 part.sums[k] = sums[k];
             }
             vc_cuda_visit(op, at.row, at.col, at.flat, at.left, &part);
-            VC_CUDA_UNROLL
-            for (unsigned k = 0; k < 4 * Op::N_SUMS; k++) {
+            VC_CUDA_FOR(k, 4 * Op::N_SUMS)
+            {
                 sums[k] = part.sums[k];
             }
             vc_cuda_join(tally, &part.tally);
@@ -188,14 +188,14 @@ static __device__ __forceinline__ void vc_cuda_batch(const Op &op, const struct 
     } else {
         typename Op::value values[VC_CUDA_BATCH * 4];
 
-        VC_CUDA_UNROLL
-        for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
+        VC_CUDA_FOR(i, VC_CUDA_BATCH * 4)
+        {
             uint32_t to = i / 4 * 64 + i % 4;
 
             values[i] = to < at.left ? op.load(at.flat + to) : typename Op::value();
         }
-        VC_CUDA_UNROLL
-        for (uint32_t i = 0; i < VC_CUDA_BATCH * 4; i++) {
+        VC_CUDA_FOR(i, VC_CUDA_BATCH * 4)
+        {
             uint32_t to = i / 4 * 64 + i % 4;
 
             if (to < at.left) {
@@ -249,8 +249,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS)
         __syncthreads();
     }
     if constexpr (Op::FAST) {
-        VC_CUDA_UNROLL
-        for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
+        VC_CUDA_FOR(b, VC_CUDA_BATCH)
+        {
             held.template load<WHOLE>(op, at, b);
         }
     }
@@ -340,20 +340,20 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     for (uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * 4; first < n; first += QUADS * stride) {
         vc_cuda_quad<typename Op::from> in[QUADS];
 
-        VC_CUDA_UNROLL
-        for (uint32_t k = 0; k < QUADS; k++) {
+        VC_CUDA_FOR(k, QUADS)
+        {
             uint32_t i = first + k * stride;
 
             in[k] = vc_cuda_load<true>(op.x + i, op.x != NULL && i < n && n - i >= 4);
         }
-        VC_CUDA_UNROLL
-        for (uint32_t k = 0; k < QUADS; k++) {
+        VC_CUDA_FOR(k, QUADS)
+        {
             uint32_t i = first + k * stride;
             vc_cuda_quad<typename Op::to> out;
 
             if (i < n && n - i >= 4) {
-                VC_CUDA_UNROLL
-                for (uint32_t e = 0; e < 4; e++) {
+                VC_CUDA_FOR(e, 4)
+                {
                     out.v[e] = op.of(i + e, in[k].v[e]);
                 }
                 vc_cuda_store<true>(y + i, out);

@@ -178,8 +178,8 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
         uint32_t most = 0;
         float s;
 
-        VC_CUDA_UNROLL
-        for (uint32_t i = 0; i < VALUES; i++) {
+        VC_CUDA_FOR(i, VALUES)
+        {
             uint32_t m = vc_f32_magnitude(packs[i / VEC].v[i % VEC]);
 
             most = m > most ? m : most;
@@ -199,8 +199,8 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
                 uint32_t codes[4];
                 uint32_t word;
 
-                VC_CUDA_UNROLL
-                for (uint32_t k = 0; k < 4; k++) {
+                VC_CUDA_FOR(k, 4)
+                {
                     codes[k] =
                         encode_exact(packs[(i + k) / VEC].v[(i + k) % VEC], s, r, sums + 2 * ((i + k) % LANES), tally);
                 }
@@ -224,13 +224,13 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
         } else {
             struct part part = {};
 
-            VC_CUDA_UNROLL
-            for (uint32_t k = 0; k < 2 * LANES; k++) {
+            VC_CUDA_FOR(k, 2 * LANES)
+            {
                 part.sums[k] = sums[k];
             }
             encode_plainly(args.x + at.first, VALUES, at.left, VEC, STRIDE, LANES, s, args.q + at.first, &part);
-            VC_CUDA_UNROLL
-            for (uint32_t k = 0; k < 2 * LANES; k++) {
+            VC_CUDA_FOR(k, 2 * LANES)
+            {
                 sums[k] = part.sums[k];
             }
             vc_cuda_join(tally, &part.tally);
@@ -258,8 +258,8 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
     {
         VC_CUDA_UNROLL
         for (uint32_t half = LANES / 2; half >= VEC; half /= 2) {
-            VC_CUDA_UNROLL
-            for (uint32_t k = 0; k < 2 * half; k++) {
+            VC_CUDA_FOR(k, 2 * half)
+            {
                 sums[k] = sums[k] + sums[2 * half + k];
             }
         }
@@ -278,8 +278,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS) own_kernel(str
     typename OWN::pack packs[OWN::VALUES / OWN::VEC];
     double sums[2 * OWN::LANES] = {};
 
-    VC_CUDA_UNROLL
-    for (uint32_t n = 0; n < OWN::VALUES / OWN::VEC; n++) {
+    VC_CUDA_FOR(n, OWN::VALUES / OWN::VEC)
+    {
         OWN::load(args, at, n, &packs[n]);
     }
     while (at.base < n_chunks) {
@@ -306,8 +306,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS) own_kernel(str
             if (args.chunk_sums != NULL && threadIdx.x % (OWN::TEAM / 2) == 0 && chunk < n_chunks) {
                 args.chunk_sums[2 * (size_t)chunk + threadIdx.x / (OWN::TEAM / 2) % 2] = sum;
             }
-            VC_CUDA_UNROLL
-            for (uint32_t k = 0; k < 2 * OWN::LANES; k++) {
+            VC_CUDA_FOR(k, 2 * OWN::LANES)
+            {
                 sums[k] = 0;
             }
         }
@@ -434,8 +434,8 @@ template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 
     struct vc_cuda_tally tally = {};
     float values[PER_TEAM_LANE];
 
-    VC_CUDA_UNROLL
-    for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
+    VC_CUDA_FOR(j, PER_TEAM_LANE)
+    {
         values[j] = 64 * j < left_there ? next[64 * j] : 0;
     }
     for (uint32_t row = blockIdx.x; row < args.n_rows; row += gridDim.x) {
@@ -445,8 +445,8 @@ template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 
         uint32_t most = 0;
         float s;
 
-        VC_CUDA_UNROLL
-        for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
+        VC_CUDA_FOR(j, PER_TEAM_LANE)
+        {
             uint32_t m = vc_f32_magnitude(values[j]);
 
             most = m > most ? m : most;
@@ -474,8 +474,8 @@ template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 
         } else {
             encode_rest(my, x, s, q, sums, &tally);
         }
-        VC_CUDA_UNROLL
-        for (uint32_t j = 0; j < PER_TEAM_LANE; j++) {
+        VC_CUDA_FOR(j, PER_TEAM_LANE)
+        {
             if (AHEAD == 0 || !vc_cuda_divides(most, s)) {
                 values[j] = 64 * j < left_there ? next[64 * j] : 0;
             }

@@ -166,8 +166,8 @@ static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tall
         peaks[threadIdx.x] = 0;
     }
     __syncthreads();
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < VC_CUDA_N_COUNTS; k++) {
+    VC_CUDA_FOR(k, VC_CUDA_N_COUNTS)
+    {
         unsigned count = tally->count[k];
 
         for (int lanes = 16; lanes > 0; lanes /= 2) {
@@ -177,8 +177,8 @@ static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tall
             atomicAdd(&counts[k], count);
         }
     }
-    VC_CUDA_UNROLL
-    for (unsigned k = 0; k < VC_CUDA_N_PEAKS; k++) {
+    VC_CUDA_FOR(k, VC_CUDA_N_PEAKS)
+    {
         unsigned long long peak = k == 0 && error > tally->peak[0] ? error : tally->peak[k];
 
         if (peak != 0) {

@@ -76,8 +76,8 @@ template <class T> struct diff_op {
     template <bool WHOLE>
     __device__ __forceinline__ void take(const quad &q, uint32_t, double *sums, struct vc_cuda_tally *tally) const
     {
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < 4; k++) {
+        VC_CUDA_FOR(k, 4)
+        {
             double a = q.x.v[k];
             double b = q.y.v[k];
             double e = a - b;
@@ -226,8 +226,8 @@ template <class T> struct values_op {
     template <bool WHOLE>
     __device__ __forceinline__ void take(const quad &q, uint32_t, double *sums, struct vc_cuda_tally *tally) const
     {
-        VC_CUDA_UNROLL
-        for (unsigned k = 0; k < 4; k++) {
+        VC_CUDA_FOR(k, 4)
+        {
             double d = q.v[k];
 
             tally->count[ZEROS] += q.v[k] == 0.0f;
