@@ -343,6 +343,26 @@ static void launch_variant(const struct vc_cuda_call *call, const struct vc_cuda
     launch_row_kernel(variant_kernel, &args, unit);
 }
 
+/* The same kernel with loads that ask caches to forget what they bring. */
+template <class OWN> struct streamed : OWN {
+    static __device__ __forceinline__ void load(const struct row_args &args, const typename OWN::place &at, uint32_t n,
+                                                typename OWN::pack *p)
+    {
+        const float *x = args.x + at.first + OWN::STRIDE * n;
+
+        *p = {};
+        if (at.left > OWN::STRIDE * n && OWN::VEC == 4) {
+            float4 v = __ldcs((const float4 *)x);
+
+            memcpy(p, &v, sizeof *p);
+        } else if (at.left > OWN::STRIDE * n) {
+            float2 v = __ldcs((const float2 *)x);
+
+            memcpy(p, &v, sizeof *p);
+        }
+    }
+};
+
 /* A kernel for groups or rows, and where it may be better than others. */
 struct row_variant {
     const char *name;
@@ -355,6 +375,12 @@ struct row_variant {
 #lanes " lanes by " #vec ", ahead " #ahead ", " #blocks " blocks",                                       \
             {64 * (steps), own_kernel < own < steps, lanes, vec, ahead, true>, blocks>, 64 / (lanes) }, row_len, \
              row_len                                                                                             \
+    }
+#define STREAMED(row_len, steps, lanes, vec, ahead, blocks)                                                         \
+    {                                                                                                               \
+#lanes " lanes by " #vec ", ahead " #ahead ", " #blocks " blocks, streamed",                                \
+            {64 * (steps), own_kernel < streamed < own < steps, lanes, vec, ahead, true>>, blocks>, 64 / (lanes) }, \
+             row_len, row_len                                                                                       \
     }
 #define GROUPS(steps, lanes, ahead, blocks)                                                                  \
     {                                                                                                        \
@@ -398,7 +424,9 @@ static const struct row_variant row_variants[] = {ROWS(64, 1, 4, 4, 0, 4),
                                                   ROWS(512, 8, 2, 2, 1, 4),
                                                   ROWS(512, 8, 2, 2, 1, 3),
                                                   ROWS(512, 8, 2, 2, 2, 3),
+                                                  STREAMED(512, 8, 4, 4, 2, 2),
                                                   ROWS(1024, 16, 4, 4, 0, 2),
+                                                  STREAMED(1024, 16, 2, 2, 2, 2),
                                                   ROWS(1024, 16, 4, 4, 1, 2),
                                                   ROWS(1024, 16, 2, 2, 0, 3),
                                                   ROWS(1024, 16, 2, 2, 1, 3),
