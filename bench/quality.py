@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """quality.py - what networks that are no classifiers of pictures reach here and in PyTorch with the same settings: a table.
 
-usage: PYTHON quality.py VCOMPRESS [--seeds 5] [--only regression,labels,tokens,spans,maps,sensor]        PYTHON has torch and numpy
+usage: PYTHON quality.py VCOMPRESS [--seeds 5] [--only regression,diabetes,...]        PYTHON has torch and numpy; of diabetes also scikit-learn
 
 Both train the same first weights (torch's, by seed) on the same rows in the same order with Adam, f32, one thread, and are judged on
 rows that neither has seen: R2, F1, accuracy of tokens, mean IoU, accuracy. `difference` is ours minus PyTorch's with the same seed,
 mean and standard deviation over the seeds; `noise` is the standard deviation of PyTorch's own figure.
 
 regression  120 + 880 rows of 10 numbers: a sum of products and sines with noise;  layers of 32 and 1
+diabetes    442 patients, 10 measures and how the disease went on in a year, in standard deviations (scikit-learn ships it); 100 are kept to judge
 labels      12 numbers, 6 labels of each of 2000 rows by planes that a fifth of the labels ignore
 tokens      16 tokens of 30 words, 4 classes that depend on the words before and behind: a GRU in both directions
 spans       24 tokens, the first of which asks for one of three kinds of runs; start and end of that run: the same GRU
@@ -92,11 +93,24 @@ class Layers(nn.Sequential):
         return self.said
 
 
+def r2(z, y):
+    return 1 - ((z - y) ** 2).sum() / ((y - y.mean(0)) ** 2).sum()
+
+
 def regression(rng):
     x = rng.standard_normal((1000, 10)).astype("f4")
     y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + 0.5 * x[:, 3] + 0.3 * rng.standard_normal(1000)
     net = Layers("input x [n, 10]\nlinear a 32\ntanh\nlinear b 1\n", "ab", nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 1))
-    return net, x, y.astype("f4")[:, None], 880, F.mse_loss, "r2", lambda z, y: 1 - ((z - y) ** 2).sum() / ((y - y.mean(0)) ** 2).sum()
+    return net, x, y.astype("f4")[:, None], 880, F.mse_loss, "r2", r2
+
+
+def diabetes(rng):
+    from sklearn.datasets import load_diabetes
+    x, y = load_diabetes(return_X_y=True)
+    order = rng.permutation(len(x))
+    x, y = (x / x.std(0))[order].astype("f4"), ((y - y.mean()) / y.std())[order].astype("f4")[:, None]
+    net = Layers("input x [n, 10]\nlinear a 16\nrelu\nlinear b 1\n", "ab", nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+    return net, x, y, 342, F.mse_loss, "r2", r2
 
 
 def labels(rng):
@@ -193,7 +207,7 @@ def ours(program, folder, net, x, y, n, task):
     return json.loads(said)["value"]
 
 
-TASKS = {"regression": (regression, "regression"), "labels": (labels, "labels"), "tokens": (tokens, "tokens"), "spans": (spans, "spans"),
+TASKS = {"regression": (regression, "regression"), "diabetes": (diabetes, "regression"), "labels": (labels, "labels"), "tokens": (tokens, "tokens"), "spans": (spans, "spans"),
          "maps": (maps, "maps"),
          "sensor": (sensor, "classes")}
 
