@@ -28,18 +28,26 @@ json_t *vc_config_find(const json_t *object, const char *names)
     return json_is_null(value) ? NULL : value;
 }
 
-json_t *vc_config_text(json_t *root)
+uint64_t vc_config_number(const json_t *object, const char *names)
 {
-    static const char *const parts[] = {"text_config", "llm_config", "language_config"};
+    json_int_t number = 0;
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        json_t *part = json_object_get(root, parts[i]);
+    while (*names != '\0' && number <= 0) {
+        size_t n = strcspn(names, "|");
 
-        if (json_is_object(part)) {
-            return part;
-        }
+        number = json_integer_value(json_object_getn(object, names, n));
+        names += n + (names[n] == '|');
     }
-    return root;
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+const char vc_config_text_parts[] = "text_config|llm_config|language_config";
+
+json_t *vc_config_text(const json_t *root)
+{
+    json_t *part = vc_config_find(root, vc_config_text_parts);
+
+    return json_is_object(part) ? part : (json_t *)(uintptr_t)root;
 }
 
 /* A letter of Nemotron-H's. */

@@ -19,8 +19,11 @@
 json_t *vc_config_find(const json_t *object, const char *names);
 /* That name, of *n bytes, inside `names`; where none has a value the first one. */
 const char *vc_config_key(const json_t *object, const char *names, size_t *n);
-/* The part about text of a model that also sees or hears; of others `root`. */
-json_t *vc_config_text(json_t *root);
+/* Of the names those that have whole numbers above 0: the first such number; 0: none has. */
+uint64_t vc_config_number(const json_t *object, const char *names);
+/* The part about text of a model that also sees or hears; of others `root`. Its names are "a|b". */
+extern const char vc_config_text_parts[];
+json_t *vc_config_text(const json_t *root);
 /* The kind of a layer in transformers' words, "full_attention", "mamba"; NULL: nothing says it. Older files have a letter
  * for each layer ("hybrid_override_pattern"), or the numbers of those with attention. */
 const char *vc_config_kind(const json_t *text, uint64_t layer);

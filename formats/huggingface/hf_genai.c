@@ -9,24 +9,12 @@
 
 #include <string.h>
 
+#include "arch/arch_config.h"
 #include "core/text/json_write.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 
 #define USUAL_LENGTH 2048 /* where config.json says none */
-
-/* The first of the keys that is a number above 0. */
-static uint64_t number(const json_t *config, const char *const *keys, uint64_t otherwise)
-{
-    for (; *keys != NULL; keys++) {
-        json_int_t n = json_integer_value(json_object_get(config, *keys));
-
-        if (n > 0) {
-            return (uint64_t)n;
-        }
-    }
-    return otherwise;
-}
 
 /* A number of a token, or a list of such, of the first file that has it; else nothing is written. */
 static void put_token(struct vc_json *json, const char *key, const json_t *first, const json_t *second)
@@ -81,7 +69,7 @@ static void put_search(struct vc_json *json, uint64_t length)
 static void put_model(struct vc_json *json, const struct vc_hf_genai *sizes, const json_t *config,
                       const json_t *generation, uint64_t length)
 {
-    static const char *const hidden[] = {"hidden_size", "n_embd", NULL};
+    uint64_t hidden = vc_config_number(config, "hidden_size|n_embd");
 
     vc_json_begin(json, "model", '{', false);
     put_token(json, "bos_token_id", generation, config);
@@ -94,7 +82,7 @@ static void put_model(struct vc_json *json, const struct vc_hf_genai *sizes, con
     vc_json_end(json, '}');
     vc_json_string(json, "filename", sizes->file);
     vc_json_uint(json, "head_size", sizes->head_size);
-    vc_json_uint(json, "hidden_size", number(config, hidden, sizes->n_heads * sizes->head_size));
+    vc_json_uint(json, "hidden_size", hidden != 0 ? hidden : sizes->n_heads * sizes->head_size);
     put_names(json);
     vc_json_uint(json, "num_attention_heads", sizes->n_heads);
     vc_json_uint(json, "num_hidden_layers", sizes->n_layers);
@@ -110,7 +98,6 @@ static void put_model(struct vc_json *json, const struct vc_hf_genai *sizes, con
 enum vc_status vc_hf_genai_write(struct vc_ctx *ctx, const char *folder, const struct vc_hf_genai *sizes,
                                  struct vc_text *out)
 {
-    static const char *const longest[] = {"max_position_embeddings", "n_positions", "n_ctx", NULL};
     struct hf_json config = {NULL, 0};
     struct hf_json generation = {NULL, 0};
     struct vc_json json;
@@ -118,8 +105,9 @@ enum vc_status vc_hf_genai_write(struct vc_ctx *ctx, const char *folder, const s
 
     VC_TRY(vc_hf_json_beside(ctx, folder, VC_HF_CONFIG_NAME, &config));
     VC_TRY(vc_hf_json_beside(ctx, folder, "generation_config.json", &generation));
-    uint64_t length = number(config.root, longest, USUAL_LENGTH);
+    uint64_t length = vc_config_number(config.root, "max_position_embeddings|n_positions|n_ctx");
     vc_json_open(&json, out, ctx, '{', NULL);
+    length = length != 0 ? length : USUAL_LENGTH;
     put_model(&json, sizes, config.root, generation.root, length);
     put_search(&json, length);
     vc_json_end(&json, '}');

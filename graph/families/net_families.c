@@ -164,16 +164,6 @@ static void check_unused(struct vc_net *net)
     }
 }
 
-/* The number of positions that the model was made for, by whichever key the family uses; 0 if there is
- * none. */
-static uint64_t positions_of(struct vc_net *net)
-{
-    json_int_t n = json_integer_value(
-        vc_config_find(net->config, "max_position_embeddings|n_positions|n_ctx|max_target_positions"));
-
-    return n > 0 ? (uint64_t)n : 0;
-}
-
 /* `used` lives only for this call. Nothing is built with a configuration that failed. */
 enum vc_status vc_net_build(struct vc_net *net)
 {
@@ -186,7 +176,8 @@ enum vc_status vc_net_build(struct vc_net *net)
     net->attention_mask = VC_NO_VALUE;
     if (find_family(net) && find_head(net)) {
         find_prefix(net);
-        net->graph->max_positions = positions_of(net);
+        net->graph->max_positions =
+            vc_config_number(net->config, "max_position_embeddings|n_positions|n_ctx|max_target_positions");
         net->cached = net->exported && (net->head & (VC_NET_CAUSAL | VC_NET_LANGUAGE)) != 0;
         net->family->build(net);
         for (uint32_t k = 0; k < net->n_presents; k++) {

@@ -202,8 +202,7 @@ static bool is_decoder(const json_t *config, const char *type)
         strncmp(type, "rwkv", 4) == 0 || strncmp(type, "zamba", 5) == 0 || strcmp(type, "recurrent_gemma") == 0;
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        if (json_object_get(config, others[k]) != NULL ||
-            json_object_get(vc_config_text((json_t *)(uintptr_t)config), others[k]) != NULL) {
+        if (json_object_get(config, others[k]) != NULL || json_object_get(vc_config_text(config), others[k]) != NULL) {
             return false;
         }
     }
@@ -361,7 +360,7 @@ json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
 {
     static const char *const towers[] = {"vision_config", "audio_config", "vision_tower_config",
                                          "audio_encoder_config"};
-    json_t *text = json_copy(vc_config_text((json_t *)(uintptr_t)config));
+    json_t *text = json_copy(vc_config_text(config));
     const char *type = json_string_value(json_object_get(text, "model_type"));
     json_int_t h = size_of(text, "hidden_size|n_embd|d_model|dim", 0);
     json_int_t layers = size_of(text, "num_hidden_layers|n_layer|n_layers|num_layers", 0);

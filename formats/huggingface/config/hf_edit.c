@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "arch/arch_config.h"
 #include "arch/arch_family.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
@@ -57,9 +58,6 @@ static const char free_heads[] =
     "cohere cohere2 ernie4_5 exaone4 gemma glm glm4 glm4_moe gpt_oss granite helium granitemoe ministral mistral mt5 "
     "hunyuan_v1_dense mixtral ministral3 nemotron olmo olmo2 olmo3 phi phi3 qwen2 qwen2_moe qwen3 qwen3_moe seed_oss "
     "starcoder2 t5 umt5 smollm3";
-
-/* Objects that hold the sizes of the part that works on text. */
-static const char sections[] = "text_config|llm_config|language_config";
 
 /* Words of the names of layers, and objects of the configuration that describe that part of the model; beside those of
  * one name ("decoder"), and "vision" and "vision_..." for "vision_config". */
@@ -116,7 +114,7 @@ static bool is_size(const char *name)
 /* Whether edits have anything to do with the key. */
 bool vc_hf_edit_knows(const char *name)
 {
-    return is_size(name) || vc_is_one_of(name, sections) || vc_is_one_of(name, of_decoder) ||
+    return is_size(name) || vc_is_one_of(name, vc_config_text_parts) || vc_is_one_of(name, of_decoder) ||
            vc_is_one_of(name, of_encoder);
 }
 
@@ -209,7 +207,7 @@ static bool is_about(const struct editing *e, const char *section)
     if (e->section != NULL) {
         return section != NULL && strcmp(section, e->section) == 0;
     }
-    return section == NULL || vc_is_one_of(section, sections);
+    return section == NULL || vc_is_one_of(section, vc_config_text_parts);
 }
 
 /* The type of the model that the object describes, or of its part for text; parent: of what it is a part of. */
@@ -245,7 +243,7 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
         if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
             VC_TRY(inner.status);
-            e->type = vc_is_one_of(name, sections) ? type : NULL;
+            e->type = vc_is_one_of(name, vc_config_text_parts) ? type : NULL;
             VC_TRY(edit_object(e, value, false, &inner));
             VC_TRY(replace(e, now, index, inner.data));
             vc_text_release(&inner);
@@ -318,20 +316,6 @@ static const char *find_section(const char *list, const json_t *root, const char
     }
     *rest = list;
     return NULL;
-}
-
-/* The first number above 0 of the keys "a|b"; 0: there is none. */
-static uint64_t first_number(const json_t *object, const char *names)
-{
-    json_int_t number = 0;
-
-    while (*names != '\0' && number <= 0) {
-        size_t n = strcspn(names, "|");
-
-        number = json_integer_value(json_object_getn(object, names, n));
-        names += n + (names[n] == '|');
-    }
-    return number > 0 ? (uint64_t)number : 0;
 }
 
 /* Some key of these names has a number. */
@@ -411,7 +395,7 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     }
     e->section = find_section(list, root, &rest);
     const json_t *object = e->section != NULL ? json_object_get(root, e->section) : root;
-    if (e->section != NULL && vc_is_one_of(e->section, sections)) { /* text: there, or at the top */
+    if (e->section != NULL && vc_is_one_of(e->section, vc_config_text_parts)) { /* text: there, or at the top */
         e->section = NULL;
     }
     for (size_t i = 0; i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
@@ -499,33 +483,18 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
     return VC_OK;
 }
 
-/* The part for text; the whole where there is none. */
-static const json_t *text_part(const json_t *root)
-{
-    const char *name;
-    json_t *value;
-
-    json_object_foreach((json_t *)(uintptr_t)root, name, value)
-    {
-        if (json_is_object(value) && vc_is_one_of(name, sections)) {
-            return value;
-        }
-    }
-    return root;
-}
-
 /* The number of any key of that meaning, in the part for text before the whole; 0: there is none. */
 static uint64_t number_of(const json_t *root, enum vc_edit_key key)
 {
-    uint64_t inner = first_number(text_part(root), vc_arch_config_names(key));
+    uint64_t inner = vc_config_number(vc_config_text(root), vc_arch_config_names(key));
 
-    return inner != 0 ? inner : first_number(root, vc_arch_config_names(key));
+    return inner != 0 ? inner : vc_config_number(root, vc_arch_config_names(key));
 }
 
 /* The type of the model, or of its part for text. See free_heads. */
 static bool has_free_heads(const json_t *root)
 {
-    const char *type = json_string_value(json_object_get(text_part(root), "model_type"));
+    const char *type = json_string_value(json_object_get(vc_config_text(root), "model_type"));
 
     return type != NULL && vc_is_one_of(type, free_heads);
 }
@@ -639,11 +608,11 @@ static bool is_of_other_part(const json_t *root, const char *tensor, enum vc_edi
     json_t *value;
 
     if (section != NULL) {
-        return !vc_is_one_of(section, sections);
+        return !vc_is_one_of(section, vc_config_text_parts);
     }
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
-        if (json_is_object(value) && !vc_is_one_of(name, sections) &&
+        if (json_is_object(value) && !vc_is_one_of(name, vc_config_text_parts) &&
             object_says(value, vc_arch_config_names(key), number)) {
             return true;
         }
@@ -660,7 +629,7 @@ enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, e
     enum vc_status status;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    const json_t *part = text_part(json.root);
+    const json_t *part = vc_config_text(json.root);
     *out = object_says(json.root, vc_arch_config_names(key), number) ||
            object_says(part, vc_arch_config_names(key), number);
     bool unknown = has_unknown_width(json.root, number) || has_unknown_width(part, number);
@@ -679,8 +648,8 @@ enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n,
     enum vc_status status;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    *out = first_number(json.root, of_shared);
-    *out = *out != 0 ? *out : first_number(text_part(json.root), of_shared);
+    *out = vc_config_number(json.root, of_shared);
+    *out = *out != 0 ? *out : vc_config_number(vc_config_text(json.root), of_shared);
 out:
     vc_hf_json_free(ctx, &json);
     return status;
