@@ -776,7 +776,7 @@ static const struct vc_arch_family families[] = {
      .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm", .activation = TANH, .rules = four_norms},
     /* the same class in a model that makes a vector of a text: llama.cpp has a name of its own for it */
     {"gemma3_text", "Gemma3", "Gemma3Text", "gemma-embedding", 0, .windows = VC_WINDOW_PATTERN},
-    {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", ON(LOCAL_ROPE) | ON(NO_HEAD) | ON(ONE_WAY),
+    {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", ON(LOCAL_ROPE) | ON(CAPS_LOGITS) | ON(NO_HEAD) | ON(ONE_WAY),
      .windows = VC_WINDOW_PATTERN,
      .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm inp_gate proj post_norm altup_correct_coef "
                              "altup_correct_scale altup_predict_coef altup_router altup_router_norm laurel_l laurel_r "
@@ -897,7 +897,7 @@ static const struct vc_arch_family families[] = {
     {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE) | ON(HEADS_FILL), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
      .whole = LAST_NORM " position_embd", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_gpt2,
      .prefix = "transformer."},
-    {"gpt_neox", "GPTNeoX", NULL, "gptneox", ON(PARTIAL) | ON(HEADS_FILL),
+    {"gpt_neox", "GPTNeoX", NULL, "gptneox", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
      .layer = NORM_BIASES " " JOINED " " JOINED_BIASES, .whole = LAST_NORM, .activation = "gelu",
      .rules = rules_of_gpt_neox, .prefix = "gpt_neox."},
     {"bloom", "Bloom", NULL, "bloom", ON(NO_HEAD_SIZE) | ON(HEADS_FILL),
@@ -906,14 +906,14 @@ static const struct vc_arch_family families[] = {
     {"falcon", "Falcon", NULL, "falcon", ON(HEADS_FILL) | ON(ONE_WAY), .layer = "attn_norm attn_norm.bias " JOINED,
      .maybe = "attn_norm_2 attn_norm_2.bias", .whole = LAST_NORM, .activation = "gelu", .rules = rules_of_bloom,
      .prefix = "transformer."},
-    {"phi", "Phi", NULL, "phi2", ON(PARTIAL) | ON(HEADS_FILL),
+    {"phi", "Phi", NULL, "phi2", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
      .layer =
          "attn_norm attn_norm.bias " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
      .whole = LAST_NORM " output.bias", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_phi},
-    {"stablelm", "StableLm", NULL, "stablelm", ON(PARTIAL) | ON(HEADS_FILL),
+    {"stablelm", "StableLm", NULL, "stablelm", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
      .layer = "attn_norm attn_norm.bias " QKVO " " MLP, .maybe = "ffn_norm ffn_norm.bias " QKV_BIASES,
      .whole = LAST_NORM, .activation = SILU},
-    {"nemotron", "Nemotron", NULL, "nemotron", ON(PARTIAL) | ON(FROM_1),
+    {"nemotron", "Nemotron", NULL, "nemotron", ON(PARTIAL) | ON(FROM_1) | ON(OWN_HEAD),
      .layer = NORM_BIASES " " QKVO " ffn_up ffn_down",
      .maybe = QKV_BIASES " attn_output.bias ffn_up.bias ffn_down.bias", .whole = LAST_NORM, .activation = "relu2"},
     {"mamba", "Mamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",

@@ -384,14 +384,19 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
 }
 
 /* model NULL: on the way back, where the checks only compare config.json with the file. */
+static enum vc_status note(struct vc_ctx *ctx, struct vc_model *model, const char *text)
+{
+    return model == NULL ? VC_OK : vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", text);
+}
+
 static enum vc_status note_window(struct vc_ctx *ctx, struct vc_model *model, uint64_t window)
 {
-    return model == NULL
-               ? VC_OK
-               : vc_model_add_fact(
-                     ctx, model, VC_FACT_NOTE,
-                     "llama.cpp has no sliding window in such a model: answers are the same up to %" PRIu64 " tokens",
-                     window);
+    char text[128];
+
+    (void)snprintf(text, sizeof text,
+                   "llama.cpp has no sliding window in such a model: answers are the same up to %" PRIu64 " tokens",
+                   window);
+    return note(ctx, model, text);
 }
 
 /* Checks of all families, then of one. A window that llama.cpp ignores is no error: texts up to its size have the same
@@ -420,6 +425,17 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     }
     VC_CALL(vc_llm_kinds_check(ctx, config, family, sizes->layers));
     VC_CALL(check_family(ctx, config, family, sizes, rope));
+    if (strcmp(config->model_type, "deepseek_v2") == 0 && sizes->groups > 1) {
+        VC_CALL(note(
+            ctx, model,
+            "llama.cpp chooses groups of experts by the two best of each, the source by the best one: answers differ"));
+    }
+    if (strcmp(config->model_type, "falcon_mamba") == 0 &&
+        vc_llm_real(config, "mixer_rms_eps", 1e-6) != vc_llm_real(config, "layer_norm_epsilon", 1e-5)) {
+        VC_CALL(
+            note(ctx, model,
+                 "llama.cpp has \"layer_norm_epsilon\" in the place of \"mixer_rms_eps\": answers differ a little"));
+    }
     if (vc_arch_loses_window(family) && window != 0 && window < sizes->context) {
         VC_CALL(note_window(ctx, model, window));
     }

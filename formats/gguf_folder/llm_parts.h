@@ -127,7 +127,7 @@ struct llm_tensor {
     uint64_t shape[4];
     uint64_t row_elems;  /* 1 where there is one dimension; a unit of columns where they have another order */
     uint64_t piece_rows; /* of each piece */
-    uint64_t rows_there; /* of the source; those behind them are 0. 0: all */
+    uint64_t rows_there; /* of the source; those behind them are the first. 0: all */
     struct llm_order order;
     uint64_t step;    /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
     uint64_t columns; /* of the source's matrix whose columns the rows are; 0: they are its rows */

@@ -471,11 +471,12 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t first = row * t->row_elems + column;
         uint64_t there = t->rows_there * t->row_elems;
 
-        if (there != 0 && first >= there) { /* all that is asked for, and nothing behind it */
-            memset(to, 0, (size_t)n * size);
-            return VC_OK;
+        if (there != 0 && first >= there) {
+            first = column;
+            part = vc_min_u64(n, t->row_elems - column);
+        } else if (there != 0) {
+            part = vc_min_u64(part, there - first);
         }
-        part = there != 0 ? vc_min_u64(part, there - first) : part;
         if (t->first_rows != 0) {
             part = n;
             VC_CALL(read_pair(ctx, source, t, size, at, to, &part));

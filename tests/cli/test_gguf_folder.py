@@ -130,7 +130,7 @@ def test_gemma3n():
         "gemma3n.attention.sliding_window_pattern": [k[0] == "s" for k in kinds], "gemma3n.rope.freq_base": 1e6, "gemma3n.rope.freq_base_swa": 1e4},
         unread + ["altup_proj.weight", "altup_unembd_proj.weight", "per_layer_token_embd.weight"])
     rows = source["model.embed_tokens_per_layer.weight"][1]
-    check(file.tensors["per_layer_token_embd.weight"] == ((V, 256 * n), 0, rows + [0.0] * (3 * 256 * n)), "gemma3n: the shorter table")
+    check(file.tensors["per_layer_token_embd.weight"] == ((V, 256 * n), 0, rows + rows[:256 * n] * 3), "gemma3n: the shorter table")
     for name in unread:
         check(file.tensors[name] == file.tensors["blk.19" + name[6:]], f"gemma3n: {name}")
     for to in ("", "unembed_"):
@@ -538,8 +538,9 @@ def test_heads():
             check(file and file.tensors.get("output.weight", [None] * 3)[2] == other[1], f"{kind}, tied {tied}: the head of its own is lost")
         file, _, _ = converted(kind, {"tie_word_embeddings": True}, {embedding: other, head: other})
         check(file and "output.weight" not in file.tensors, f"{kind}: a copy of the embedding is written")
-    for kind in ("olmo2", "olmo3"):
-        file, _, source = converted(kind, {"tie_word_embeddings": True}, {head: None})
+    shifts = {f"model.{n}.bias": ((H,), values((H,))) for n in ["norm"] + [f"layers.{i}.{n}_layernorm" for i in range(N) for n in ("input", "post_attention")]}
+    for kind, more in (("olmo2", {}), ("olmo3", {}), ("qwen2", {"model_type": "stablelm", "use_qkv_bias": True, "partial_rotary_factor": 1 / 3})):
+        file, _, source = converted(kind, {"tie_word_embeddings": True, **more}, {head: None, **(shifts if more else {})})
         check(file and file.tensors.get("output.weight", [None] * 3)[2] == source[embedding][1], f"{kind}: the tied head is not written")
     config, source, _, _ = make("mistral")
     del source[head], config["tie_word_embeddings"]
