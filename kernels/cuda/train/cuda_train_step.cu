@@ -118,12 +118,16 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
     double sums[SUMS] = {0, 0, 0, 0};
     double kd = 0;
 
-    for (uint64_t c = team->me; c < n; c += team->size) {
-        float a = z[c];
-        float b = teacher[c];
+    for (uint64_t first = team->me; first < n; first += 8 * team->size) {
+        VC_CUDA_FOR(k, 8)
+        {
+            uint64_t c = VC_AT_MOST(first + k * team->size, n - 1); /* the last one may come again */
+            float a = z[c];
+            float b = teacher[c];
 
-        most[0] = a > most[0] ? a : most[0]; /* NaN makes the sum NaN */
-        most[1] = b > most[1] ? b : most[1];
+            most[0] = a > most[0] ? a : most[0]; /* NaN makes the sum NaN */
+            most[1] = b > most[1] ? b : most[1];
+        }
     }
     most[0] = team_max(team, most[0]);
     most[1] = team_max(team, most[1]);
