@@ -223,10 +223,15 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
         view->n++;
         return VC_OK;
     }
+    VC_REFUSE_IF(
+        input->n_dims == 0, rows->ctx, VC_E_ARGUMENT,
+        "%s: the input %s of the graph is a single number, and rows have an element of each input; %s %s=N says "
+        "what it is in all rows",
+        rows->model->path, input->name, vc_option(rows->ctx, "known"), input->name);
     VC_CALL(vc_rows_find(rows, graph, input->name, &to->tensor));
     const struct vc_tensor *t = &rows->model->tensors[to->tensor];
     VC_CALL(check_type(rows, input, t));
-    if (t->n_dims == 0 || input->n_dims == 0 || t->shape[0] != rows->n_all) {
+    if (t->n_dims == 0 || t->shape[0] != rows->n_all) {
         return refuse_shape(rows, graph, input, t);
     }
     VC_CALL(fit_shape(rows, graph, input, t));

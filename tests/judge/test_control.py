@@ -269,6 +269,10 @@ class Control(Judge):
                 h = torch.tanh(h @ u + i + begin)
             return h
         self.learn(LOOP, ("u",), x, carried)
+        self.model(IF_DATA)
+        self.assertIn("the input c of the graph is a single number, and rows have an element of each input; --known c=N says", self.refuse(
+            2, "evaluate", "--data", self.path("rows.npz"), "--task", "regression", self.path("m.onnx")))
+        self.vc("evaluate", "--data", self.path("rows.npz"), "--task", "regression", "--known", "c=1", "-q", self.path("m.onnx"))
 
         def decided(x, w, u, one):
             begin = h = x @ w
