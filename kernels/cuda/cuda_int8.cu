@@ -193,12 +193,17 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
         if (vc_cuda_divides(most, s)) {
             float r = 1.0f / s;
             uint32_t mine = at.left < GROUP ? (at.left + STRIDE - 1) / STRIDE * VEC : (uint32_t)VALUES;
+            uint32_t steps = (args.row_len + 63) / 64; /* of a row; behind them packs by 1 need not be looked at */
+            uint32_t taken = VEC == 1 && steps * LANES < VALUES ? (steps * LANES + 3) / 4 * 4 : (uint32_t)VALUES;
 
             VC_CUDA_UNROLL
             for (uint32_t i = 0; i < VALUES; i += 4) {
                 uint32_t codes[4];
                 uint32_t word;
 
+                if (VEC == 1 && i >= taken) {
+                    break;
+                }
                 VC_CUDA_FOR(k, 4)
                 {
                     codes[k] =
@@ -220,7 +225,7 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
             }
             /* What is beyond the end was counted as zeros. */
             tally->count[VC_CUDA_ZEROS_AFTER] += mine;
-            tally->count[VC_CUDA_ZEROS_BEFORE] -= VALUES - mine;
+            tally->count[VC_CUDA_ZEROS_BEFORE] -= taken - mine;
         } else {
             struct part part = {};
 
@@ -538,11 +543,11 @@ struct row_kernel {
     }
 
 /* Rows whose length is a multiple of 4, and others. */
-static const struct row_kernel even_rows[] = {OWN(1, 16, 4, 1, true, 2), OWN(2, 16, 4, 1, true, 2),
-                                              OWN(4, 8, 4, 1, true, 2), OWN(8, 4, 4, 2, true, 2),
-                                              OWN(16, 2, 2, 2, true, 2)};
-static const struct row_kernel odd_rows[] = {OWN(1, 4, 1, 1, true, 4), OWN(4, 2, 1, 1, true, 4),
-                                             OWN(8, 2, 1, 1, true, 4), OWN(16, 2, 1, 0, true, 3)};
+static const struct row_kernel even_rows[] = {
+    OWN(1, 16, 4, 1, true, 2), OWN(2, 16, 4, 1, true, 2), OWN(4, 8, 4, 1, true, 2), OWN(6, 4, 4, 2, true, 2),
+    OWN(8, 4, 4, 2, true, 2),  OWN(12, 2, 2, 2, true, 2), OWN(16, 2, 2, 2, true, 2)};
+static const struct row_kernel odd_rows[] = {OWN(1, 4, 1, 1, true, 4), OWN(4, 4, 1, 1, true, 3),
+                                             OWN(8, 4, 1, 1, true, 3), OWN(16, 2, 1, 0, true, 3)};
 /* Longer ones. */
 static const struct row_kernel long_rows_of[] = {{BLOCK_ROW, block_kernel<1>, 0}};
 /* Groups of exactly these lengths; 16 and 32 are parts of 64 for the first one. */

@@ -23,7 +23,7 @@ LOOPS = [
     ("3ownILi4ELi8ELi4ELi1ELb1E", 32, "DFMA", 64, 31, 128, 88),
     ("3ownILi8ELi4ELi4ELi2ELb1E", 32, "DFMA", 64, 30, 128, 56),
     ("3ownILi16ELi2ELi2ELi2ELb1E", 32, "DFMA", 64, 30, 128, 52),
-    ("3ownILi4ELi2ELi1ELi1ELb1E", 8, "DFMA", 16, 56, 64, 52),
+    ("3ownILi4ELi4ELi1ELi1ELb1E", 16, "DFMA", 32, 44, 80, 56),
     ("3ownILi2ELi8ELi4ELi2ELb0E", 16, "DFMA", 32, 46, 128, 72),
     ("block_kernelILi1E", 64, "DFMA", 128, 35, 128, 48),
     ("quick_cast_opI7f32_f16ELb1E", 16, "DFMA", 32, 28, 80, 16),
