@@ -96,21 +96,29 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
                                                    const struct operands *of, const int64_t (*at)[1], unsigned lane,
                                                    uint64_t first, unsigned by, float *v)
 {
-    unsigned last = plan->steps.n - 1;
     int64_t place[3][N];
     float b[N], c[N];
     unsigned is = 0;
 
     VC_CUDA_FOR(k, N)
     {
-        Q q = (Q)(first + k * by);
-        Q row = sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)q, &plan->steps.by[last]) : q / (Q)plan->steps.size[last];
-        uint64_t i = (q - row * (Q)plan->steps.size[last]) * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM;
-
-        is |= (q < plan->n_steps && (!plan->in_lanes || i < plan->row) ? 1u : 0) << k;
+        is |= (unsigned)((Q)(first + k * by) < plan->n_steps) << k;
         VC_CUDA_FOR(o, 3)
         {
             place[o][k] = at[o + 1][0] + lane % VC_CUDA_LANES_OF_SUM * plan->lane_step[o];
+        }
+    }
+    if (plan->in_lanes) {
+        unsigned last = plan->steps.n - 1;
+
+        VC_CUDA_FOR(k, N)
+        {
+            Q q = (Q)(first + k * by);
+            Q row =
+                sizeof(Q) == 4 ? (Q)vc_cuda_divide((uint32_t)q, &plan->steps.by[last]) : q / (Q)plan->steps.size[last];
+            Q i = q - row * (Q)plan->steps.size[last];
+
+            is &= ~((unsigned)(i * VC_CUDA_LANES_OF_SUM + lane % VC_CUDA_LANES_OF_SUM >= plan->row) << k);
         }
     }
     if (args->kind == VC_SUM_A) {
@@ -120,11 +128,15 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
     }
     VC_CUDA_FOR(k, N)
     {
-        bool here = (is >> k & 1) != 0;
-
-        v[k] = here ? of->a[place[0][k]] : 0;
-        b[k] = here && args->kind != VC_SUM_A ? of->b[place[1][k]] : 1;
-        c[k] = here && args->kind == VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
+        v[k] = (is >> k & 1) != 0 ? of->a[place[0][k]] : 0;
+    }
+    if (args->kind == VC_SUM_A) {
+        return;
+    }
+    VC_CUDA_FOR(k, N)
+    {
+        b[k] = (is >> k & 1) != 0 ? of->b[place[1][k]] : 1;
+        c[k] = (is >> k & 1) != 0 && args->kind == VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
     }
     VC_CUDA_FOR(k, N)
     {
