@@ -146,6 +146,8 @@ static void name_device(struct vc_shared *shared, const struct held *held)
 
     if (held->card != CARD_OPEN) {
         snprintf(name, sizeof shared->device_name, "cpu (%s)", level);
+    } else if (!held->ordered && shared->training.by_card) {
+        snprintf(name, sizeof shared->device_name, "%.80s for the network, else cpu (%s)", held->opened.device, level);
     } else if (!held->ordered) {
         snprintf(name, sizeof shared->device_name, "%.80s for codes, else cpu (%s)", held->opened.device, level);
     } else if (held->n_cuda == VC_KERNEL_ID_COUNT) {
@@ -298,6 +300,8 @@ const char *vc_kernels_card_end(struct vc_ctx *ctx)
     struct held *held = ctx->shared->kernels;
     if (held != NULL && held->card == CARD_OPENING) {
         end_opening(ctx->shared, held);
+    } else if (held != NULL) {
+        name_device(ctx->shared, held); /* the card may have got a network meanwhile */
     }
     if (held != NULL && held->card == CARD_FAILED) {
         why = held->ctx.message;

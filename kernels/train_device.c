@@ -42,6 +42,12 @@ void vc_train_device_close(struct vc_train_device *device)
     }
 }
 
+uint64_t vc_train_free_bytes(const struct vc_train_device *device)
+{
+    (void)device; /* one is open in a process */
+    return vc_cuda_free_bytes();
+}
+
 /* The status for a code of the plug-in, with its sentence. */
 enum vc_status vc_train_result(struct vc_train_device *device, int result)
 {

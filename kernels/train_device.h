@@ -22,6 +22,9 @@ struct vc_train_device {
 enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out);
 void vc_train_device_close(struct vc_train_device *device); /* accepts NULL; its memory has been freed */
 
+/* Memory that nobody has taken; 0: not known. */
+uint64_t vc_train_free_bytes(const struct vc_train_device *device);
+
 /* What a block takes: device memory is given out in units of 256 bytes. */
 static inline uint64_t vc_train_block_bytes(uint64_t bytes)
 {

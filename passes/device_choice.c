@@ -38,6 +38,20 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+/* A pass has trained a network, and chose for it: what comes behind takes little time beside that. */
+static bool take_training(struct vc_ctx *ctx, struct vc_device_choice *choice)
+{
+    bool trained = ctx->shared->training.cpu_seconds > 0;
+
+    if (trained) {
+        choice->cpu_seconds = ctx->shared->training.cpu_seconds;
+        choice->card_seconds = ctx->shared->training.card_seconds;
+        choice->why = ctx->shared->training.by_card ? "" : ctx->shared->training.why;
+        ctx->shared->training.cpu_seconds = 0;
+    }
+    return trained;
+}
+
 /* A card that was named gets everything but small tensors. */
 static void choose(struct vc_ctx *ctx, const struct vc_plan *plan, uint64_t file_bytes, unsigned n_threads, bool wait,
                    struct vc_device_choice *choice)
@@ -55,7 +69,7 @@ static void choose(struct vc_ctx *ctx, const struct vc_plan *plan, uint64_t file
         }
         item->on_cpu = automatic ? !for_card : item->first->n_elems < VC_CARD_MIN_ELEMS;
     }
-    if (!automatic) {
+    if (!automatic || take_training(ctx, choice)) {
         return;
     }
     double files = (double)file_bytes / vc_machine_rate(VC_FILES);

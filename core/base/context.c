@@ -69,6 +69,7 @@ static void forget_kernels(struct vc_ctx *ctx)
     shared->kernels = NULL;
     shared->kernels_free = NULL;
     shared->device_name[0] = '\0';
+    memset(&shared->training, 0, sizeof shared->training);
 }
 
 void vc_ctx_free(struct vc_ctx *ctx)

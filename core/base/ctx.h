@@ -51,6 +51,13 @@ struct vc_shared {
     void *kernels;
     void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
     char device_name[128]; /* what the report says: "cpu (avx2)" */
+    /* Device "auto" and a network that is trained (distill/run/train_auto.c): what is expected of the processors and of a card; 0:
+     * nobody asked. by_card: the card has it; else `why` it has not. */
+    struct {
+        double cpu_seconds, card_seconds;
+        bool by_card;
+        char why[256];
+    } training;
     struct vc_kept kept;
 };
 

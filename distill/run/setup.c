@@ -481,7 +481,7 @@ static void cut_to_rows(struct vc_trainer *t)
 }
 
 /* The order matters: the task of the student decides what y is, and the rows what a step is. */
-enum vc_status vc_trainer_open(struct vc_trainer *t)
+enum vc_status vc_trainer_open_here(struct vc_trainer *t)
 {
     struct vc_taught_rows *rows = t->judge_only ? &t->eval : &t->data;
 

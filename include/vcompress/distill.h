@@ -621,6 +621,10 @@ struct vc_distillation {
     enum vc_net_task net_task;   /* what the student is for; never AUTO */
     const char *tasks;           /* of several outputs: "kind: classes, price: regression"; NULL: there is one */
     bool nothing_to_learn;       /* MSE, COSINE: the student's outputs are the teacher's already; no weight was moved */
+    /* Device "auto": seconds that the steps are expected to take on 16 processors and on a card; 0: a device was named. Why
+     * the CPU trains; NULL: a card does, or the device was named. */
+    double expected_cpu_seconds, expected_card_seconds;
+    const char *device_reason;
 };
 
 /* Adds distillation to a job. The student is what the passes before this pass leave of the job's source. Ignored are

@@ -294,7 +294,7 @@ enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend *
     const struct vc_backend *backend;
 
     *out = NULL;
-    if (strncmp(ctx->shared->device, "cuda", 4) != 0) {
+    if (strncmp(ctx->shared->device, "cuda", 4) != 0 && !ctx->shared->training.by_card) {
         return VC_OK;
     }
     (void)pthread_mutex_lock(&plugin.mutex);
@@ -308,6 +308,19 @@ enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend *
                          "%s: the plug-in " VC_BACKEND_FILE " is of a build that does not train on a device, or does "
                          "so in another way than this program",
                          ctx->shared->device);
+}
+
+uint64_t vc_cuda_free_bytes(void)
+{
+    struct vc_backend_device info = {.free_bytes = 0};
+    char why[256];
+
+    (void)pthread_mutex_lock(&plugin.mutex);
+    if (plugin.handle != NULL && plugin.backend->device_info(plugin.device, &info, why, sizeof why) != 0) {
+        info.free_bytes = 0;
+    }
+    (void)pthread_mutex_unlock(&plugin.mutex);
+    return info.free_bytes;
 }
 
 void vc_cuda_unload(struct vc_ctx *ctx)

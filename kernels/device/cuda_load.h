@@ -20,9 +20,12 @@ const struct vc_backend *vc_cuda_plugin(struct vc_plugin_search *search);
 enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table, unsigned *n_kernels);
 
 /* The second table of the plug-in whose kernels the context has, which vc_cuda_load opened a device for. *out is NULL
- * where the context computes on the CPU; VC_E_UNSUPPORTED: the plug-in does not train, or does it as another version.
+ * where the context trains on the CPU; VC_E_UNSUPPORTED: the plug-in does not train, or does it as another version.
  */
 enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend **out);
+
+/* Memory of the open device that nobody has taken; 0: not known, or none is open. */
+uint64_t vc_cuda_free_bytes(void);
 
 /* The context no longer calls these kernels; the last one closes the device. Before the context's pool goes away. */
 void vc_cuda_unload(struct vc_ctx *ctx);

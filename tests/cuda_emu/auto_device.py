@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 PROGRAM = os.path.abspath(sys.argv[1])
+DIGITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "digits")
 NEVER = ("--int8", "--fp16", "--bf16", "--fp8", "--gguf=q8_0")
 # Not nvfp4: its plan looks at every weight.
 TYPES = NEVER + ("--int4", "--nf4", "--scheme=int6", "--gguf=q4_k", "--gguf=q3_k", "--gguf=iq4_xs", "--gguf=q6_k")
@@ -125,10 +126,33 @@ def failures():
         want(rc == 4 and why in err and err.count("\n") == 1 and not os.path.exists("never.safetensors"), env, rc, err)
 
 
+def training():
+    """Where a network would be trained: dry runs. Threads mean nothing to it."""
+    net = os.path.join(DIGITS, "digits.npz")
+    for more, env, by_card, why in (
+            ((), {}, False, "it is expected to be faster"),
+            ((), {"VCOMPRESS_CARD_START": "0"}, True, None),
+            (("--threads", "1"), {"VCOMPRESS_CARD_START": "0"}, True, None),
+            (("--steps", "30000"), {}, True, None),
+            (("--precision", "f64"), {"VCOMPRESS_CARD_START": "0"}, False, "float64 computes on the CPU only"),
+            ((), {"VCOMPRESS_CARD_START": "0", "VC_EMU_CARD": "15000000"}, False, "bytes of device memory"),
+            ((), {"VCOMPRESS_CARD_START": "0", "VC_EMU_DEVICES": "-1"}, False, "no NVIDIA driver")):
+        steps = () if "--steps" in more else ("--steps", "2")
+        done = subprocess.run([PROGRAM, "distill", "-n", "--json", "--teacher", net, "--student", net, "--batch", "32", "--graph",
+                               os.path.join(DIGITS, "digits.layers.txt"), "--data", os.path.join(DIGITS, "images.npz"), "--array",
+                               "test_images=train_images", "-o", "never.npz", *steps, *more], stdout=subprocess.PIPE,
+                              env=dict(os.environ, **env))
+        memory = json.loads(done.stdout)["memory"] if done.returncode == 0 else {}
+        want(memory and (memory["device_planned"] != 0) == by_card, more, env, memory)
+        want((why or "") in (memory.get("device_reason") or "") and (why is None) == ("device_reason" not in memory), more, env, memory)
+        if not more and why in (None, "it is expected to be faster"):
+            want((memory["expected_card_seconds"] < memory["expected_cpu_seconds"]) == by_card, env, memory)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for part in (choices, runs, failures):
+        for part in (choices, runs, failures, training):
             part()
         os.chdir("/")
     return 1 if FAILURES else 0

@@ -57,6 +57,15 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
         print_size(app, "; on the device", d->device_planned_bytes);
     }
     fputc('\n', app->out.to);
+    if (d->expected_cpu_seconds > 0 && (app->common.verbose || d->device_reason == NULL)) {
+        fprintf(app->out.to, "          device auto: expected %.2f s on 16 processors, %.2f s with a card",
+                d->expected_cpu_seconds, d->expected_card_seconds);
+        if (d->device_reason != NULL) {
+            fputs("; the CPU: ", app->out.to);
+            print_clean(app->out.to, d->device_reason);
+        }
+        fputc('\n', app->out.to);
+    }
     if (d->no_graphs != NULL) {
         fprintf(app->out.to, "          note: steps were not started as CUDA graphs, which is slower: %s\n",
                 d->no_graphs);
