@@ -497,10 +497,10 @@ struct recurrent_kind {
         order[4]; /* ONNX's gate k is gate order[k] of PyTorch: i, f, g, o are i, o, f, c; r, z, n are z, r, h */
 };
 
-/* Values one behind the other along axis 0; one alone stays as it is. */
-static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsigned n)
+/* Values one behind the other along an axis; one alone stays as it is. */
+static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsigned n, int64_t along)
 {
-    const struct vc_graph_attr axis = vc_attr_int("axis", 0);
+    const struct vc_graph_attr axis = vc_attr_int("axis", along);
 
     return n == 1 ? values[0]
                   : vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = "Concat",
@@ -527,55 +527,93 @@ static uint32_t gates(struct vc_layer_list *list, const struct recurrent_kind *k
     }
     return vc_graph_add(
         list->graph, "Unsqueeze", NULL,
-        (uint32_t[]){joined(list, parts, n_tensors * kind->gates), vc_graph_add_ints(list->graph, &axis, 1)}, 2);
+        (uint32_t[]){joined(list, parts, n_tensors * kind->gates, 0), vc_graph_add_ints(list->graph, &axis, 1)}, 2);
 }
 
-/* As many as the list says, or fewer where units were removed from the weights. */
-static uint64_t hidden_of(const struct vc_layer_list *list, uint64_t number, uint64_t said)
+/* Columns of LAYER.what_l0: as many as the list says, or fewer where units were removed from the weights. */
+static uint64_t columns_of(const struct vc_layer_list *list, const char *what, uint64_t number, uint64_t said)
 {
     char name[VC_LAYER_MAX_LINE + 64];
 
-    snprintf(name, sizeof name, "%s.weight_hh_l%llu", list->layer.words[0], (unsigned long long)number);
+    snprintf(name, sizeof name, "%s.%s_l%llu", list->layer.words[0], what, (unsigned long long)number);
     size_t index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
     const struct vc_tensor *weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
     return weight != NULL && weight->n_dims == 2 && weight->shape[1] != 0 && weight->shape[1] < said ? weight->shape[1]
                                                                                                      : said;
 }
 
+/* States times weight_hr', of each direction; these lie along `axis`. */
+static uint32_t projected(struct vc_layer_list *list, uint32_t states, const uint32_t *weights, unsigned n,
+                          int64_t axis)
+{
+    const struct vc_graph_attr attr = vc_attr_int("axis", axis);
+    uint32_t parts[2];
+
+    for (int64_t d = 0; d < (int64_t)n; d++) {
+        uint32_t pair[2] = {states, vc_graph_add_ints(list->graph, &d, 1)};
+
+        if (n != 1) {
+            pair[0] = vc_graph_add_node(
+                list->graph,
+                &(struct vc_node_spec){
+                    .op = "Gather", .n_inputs = 2, .inputs = pair, .n_outputs = 1, .n_attrs = 1, .attrs = &attr});
+        }
+        pair[1] = vc_graph_add(list->graph, "Transpose", NULL, &weights[d], 1);
+        parts[d] = vc_graph_add(list->graph, "MatMul", NULL, pair, 2);
+    }
+    return joined(list, parts, n, axis);
+}
+
+/* The options of a layer of them. */
+struct recurrent {
+    uint64_t hidden, projection; /* projection 0: none */
+    bool both, bias, last;
+};
+
 /* One layer of them: [batch, steps, features] becomes [batch, steps, directions * hidden], or, `last`, the last states
- * [batch, directions * hidden]. */
+ * [batch, directions * hidden]. With projections P the states are p = P h, and weights of states R p = (R P) h: a layer
+ * without them whose R is R P, with a product behind it. */
 static void add_recurrent_layer(struct vc_layer_list *list, const struct recurrent_kind *kind, uint64_t number,
-                                uint64_t hidden, bool both, bool bias, bool last, bool end)
+                                const struct recurrent *is, bool last, bool end)
 {
     static const char *const weights[] = {"weight_ih", "weight_hh"};
     static const char *const biases[] = {"bias_ih", "bias_hh"};
-
-    hidden = hidden_of(list, number, hidden);
-    uint64_t shapes[2][2] = {{kind->gates * hidden, size_of(list, -1)}, {kind->gates * hidden, hidden}};
+    bool projects = is->projection != 0;
+    uint64_t hidden = columns_of(list, projects ? "weight_hr" : "weight_hh", number, is->hidden);
+    uint64_t width = projects ? columns_of(list, "weight_hh", number, is->projection) : hidden;
+    uint64_t shapes[3][2] = {{kind->gates * hidden, size_of(list, -1)}, {kind->gates * hidden, width}, {width, hidden}};
     const int64_t sizes[3] = {0, last ? -1 : 0, -1};
     struct vc_graph_attr attrs[4] = {vc_attr_int("hidden_size", (int64_t)hidden), vc_attr_int("layout", 1),
-                                     vc_attr_string("direction", both ? "bidirectional" : "forward"),
+                                     vc_attr_string("direction", is->both ? "bidirectional" : "forward"),
                                      vc_attr_int("linear_before_reset", 1)};
     uint32_t inputs[4] = {list->value, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
-    uint32_t of[3][2];
-    char suffix[32];
+    uint32_t of[4][2];
+    char name[64];
 
-    for (unsigned d = 0; d < 1u + both; d++) {
+    for (unsigned d = 0; d < 1u + is->both; d++) {
+        char suffix[32];
+
         snprintf(suffix, sizeof suffix, "l%llu%s", (unsigned long long)number, d == 0 ? "" : "_reverse");
         of[0][d] = gates(list, kind, &weights[0], 1, suffix, shapes[0], 2);
         of[1][d] = gates(list, kind, &weights[1], 1, suffix, shapes[1], 2);
-        of[2][d] = bias ? gates(list, kind, biases, 2, suffix, shapes[0], 1) : VC_NO_VALUE;
+        of[2][d] = is->bias ? gates(list, kind, biases, 2, suffix, shapes[0], 1) : VC_NO_VALUE;
+        if (projects) {
+            snprintf(name, sizeof name, "weight_hr_%s", suffix);
+            of[3][d] = param(list, list->layer.words[0], name, shapes[2], 2, false);
+            of[1][d] = vc_graph_add(list->graph, "MatMul", NULL, (uint32_t[]){of[1][d], of[3][d]}, 2);
+        }
     }
-    for (unsigned k = 0; k < (bias ? 3u : 2u); k++) {
-        inputs[k + 1] = joined(list, of[k], 1u + both);
+    for (unsigned k = 0; k < (is->bias ? 3u : 2u); k++) {
+        inputs[k + 1] = joined(list, of[k], 1u + is->both, 0);
     }
     list->value = vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = kind->op,
-                                                                        .n_inputs = bias ? 4 : 3,
+                                                                        .n_inputs = is->bias ? 4 : 3,
                                                                         .inputs = inputs,
                                                                         .n_outputs = 2,
                                                                         .n_attrs = kind->gates == 3 ? 4 : 3,
                                                                         .attrs = attrs});
     list->value = last ? vc_graph_output_of(list->graph, list->value, 1) : list->value;
+    list->value = projects ? projected(list, list->value, of[3], 1u + is->both, last ? 1 : 2) : list->value;
     inputs[0] = list->value;
     inputs[1] = vc_graph_add_ints(list->graph, sizes, last ? 2 : 3);
     node(list, "Reshape", inputs, 2, NULL, 0, end);
@@ -587,10 +625,10 @@ static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kin
 {
     const char *name = name_word(list);
     int64_t hidden = name == NULL ? 0 : size_word(list, 1, "its hidden size");
+    int64_t projection = kind->gates == 4 ? whole(list, "proj", 0) : 0;
     int64_t n_layers = whole(list, "layers", 1);
-    bool both = yes(list, "bidirectional", false);
-    bool bias = yes(list, "bias", true);
-    bool last = yes(list, "last", false);
+    struct recurrent is = {(uint64_t)hidden, (uint64_t)projection, yes(list, "bidirectional", false),
+                           yes(list, "bias", true), yes(list, "last", false)};
     char tensor[VC_LAYER_MAX_LINE + 32];
 
     if (hidden == 0 || size_of(list, -1) == 0) {
@@ -601,13 +639,15 @@ static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kin
         return;
     }
     snprintf(tensor, sizeof tensor, "%s.weight_hr_l0", name);
-    if (list->model != NULL && vc_model_find(list->model, tensor) != VC_NO_TENSOR) {
-        vc_layer_fail(list, "'%s': projections of states are for graphs of ONNX", tensor);
+    if (projection < 0 || projection >= hidden ||
+        (projection == 0 && kind->gates == 4 && list->model != NULL &&
+         vc_model_find(list->model, tensor) != VC_NO_TENSOR)) {
+        vc_layer_fail(list, "states of '%s' have projections: proj=P says their size, which is less than %lld", tensor,
+                      (long long)hidden);
         return;
     }
     for (int64_t k = 0; k < n_layers; k++) {
-        add_recurrent_layer(list, kind, (uint64_t)k, (uint64_t)hidden, both, bias, last && k + 1 == n_layers,
-                            k + 1 == n_layers);
+        add_recurrent_layer(list, kind, (uint64_t)k, &is, is.last && k + 1 == n_layers, k + 1 == n_layers);
     }
 }
 

@@ -155,6 +155,12 @@ void vc_recurrent_find(struct vc_storages *s)
         for (unsigned k = 1; k < 4 && k < node->n_inputs; k++) {
             hide_joined(s, node->inputs[k], 0);
         }
+        uint32_t r = maker_of(s, node->inputs[2]);
+        r = r != VC_NO_NODE && s->inside[node->inputs[2]] ? maker_of(s, vc_graph_node(s->graph, r)->inputs[0]) : r;
+        if (r != VC_NO_NODE && vc_node_is(vc_graph_node(s->graph, r), VC_OP_matmul) &&
+            s->options->mode != VC_MEMORY_INFER) {
+            s->unknown_op = node->op; /* projections, of which cuDNN keeps other things */
+        }
         for (unsigned k = 5; k < 7 && k < node->n_inputs; k++) {
             hide_zeros(s, node->inputs[k]);
         }

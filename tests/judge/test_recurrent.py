@@ -277,12 +277,12 @@ add("lstm_couples", "cell", "LSTM", couples=True, peepholes=True, states=True)
 class Names(Judge):
     """PyTorch's own modules by their state dicts and a list of layers: answers, and what removed hidden units leave."""
 
-    def check(self, kind, layers, both, bias, last):
+    def check(self, kind, layers, both, bias, last, proj=0):
         class Net(nn.Module):
-            def __init__(net, hidden):
+            def __init__(net, hidden, proj):
                 super().__init__()
-                net.enc = getattr(nn, kind)(WIDTH, hidden, layers, batch_first=True, bidirectional=both, bias=bias)
-                net.fc = nn.Linear(hidden * (1 + both), OUT)
+                net.enc = getattr(nn, kind)(WIDTH, hidden, layers, batch_first=True, bidirectional=both, bias=bias, **dict(proj_size=proj) if proj else {})
+                net.fc = nn.Linear((proj or hidden) * (1 + both), OUT)
 
             def forward(net, x):
                 y, h = net.enc(x)
@@ -290,15 +290,15 @@ class Names(Judge):
                 return net.fc(y if not last else torch.cat([h[-2], h[-1]], 1) if both else h[-1])
 
         torch.manual_seed(7)
-        net, x = Net(12), torch.randn(9, STEPS, WIDTH)
+        net, x = Net(12, proj), torch.randn(9, STEPS, WIDTH)
         torch.save(net.state_dict(), self.path("net.pt"))
         np.savez(self.path("x.npz"), x=x.numpy())
-        words = ["bidirectional=yes"] * both + ["bias=no"] * (not bias) + ["last=yes"] * last
+        words = ["bidirectional=yes"] * both + ["bias=no"] * (not bias) + ["last=yes"] * last + ["proj=%d" % proj] * (proj > 0)
         with open(self.path("net.txt"), "w") as f:
             f.write("input x [batch, %d, %d]\n%s enc 12 layers=%d %s\nlinear fc %d\noutput\n" % (STEPS, WIDTH, kind.lower(), layers, " ".join(words), OUT))
         self.vc("prune", "--structured", "0.25", "--round-to", "1", "--graph", self.path("net.txt"), self.path("net.pt"), "-o", self.path("less.pt"), "-f")
-        less = Net(9)
-        less.load_state_dict(torch.load(self.path("less.pt")))
+        less, state = Net(9, proj - proj // 4), torch.load(self.path("less.pt"))
+        less.load_state_dict(state)
         for name, of in ("net.pt", net), ("less.pt", less):
             self.vc("graph", "--weights", self.path(name), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "-f", self.path("net.txt"))
             self.assertLess(np.abs(next(iter(self.load(self.path("y.npz")).values())) - of(x).detach().numpy()).max(), 1e-6)
@@ -309,6 +309,9 @@ class Names(Judge):
             self.check(kind, layers, both, bias, last)
         self.assertIn("takes [batch, steps, features]", self.refuse_list("input x [batch, 5]\nlstm enc 12\noutput\n"))
         self.assertIn("no tensor 'enc.weight_ih_l2'", self.refuse_list("input x [batch, 7, 5]\nrnn enc 12 layers=3 bidirectional=yes\noutput\n"))
+        self.check("LSTM", 1, False, False, False, 4)
+        self.check("LSTM", 2, True, True, True, 5)
+        self.assertIn("states of 'enc.weight_hr_l0' have projections: proj=P says", self.refuse_list("input x [batch, 7, 5]\nlstm enc 12\noutput\n"))
 
     def refuse_list(self, text):
         with open(self.path("bad.txt"), "w") as f:
