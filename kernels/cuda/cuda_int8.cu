@@ -530,52 +530,46 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
 
 /* ---- int8_rows ---- */
 
-/* A kernel that keeps groups of up to `most` elements in registers or shared memory. */
+/* What a kernel is for: rows, by whether 4 divides their length, or groups of rows that 4 divides. */
+enum { EVEN_ROWS = 1, ODD_ROWS = 2, EVEN_GROUPS = 4 };
+
+/* A kernel that keeps groups of up to `most` elements in registers. */
 struct row_kernel {
     size_t most;
     void (*kernel)(struct row_args args);
     unsigned team; /* threads of a row, or group; 0: a block, of 64 for each chunk */
+    unsigned of;   /* sum of the above */
 };
 
-#define OWN(steps, lanes, vec, ahead, rows, blocks)                                         \
-    {                                                                                       \
-        64 * (steps), own_kernel<own<steps, lanes, vec, ahead, rows>, blocks>, 64 / (lanes) \
+#define OWN(of, steps, lanes, vec, ahead, blocks)                                                            \
+    {                                                                                                        \
+        64 * (steps), own_kernel<own<steps, lanes, vec, ahead, of != EVEN_GROUPS>, blocks>, 64 / (lanes), of \
     }
 
-/* Rows whose length is a multiple of 4, and others. */
-static const struct row_kernel even_rows[] = {
-    OWN(1, 16, 4, 1, true, 2), OWN(2, 16, 4, 1, true, 2), OWN(4, 8, 4, 1, true, 2), OWN(6, 4, 4, 2, true, 2),
-    OWN(8, 4, 4, 2, true, 2),  OWN(12, 2, 2, 2, true, 2), OWN(16, 2, 2, 2, true, 2)};
-static const struct row_kernel odd_rows[] = {OWN(1, 4, 1, 1, true, 4), OWN(4, 4, 1, 1, true, 3),
-                                             OWN(8, 4, 1, 1, true, 3), OWN(16, 2, 1, 0, true, 3)};
-/* Longer ones. */
-static const struct row_kernel long_rows_of[] = {{BLOCK_ROW, block_kernel<1>, 0}};
-/* Groups of exactly these lengths; 16 and 32 are parts of 64 for the first one. */
-static const struct row_kernel groups[] = {OWN(1, 4, 4, 2, false, 3), OWN(2, 8, 4, 2, false, 2),
-                                           OWN(4, 4, 4, 2, false, 3), OWN(8, 4, 4, 0, false, 2),
-                                           OWN(16, 4, 4, 0, false, 2)};
+static const struct row_kernel row_kernels[] = {
+    OWN(EVEN_ROWS, 1, 16, 4, 1, 2),  OWN(EVEN_ROWS, 2, 16, 4, 1, 2),
+    OWN(EVEN_ROWS, 4, 8, 4, 1, 2),   OWN(EVEN_ROWS, 6, 4, 4, 2, 2),
+    OWN(EVEN_ROWS, 8, 4, 4, 2, 2),   OWN(EVEN_ROWS, 12, 2, 2, 2, 2),
+    OWN(EVEN_ROWS, 16, 2, 2, 2, 2),  OWN(ODD_ROWS, 1, 4, 1, 1, 4),
+    OWN(ODD_ROWS, 4, 4, 1, 1, 3),    OWN(ODD_ROWS, 8, 4, 1, 1, 3),
+    OWN(ODD_ROWS, 16, 2, 1, 0, 3),   {BLOCK_ROW, block_kernel<1>, 0, EVEN_ROWS + ODD_ROWS},
+    OWN(EVEN_GROUPS, 1, 4, 4, 2, 3), OWN(EVEN_GROUPS, 2, 8, 4, 2, 2),
+    OWN(EVEN_GROUPS, 4, 4, 4, 2, 3), OWN(EVEN_GROUPS, 8, 4, 4, 0, 2),
+    OWN(EVEN_GROUPS, 16, 4, 4, 0, 2)};
 #undef OWN
 
-/* The kernel for groups of this length, or rows; NULL: there is none. */
+/* The kernel for rows of up to its length, or groups of exactly that (16 and 32 are parts of 64); NULL: there is none. */
 static const struct row_kernel *kernel_for(size_t row_len, size_t group)
 {
-    const struct {
-        const struct row_kernel *kernels;
-        size_t n;
-        bool may;
-    } lists[] = {{even_rows, sizeof even_rows / sizeof *even_rows, group == row_len && row_len % 4 == 0},
-                 {odd_rows, sizeof odd_rows / sizeof *odd_rows, group == row_len && row_len % 4 != 0},
-                 {long_rows_of, sizeof long_rows_of / sizeof *long_rows_of, group == row_len},
-                 {groups, sizeof groups / sizeof *groups, group < row_len && row_len % 4 == 0}};
+    unsigned rows = row_len % 4 == 0 ? EVEN_ROWS : ODD_ROWS;
 
-    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
-        for (size_t k = 0; lists[l].may && k < lists[l].n; k++) {
-            const struct row_kernel *kernel = &lists[l].kernels[k];
+    for (size_t k = 0; k < sizeof row_kernels / sizeof *row_kernels; k++) {
+        const struct row_kernel *kernel = &row_kernels[k];
+        bool exact = group == kernel->most || (kernel->most == 64 && (group == 16 || group == 32));
 
-            if (group == row_len ? group <= kernel->most
-                                 : group == kernel->most || (k == 0 && (group == 16 || group == 32))) {
-                return kernel;
-            }
+        if (group == row_len ? (kernel->of & rows) != 0 && group <= kernel->most
+                             : kernel->of == EVEN_GROUPS && rows == EVEN_ROWS && exact) {
+            return kernel;
         }
     }
     return NULL;
