@@ -938,6 +938,8 @@ static const struct vc_arch_family families[] = {
      .rules = rules_of_bert},
     {"distilbert", "DistilBert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
      .whole = "token_embd_norm token_embd_norm.bias position_embd", .activation = "gelu", .rules = rules_of_distilbert},
+    {"eurobert", "EuroBert", NULL, "eurobert", ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(ONE_WAY), .layer = DENSE,
+     .activation = SILU},
     {"modernbert", "ModernBert", NULL, "modern-bert",
      ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY) | ON(ONE_WAY), .windows = VC_WINDOW_PATTERN,
      .layer = "attn_qkv attn_output ffn_norm ffn_up ffn_down", .maybe = "attn_norm",
@@ -1063,7 +1065,7 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 static const char of_llama_cpp[] =
     "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm codeshell "
     "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-    "eurobert exaone exaone-moe falcon-h1 glm-dsa "
+    "exaone exaone-moe falcon-h1 glm-dsa "
     " grok grovemoe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
     " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "

@@ -769,11 +769,13 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
 
         vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 1 : 2);
     }
-    if (is(family, "modern-bert")) {
+    if (vc_is_one_of(family->gguf, "modern-bert|eurobert")) {
         vc_llm_put_bool(pairs, ".attention.causal", false);
+    }
+    if (is(family, "modern-bert")) {
         vc_llm_put_text(pairs, ".hidden_activation", vc_llm_word(config, "hidden_activation", "gelu"));
     }
-    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert")) {
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert")) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "none");
     }
     if (is(family, "mamba")) { /* Falcon's have norms inside */

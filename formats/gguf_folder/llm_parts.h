@@ -70,7 +70,7 @@ enum vc_status vc_llm_kinds_check(struct vc_ctx *ctx, const struct llm_config *c
 /* A model that makes vectors of a text, and sees all of it. */
 static inline bool vc_llm_is_encoder(const struct vc_arch_family *family)
 {
-    return vc_arch_has(family, VC_ARCH_ENCODER) || strcmp(family->gguf, "modern-bert") == 0;
+    return vc_arch_has(family, VC_ARCH_ENCODER) || vc_is_one_of(family->gguf, "modern-bert|eurobert");
 }
 /* Whether layers of the second kind are recurrent, and llama.cpp tells them by a key; else by key heads, of which they
  * have none. */

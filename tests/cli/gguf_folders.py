@@ -248,6 +248,7 @@ FAMILIES = {
     "ministral3": ("mistral3", DENSE, {"rope_parameters": {**YARN, "rope_theta": 20000.0}},
                    {"rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.25, "rope.scaling.yarn_beta_fast": 32.0}, "perm"),
     "arcee": ("arcee", [r for r in DENSE if "gate" not in r[0]], {"hidden_act": "relu2"}, {}, "perm"),
+    "eurobert": ("eurobert", DENSE, FILL, {"attention.causal": False, "rope.scaling.type": "none"}, "tied"),
     "bert": ("bert", BERT, {**FILL, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}, {"attention.causal": False}, "encoder"),
     "roberta": ("bert", BERT, {**FILL, "hidden_act": "gelu", "layer_norm_eps": 1e-5, "type_vocab_size": 1, "pad_token_id": 1},
                 {"context_length": 62, "attention.layer_norm_epsilon": f32(1e-5)}, "encoder skip"),

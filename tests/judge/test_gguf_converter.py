@@ -132,6 +132,7 @@ MODELS = {
     "bloom": ("Bloom", dict(vocab_size=97, hidden_size=32, n_layer=3, n_head=4, seq_length=64), None),
     "modernbert": ("ModernBert", dict(TEXT, num_key_value_heads=4, global_attn_every_n_layers=3, local_attention=16, pad_token_id=0, bos_token_id=1,
                                       eos_token_id=2, cls_token_id=1, sep_token_id=2), None),
+    "eurobert": ("EuroBert", dict(TEXT, head_dim=8, pad_token_id=0, bos_token_id=1, eos_token_id=2, mask_token_id=3), None),
     "nomic_bert": ("NomicBert", dict(vocab_size=97, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48, head_dim=8), None),
     "t5": ("T5", dict(T5, num_decoder_layers=2, feed_forward_proj="gated-gelu", tie_word_embeddings=False), None),
     "t5-tied": ("T5", dict(T5, d_kv=16), None),
@@ -153,8 +154,8 @@ EDIT = {"nemotron_h": dict(hybrid_override_pattern="M-*-"), "gpt_neox": dict(rot
         "granitemoehybrid-dense": dict(layer_types=["mamba", "attention", "mamba"]),
         "nomic_bert": dict(n_positions=8192, max_trained_positions=2048, activation_function="swiglu", causal=False, qkv_proj_bias=False, mlp_fc1_bias=False,
                            mlp_fc2_bias=False, prenorm=False, rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None)}
-DROP = {"nemotron_h": ("expert", "moe")}
-ONE_WAY = {"nomic_bert", "t5", "t5-tied", "t5-encoder", "umt5", "gemma3n", "modernbert", "distilbert", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "falcon", "falcon-grouped", "hunyuan-alpha"}
+DROP = {"nemotron_h": ("expert", "moe"), "eurobert": ("classifier_pooling",)}
+ONE_WAY = {"eurobert", "nomic_bert", "t5", "t5-tied", "t5-encoder", "umt5", "gemma3n", "modernbert", "distilbert", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "falcon", "falcon-grouped", "hunyuan-alpha"}
 # What differs and why: names of keys behind the architecture, of theirs alone and of ours alone.
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length",  # hunyuan: what its theta says already
@@ -192,7 +193,7 @@ class Converter(Judge):
         torch.manual_seed(sum(map(ord, name)))
         config = getattr(transformers, cls + "TextConfig" if cls in ("Llama4", "Gemma3n") else cls + "Config")
         config = config(**text) if eyes is None else config(text_config=text, vision_config=eyes)
-        ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model", "NomicBert": "Model", "T5": "ForConditionalGeneration",
+        ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model", "NomicBert": "Model", "EuroBert": "Model", "T5": "ForConditionalGeneration",
                 "UMT5": "ForConditionalGeneration"}.get(cls, "ForCausalLM")
         ends = "EncoderModel" if name == "t5-encoder" else ends
         model = getattr(transformers, cls + (ends if eyes is None else "ForConditionalGeneration"))(config)
