@@ -85,6 +85,8 @@ end() {
     read -r status took <"$work/$1.status"
     if [ "$status" -eq 0 ]; then
         say "- **passed**: $2 ($took s)"
+    elif [ "$status" -eq 124 ]; then
+        say "- not finished: $2: no time left after $took s"
     else
         say "- **FAILED** (status $status): $2"
         failed=1
@@ -190,7 +192,7 @@ python3 -c 'import numpy' 2>/dev/null && numpy=1
 torch=0
 [ "$emulated" -eq 0 ] && [ "$again" -eq 0 ] && python3 -c 'import torch; torch.cuda.init()' 2>/dev/null && torch=1
 
-# ---- correctness: nothing is timed, so all of it at once ----
+# ---- the kernels' bits: nothing is timed, so all of it at once ----
 
 part devices "devices" "$program" devices -v
 set -- "$root/examples/digits/digits.npz"
@@ -211,22 +213,9 @@ fi
 begin kernels kernelcheck --level cuda $limits
 begin engine test_engine_device
 begin steps test_step_device
-begin same sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
-begin train sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" "$root/examples/digits" "$root/tests/graph/goldens"
 end kernels "kernelcheck on the device"
 end engine "training: every instruction as on the CPU"
 end steps "training: losses, norms and updates to the last bit"
-end train "training: every step as on the CPU, resumed to the last bit"
-end same "the same bytes and figures from CPU and CUDA"
-plugin=$(find "$libraries" -name vcompress_mpi.so | head -n 1)
-if [ -n "$plugin" ] && have mpiexec; then
-    [ "$emulated" -eq 0 ] || export VC_EMU_DEVICES=3
-    part ranks "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" \
-        "$devices" "$plugin" "$(command -v mpiexec)"
-    unset VC_EMU_DEVICES
-else
-    skip "training by ranks: there is no MPI"
-fi
 if [ "$torch" -eq 1 ]; then
     end compile "PyTorch compiles the networks"
     end casts "PyTorch compiles its kernels"
@@ -263,31 +252,46 @@ else
     if [ "$torch" -eq 1 ]; then
         has_time 10 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
     fi
-    if have ncu && has_time 25 "counters of kernels"; then
+    if have ncu && [ "$again" -eq 0 ] && has_time 25 "counters of kernels"; then
         part counters "counters of kernels (ncu.txt)" ncu --clock-control none --section SpeedOfLight --section Occupancy \
             --section WarpStateStats --section InstructionStats --log-file "$logs/ncu.txt" bench_device 1
     fi
 fi
 
-# ---- sanitizers, last ----
-# They multiply times by some hundred: small tiles only, a third of the inputs.
+# ---- files, training and sanitizers: nothing is timed again ----
+# Sanitizers multiply times by some hundred: small tiles only, a third of the inputs.
 
 say ""
-say "## Sanitizers"
+say "## Files, training, sanitizers"
 say ""
+begin same sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
+begin train sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" "$root/examples/digits" "$root/tests/graph/goldens"
+sanitizers=''
 if [ "$emulated" -eq 1 ]; then
     skip "compute-sanitizer: there is no device"
 elif ! have compute-sanitizer; then
     skip "compute-sanitizer: not found"
 elif has_time 30 "compute-sanitizer"; then
-    for tool in racecheck synccheck memcheck; do
-        begin $tool timeout $((seconds - $(now) + start)) compute-sanitizer --tool $tool --error-exitcode 9 kernelcheck --level cuda \
-            --by-turns --max-elems 300
-    done
-    for tool in racecheck synccheck memcheck; do
-        end $tool "compute-sanitizer $tool"
-    done
+    sanitizers="racecheck synccheck memcheck"
 fi
+for tool in $sanitizers; do
+    begin "$tool" timeout $((seconds - $(now) + start)) compute-sanitizer --tool "$tool" --error-exitcode 9 kernelcheck --level cuda \
+        --by-turns --max-elems 300
+done
+end train "training: every step as on the CPU, resumed to the last bit"
+end same "the same bytes and figures from CPU and CUDA"
+plugin=$(find "$libraries" -name vcompress_mpi.so | head -n 1)
+if [ -n "$plugin" ] && have mpiexec; then
+    [ "$emulated" -eq 0 ] || export VC_EMU_DEVICES=3
+    part ranks "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" \
+        "$devices" "$plugin" "$(command -v mpiexec)"
+    unset VC_EMU_DEVICES
+else
+    skip "training by ranks: there is no MPI"
+fi
+for tool in $sanitizers; do
+    end "$tool" "compute-sanitizer $tool"
+done
 
 # ---- memory of PyTorch, which changes only when `estimate` does ----
 
