@@ -159,7 +159,7 @@ ONE_WAY = {"eurobert", "nomic_bert", "t5", "t5-tied", "t5-encoder", "umt5", "gem
 # What differs and why: names of keys behind the architecture, of theirs alone and of ours alone.
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length",  # hunyuan: what its theta says already
-          "modern-bert.attention.head_count_kv", "modern-bert.attention.layer_norm_rms_epsilon", "modern-bert.classifier.pooling_type", "nomic-bert.attention.key_length", "nomic-bert.attention.value_length",
+          "modern-bert.attention.head_count_kv", "modern-bert.attention.layer_norm_rms_epsilon", "modern-bert.classifier.pooling_type", "nomic-bert.attention.key_length", "nomic-bert.attention.value_length", "eurobert.attention.key_length", "eurobert.attention.value_length",
           "general.version", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
