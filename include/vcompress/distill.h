@@ -610,7 +610,7 @@ struct vc_distillation {
     const char *all_reduce;  /* if each rank has a device: "NCCL 2.27.3" or "host" added up the gradients; else NULL */
     const char *unscaled;    /* name of a float input that holds bytes, 0 to 255 without scaling; NULL: none */
     const char *heads_kept;  /* options.derive.width: why neurons and channels were cut and no heads; else NULL */
-    const char *no_graphs;   /* why the device was asked for each instruction by itself, not for CUDA graphs; else NULL */
+    const char *no_graphs; /* why the device was asked for each instruction by itself, not for CUDA graphs; else NULL */
     /* Trained tensors of two or more dimensions with at least 20 % zeros, or with zeros that are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
