@@ -259,15 +259,24 @@ int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_w
     return vc_cuda_launched();
 }
 
-/* Sums of parts of the batch, in the order of the parts. */
+/* Sums of parts of the batch, in the order of the parts, of which a convolution has as many as images. */
 static __global__ void add_chunks_kernel(struct vc_args_chunks args, bool add, const float *chunks, float *sum)
 {
     VC_CUDA_EACH(i, args.n)
     {
         float v = add ? sum[i] + chunks[i] : chunks[i];
 
-        for (uint64_t c = 1; c < args.n_chunks; c++) {
-            v += chunks[c * args.n + i];
+        for (uint64_t c = 1; c < args.n_chunks; c += HELD) {
+            float more[HELD];
+
+            VC_CUDA_FOR(k, HELD)
+            {
+                more[k] = c + k < args.n_chunks ? chunks[(c + k) * args.n + i] : 0;
+            }
+            VC_CUDA_FOR(k, HELD)
+            {
+                v = c + k < args.n_chunks ? v + more[k] : v;
+            }
         }
         sum[i] = v;
     }
@@ -277,6 +286,7 @@ int vc_cuda_train_add_chunks(struct vc_cuda_session *s, const struct vc_train_wo
 {
     const struct vc_args_chunks *args = (const struct vc_args_chunks *)w->call->args;
 
+    VC_CUDA_CHAIN("add_chunks", args->n_chunks / HELD + 1);
     VC_CUDA_ELEMENTS(s, add_chunks_kernel, args->n, *args, w->call->add, (const float *)w->call->p[0],
                      (float *)w->call->p[1]);
     return vc_cuda_launched();
