@@ -11,6 +11,12 @@
 
 #define SLOT_BYTES (VC_CUDA_LANES * VC_CUDA_ARENA_BYTES) /* of device memory, and of pinned memory */
 
+/* Arenas of n slots side by side, SLOT_BYTES each: in device memory, and as many in pinned memory. */
+struct block {
+    unsigned char *device, *pinned;
+    unsigned n;
+};
+
 /* backend.h: one handle is open at a time per process, so it needs no heap. */
 struct device {
     bool open;
@@ -22,6 +28,8 @@ struct device {
     pthread_cond_t given;
     unsigned n_slots, max_slots;
     struct vc_cuda_slot slots[VC_CUDA_MAX_SLOTS];
+    /* The arenas: of the first slot, which is made when the device is opened, and of all others, made when a second thread comes. */
+    struct block blocks[2];
 };
 
 static struct device the_device;
@@ -138,67 +146,75 @@ int vc_cuda_device_uuid(unsigned char uuid[16], char *why, size_t why_bytes)
     return 0;
 }
 
-/* Takes down what there is of a lane, and accounts for it. Also half-made ones: what is missing is NULL. */
-static void lane_destroy(struct vc_cuda_lane *lane)
+/* Gives back what there is of a block, and accounts for it. Also half-made ones: what is missing is NULL. */
+static void block_destroy(struct block *block)
 {
-    if (lane->pinned != NULL && cudaFreeHost(lane->pinned) == cudaSuccess) {
-        the_device.account(the_device.user, -(int64_t)VC_CUDA_ARENA_BYTES);
+    const int64_t bytes = (int64_t)(block->n * SLOT_BYTES);
+
+    if (block->pinned != NULL && cudaFreeHost(block->pinned) == cudaSuccess) {
+        the_device.account(the_device.user, -bytes);
     }
-    if (lane->device != NULL && cudaFree(lane->device) == cudaSuccess) {
-        the_device.account(the_device.user, -(int64_t)VC_CUDA_ARENA_BYTES);
+    if (block->device != NULL && cudaFree(block->device) == cudaSuccess) {
+        the_device.account(the_device.user, -bytes);
     }
-    if (lane->done != NULL) {
-        (void)cudaEventDestroy(lane->done);
-    }
-    if (lane->stream != NULL) {
-        (void)cudaStreamDestroy(lane->stream);
-    }
-    memset(lane, 0, sizeof *lane);
+    memset(block, 0, sizeof *block);
 }
 
-/* A stream, an event, and an arena on either side. Memory is counted by the library, through `account`. */
-static int lane_create(struct vc_cuda_lane *lane)
+/* Memory is counted by the library, through `account`. */
+static int block_create(unsigned n, struct block *block)
 {
     int result;
 
-    memset(lane, 0, sizeof *lane);
-    VC_CUDA_TRY(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
-    /* Waiting spins: a unit takes some 20 us, and being woken up costs as much. */
-    VC_CUDA_TRY(cudaEventCreateWithFlags(&lane->done, cudaEventDisableTiming));
-    VC_CUDA_TRY(cudaMalloc((void **)&lane->device, VC_CUDA_ARENA_BYTES));
-    the_device.account(the_device.user, (int64_t)VC_CUDA_ARENA_BYTES);
-    VC_CUDA_TRY(cudaMallocHost((void **)&lane->pinned, VC_CUDA_ARENA_BYTES));
-    the_device.account(the_device.user, (int64_t)VC_CUDA_ARENA_BYTES);
+    memset(block, 0, sizeof *block);
+    block->n = n;
+    VC_CUDA_TRY(cudaMalloc((void **)&block->device, n * SLOT_BYTES));
+    the_device.account(the_device.user, (int64_t)(n * SLOT_BYTES));
+    VC_CUDA_TRY(cudaMallocHost((void **)&block->pinned, n * SLOT_BYTES));
+    the_device.account(the_device.user, (int64_t)(n * SLOT_BYTES));
 out:
     if (result != cudaSuccess) {
         (void)cudaGetLastError();
-        lane_destroy(lane);
+        block_destroy(block);
     }
     return result;
 }
 
-/* Takes lanes that were never made, too. */
+/* Takes slots that were never made, too. */
 static void slot_destroy(struct vc_cuda_slot *slot)
 {
     unsigned i;
 
     for (i = 0; i < VC_CUDA_LANES; i++) {
-        lane_destroy(&slot->lanes[i]);
+        if (slot->lanes[i].done != NULL) {
+            (void)cudaEventDestroy(slot->lanes[i].done);
+        }
+        if (slot->lanes[i].stream != NULL) {
+            (void)cudaStreamDestroy(slot->lanes[i].stream);
+        }
     }
+    memset(slot, 0, sizeof *slot);
 }
 
-/* All lanes or none. */
-static int slot_create(struct vc_cuda_slot *slot)
+/* Number i of a block. All lanes or none. */
+static int slot_create(const struct block *block, unsigned i, struct vc_cuda_slot *slot)
 {
-    unsigned i;
+    unsigned k;
     int result;
 
     memset(slot, 0, sizeof *slot);
-    for (i = 0; i < VC_CUDA_LANES; i++) {
-        VC_CUDA_TRY(lane_create(&slot->lanes[i]));
+    for (k = 0; k < VC_CUDA_LANES; k++) {
+        struct vc_cuda_lane *lane = &slot->lanes[k];
+        const size_t at = i * SLOT_BYTES + k * VC_CUDA_ARENA_BYTES;
+
+        lane->device = block->device + at;
+        lane->pinned = block->pinned + at;
+        VC_CUDA_TRY(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+        /* Waiting spins: a unit takes some 20 us, and being woken up costs as much. */
+        VC_CUDA_TRY(cudaEventCreateWithFlags(&lane->done, cudaEventDisableTiming));
     }
 out:
     if (result != cudaSuccess) {
+        (void)cudaGetLastError();
         slot_destroy(slot);
     }
     return result;
@@ -250,8 +266,12 @@ void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user,
         return NULL;
     }
     /* The first slot now: a card without room is then noticed before any work was done. */
-    result = slot_create(&the_device.slots[0]);
+    result = block_create(1, &the_device.blocks[0]);
+    if (result == cudaSuccess) {
+        result = slot_create(&the_device.blocks[0], 0, &the_device.slots[0]);
+    }
     if (result != cudaSuccess) {
+        block_destroy(&the_device.blocks[0]);
         explain(result, why, why_bytes);
         (void)pthread_cond_destroy(&the_device.given);
         (void)pthread_mutex_destroy(&the_device.mutex);
@@ -272,6 +292,9 @@ void vc_cuda_close(void *handle)
     for (i = 0; i < device->n_slots; i++) {
         slot_destroy(&device->slots[i]);
     }
+    for (i = 0; i < 2; i++) {
+        block_destroy(&device->blocks[i]);
+    }
     (void)pthread_cond_destroy(&device->given);
     (void)pthread_mutex_destroy(&device->mutex);
     device->open = false;
@@ -282,24 +305,38 @@ const char *vc_cuda_device_label(const void *handle)
     return ((const struct device *)handle)->label;
 }
 
-/* A free slot, a new one if need be; NULL when every slot is taken and there is no room for another. With the mutex
- * held. */
-static struct vc_cuda_slot *free_slot(struct device *device)
+/* Makes all other slots, in one block: half as many where the card or the host has no room, and so on. With the mutex held. */
+static void make_others(struct device *device)
 {
+    unsigned n = device->max_slots - device->n_slots;
     unsigned i;
 
-    for (i = 0; i < device->n_slots; i++) {
-        if (!device->slots[i].taken) {
+    while (n > 0 && block_create(n, &device->blocks[1]) != cudaSuccess) {
+        n /= 2;
+    }
+    for (i = 0; i < n && slot_create(&device->blocks[1], i, &device->slots[device->n_slots]) == cudaSuccess; i++) {
+        device->n_slots++;
+    }
+    device->max_slots = device->n_slots; /* the card is full: share the slots there are */
+}
+
+/* A free slot, new ones if need be; NULL when every slot is taken and there is no room for others. With the mutex held. */
+static struct vc_cuda_slot *free_slot(struct device *device)
+{
+    for (;;) {
+        unsigned i = 0;
+
+        while (i < device->n_slots && device->slots[i].taken) {
+            i++;
+        }
+        if (i < device->n_slots) {
             return &device->slots[i];
         }
-    }
-    if (device->n_slots < device->max_slots) {
-        if (slot_create(&device->slots[device->n_slots]) == cudaSuccess) {
-            return &device->slots[device->n_slots++];
+        if (device->n_slots == device->max_slots) {
+            return NULL;
         }
-        device->max_slots = device->n_slots; /* the card is full: share the slots there are */
+        make_others(device);
     }
-    return NULL;
 }
 
 /* Waits until a slot is free. A device is current for a thread, so it is set for each call. */

@@ -2,7 +2,8 @@
  * shows these functions to the library; cuda_pipeline.cu takes and gives slots.
  *
  * A slot has two lanes, each with a stream, an arena in device memory and one in pinned host memory. Arenas have a
- * fixed size and are reused by every call, so nothing is allocated while tiles pass through. */
+ * fixed size, lie side by side in one block of device memory and one of pinned memory for all slots but the first, and are reused by
+ * every call, so nothing is allocated while tiles pass through. */
 #pragma once
 
 #include "kernels/cuda/cuda_common.h"

@@ -37,6 +37,10 @@ extern "C" {
 /* A size beyond this is no size, but something that was never a struct vc_backend. Room for 8,191 kernels. */
 #define VC_BACKEND_MAX_BYTES 65536
 
+/* Device memory that the kernels of one thread work in, and as much pinned memory: what the library asks for by the number of
+ * its threads. A plug-in whose threads take another size works as well, with more or fewer of them at a time. */
+#define VC_BACKEND_THREAD_BYTES (((uint64_t)4 << 20) + ((uint64_t)256 << 10))
+
 struct vc_backend_device {
     char name[96];    /* as the driver calls it, 0-terminated: "NVIDIA H200" */
     int major, minor; /* compute capability */
@@ -62,8 +66,8 @@ struct vc_backend {
     int (*device_info)(int device, struct vc_backend_device *info, char *why, size_t why_bytes);
 
     /* Opens a device for use by several threads; account is told of every device or pinned allocation (bytes > 0) and
-     * release (bytes < 0). NULL with the reason in `why`. limit_bytes bounds the device memory taken by this handle;
-     * 0: no bound. One handle is open at a time per process, and the kernels use it: none is called without. */
+     * release (bytes < 0). NULL with the reason in `why`. limit_bytes bounds the device memory that kernels
+     * work in, which is taken for all threads at once when a second one comes; 0: no bound. One handle is open at a time per process, and the kernels use it: none is called without. */
     void *(*open)(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
                   size_t why_bytes);
     void (*close)(void *handle);

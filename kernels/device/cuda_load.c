@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIN_DEVICE_BYTES ((uint64_t)8 << 20) /* room for one thread's slot, whatever the memory limit */
-#define RESULT_NOMEM     2                   /* cudaErrorMemoryAllocation */
+#define RESULT_NOMEM 2 /* cudaErrorMemoryAllocation */
 
 static const struct vc_plugin_kind cuda_plugin = {"VCOMPRESS_BACKEND_PATH", VC_BACKEND_FILE, VC_BACKEND_SYMBOL, false};
 
@@ -230,11 +229,11 @@ static struct user *detach(struct vc_pool *pool)
 
 /* ---- the device ---- */
 
-/* Opens that device, or finds it open. A quarter of the context's memory limit bounds what the device takes: pinned
- * memory is the host's. With the mutex held and the caller attached, so that the first allocations are counted. */
+/* Opens that device, or finds it open. The context's threads, and a quarter of its memory limit, bound what the device takes: pinned
+ * memory is the host's. Whatever the limit, there is room for one thread. With the mutex held and the caller attached, so that the first allocations are counted. */
 static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct vc_backend *backend)
 {
-    uint64_t limit = vc_ctx_max_memory(ctx) / 4;
+    uint64_t limit = vc_ctx_max_memory(ctx) / 4 / VC_BACKEND_THREAD_BYTES;
     char why[256] = "unknown reason";
 
     if (plugin.handle != NULL) {
@@ -244,7 +243,8 @@ static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct v
         return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: cuda:%d is in use by this process, and one device at a time is all",
                        device, plugin.device);
     }
-    limit = limit < MIN_DEVICE_BYTES ? MIN_DEVICE_BYTES : limit;
+    limit = limit < vc_ctx_threads(ctx) ? limit : vc_ctx_threads(ctx);
+    limit = (limit == 0 ? 1 : limit) * VC_BACKEND_THREAD_BYTES;
     plugin.handle = backend->open(device, limit, account, NULL, why, sizeof why);
     VC_REFUSE_IF(plugin.handle == NULL, ctx, VC_E_DEVICE, "cuda:%d: %s", device, why);
     plugin.device = device;

@@ -1,5 +1,5 @@
-"""pass_speed.py - time of whole passes over bf16 weights on the CPU and on the device, as a Markdown table: what a model of
-`--device auto` is filled with.
+"""pass_speed.py - time of whole passes over bf16 weights on the CPU and on the device, as a Markdown table: what the model of
+`--device auto` (kernels/rates.inc) is filled with.
 
     pass_speed.py VCOMPRESS [FOLDER] [--device cpu] [--weights MILLIONS] [--seconds 80] [--only q4_k,int8]
 
@@ -102,13 +102,15 @@ class Bench:
         for device in ("cpu", "cuda")[:1 if self.args.device == "cpu" else 2]:
             outputs.append(os.path.join(self.folder, "%s.%s" % (device, kind)))
             times[device] = self.best(options, source, outputs[-1], device)
+        chosen = self.chosen(options, source, outputs[0])
+        auto = self.best(options, source, outputs[0], "auto") if chosen.startswith("cuda") else None
         same = len(outputs) == 2 and None not in times.values() and filecmp.cmp(*outputs, shallow=False)
         cpu, cuda = times["cpu"], times.get("cuda")
         cells = [name, "%.1f" % (n / 1e6)]
         cells += ["failed"] * 3 if cpu is None else ["%.3f" % cpu[0], "%.1f" % (n / 1e6 / cpu[0] / self.cores),
                                                      "%.1f" % (n / 1e6 / cpu[1])]
         cells += ["-"] * 2 if cuda is None else ["%.3f" % cuda[0], "%.0f" % (n / 1e6 / cuda[0])]
-        cells += [self.chosen(options, source, outputs[0]), "-" if len(outputs) < 2 else "yes" if same else "**no**"]
+        cells += ["card, %.3f" % auto[0] if auto else chosen.split(" ")[0], "-" if len(outputs) < 2 else "yes" if same else "**no**"]
         print("| %s |" % " | ".join(cells), flush=True)
         for output in outputs:
             if os.path.exists(output):
@@ -129,7 +131,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         bench = Bench(os.path.abspath(args.program), folder, args)
         print("\nWhole passes over bf16 weights of safetensors, the least of three, %d processors:\n" % bench.cores)
-        print("| type | million weights | CPU s | Mw/s/processor | Mw/s of processor time | CUDA s | Mw/s | auto takes | same bytes |")
+        print("| type | million weights | CPU s | Mw/s/processor | Mw/s of processor time | CUDA s | Mw/s | auto takes, s | same bytes |")
         print("|---|---:|---:|---:|---:|---:|---:|---|---|")
         # What no weights take: process, context and blocks of the card.
         good = bench.row("start", ["--int8"], 1.1, "safetensors")
