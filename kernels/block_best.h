@@ -7,7 +7,8 @@
  * of the reference encoder, in f64, and the better one is kept, so no block is worse. docs/numerics.md has the
  * decibels.
  *
- * Arguments are those of block_encode.h. w, the weights of a search, are h, or 1 without.
+ * Arguments are those of block_encode.h. w, the weights of a search, are h, or 1 without. vc_<name>_search makes
+ * room->block[0], vc_<name>_best returns the better one of that and room->block[1].
  *
  * One signed scale, for a part of three values and codes -1 to 2:
  *
@@ -54,21 +55,58 @@ VC_HD float vc_first_step(float largest, int32_t most)
     return d;
 }
 
-/* The integer nearest to x, in [least, most]; NaN gives least. */
-VC_HD int32_t vc_nearest(float x, int32_t least, int32_t most)
+/* The integer nearest to x, in [least, most], halves to even; NaN gives least. As a float: */
+VC_HD float vc_nearest_float(float x, int32_t least, int32_t most)
 {
     float low = (float)least;
     float high = (float)most;
 
     x = x > low ? x : low; /* the order matters for NaN */
     x = x < high ? x : high;
-    return vc_ggml_round(x); /* halves to even */
+    return (x + 12582912.0f) - 12582912.0f;
+}
+
+VC_HD int32_t vc_nearest(float x, int32_t least, int32_t most)
+{
+    return (int32_t)vc_nearest_float(x, least, most);
 }
 
 /* The weight of element i, 1 for all without statistics. */
 VC_HD float vc_weight_or_1(const float *w, uint32_t i)
 {
     return w != NULL ? w[i] : 1.0f;
+}
+
+/* ---- sums over a block ---- */
+
+/* Adds 32 terms to each of n sums in the order of the elements: a thread a sum. */
+VC_TEAM_INLINE void vc_add_terms(uint32_t n, struct vc_block_room *room)
+{
+    VC_EACH(k, n, 1)
+    {
+        float sum = room->sums[k];
+
+        for (uint32_t i = 0; i < 32; i++) {
+            sum += room->u.term[k][i];
+        }
+        room->sums[k] = sum;
+    }
+    VC_TOGETHER();
+}
+
+/* The same for the errors of both blocks, in f64. */
+VC_TEAM_INLINE void vc_add_errors(struct vc_block_room *room)
+{
+    VC_EACH(k, 2, 1)
+    {
+        double sum = room->errors[k];
+
+        for (uint32_t i = 0; i < 32; i++) {
+            sum += room->u.error[k][i];
+        }
+        room->errors[k] = sum;
+    }
+    VC_TOGETHER();
 }
 
 /* ---- one signed scale ---- */
@@ -118,31 +156,46 @@ VC_HD float vc_best_start(struct vc_best_range r, int32_t k)
     return (k < 16 ? 1.0f : -1.0f) * (r.first + (float)(k % 16) * r.by);
 }
 
-/* The scale of the least error, 0 where there is none that can be stored. *error: that error. Each start gives codes,
+/* The error of n elements for the step s, which may be 0. */
+VC_TEAM_INLINE float vc_signed_error(const float *x, const float *w, uint32_t n, float s, struct vc_best_range r)
+{
+    float inverse = s != 0.0f ? 1.0f / s : 0.0f;
+    float e = 0.0f;
+
+    for (uint32_t i = 0; i < n; i++) {
+        float d = x[i] - vc_nearest_float(x[i] * inverse, r.least, r.most) * s;
+
+        e += vc_weight_or_1(w, i) * d * d;
+    }
+    return e;
+}
+
+/* The scale of the least error, 0 where there is none that can be stored. Each start gives codes,
  * the codes give the scale by least squares, and that is judged with the codes that are nearest to it. A start whose
  * scale or quotient is no finite number is passed over. */
-VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, struct vc_best_range r, float *error)
+VC_TEAM float vc_best_signed(const float *x, const float *w, uint32_t n, uint32_t parts, struct vc_best_range r)
 {
     float top = fabsf(vc_largest_signed(x, n));
     float best = 0.0f;
+    float error = 0.0f;
+    int32_t number = -1;
 
-    *error = 0.0f;
     for (uint32_t i = 0; i < n; i++) {
-        *error += vc_weight_or_1(w, i) * x[i] * x[i]; /* of the scale 0 */
+        error += vc_weight_or_1(w, i) * x[i] * x[i]; /* of the scale 0 */
     }
-    for (int32_t k = 0; k < 32 + r.n_even; k++) {
-        float s = vc_best_start(r, k) * top / r.unit;
+    VC_EACH(k, 32u + (uint32_t)r.n_even, parts)
+    {
+        float s = vc_best_start(r, (int32_t)k) * top / r.unit;
         float inverse = 1.0f / s;
         float a = 0.0f;
         float b = 0.0f;
-        float e = 0.0f;
 
         if (!vc_is_step(s) || !vc_is_step(inverse)) {
             continue;
         }
         for (uint32_t i = 0; i < n; i++) {
             /* the best s for these codes is sum x q / sum q q */
-            float q = (float)vc_nearest(x[i] * inverse, r.least, r.most);
+            float q = vc_nearest_float(x[i] * inverse, r.least, r.most);
 
             a += vc_weight_or_1(w, i) * q * x[i];
             b += vc_weight_or_1(w, i) * q * q;
@@ -150,108 +203,102 @@ VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, str
         s = b > 0.0f ? a / b : 0.0f;
         /* judged as the block will have it */
         s = r.stored ? vc_stored_step(s) : s;
-        inverse = 1.0f / s;
-        if (!vc_is_step(s) || !vc_is_step(inverse)) {
+        if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
         }
-        for (uint32_t i = 0; i < n; i++) {
-            float d = x[i] - (float)vc_nearest(x[i] * inverse, r.least, r.most) * s;
-
-            e += vc_weight_or_1(w, i) * d * d;
-        }
-        if (e < *error) {
-            *error = e;
+        float e = vc_signed_error(x, w, n, s, r);
+        if (e < error) {
+            error = e;
             best = s;
+            number = (int32_t)k;
         }
     }
+    VC_LEAST(parts, error, number, best);
     return best;
 }
 
 /* The codes of that scale, stored with `offset` added. */
-VC_HD_LARGE void vc_best_signed_codes(const float *x, uint32_t n, float s, struct vc_best_range r, int32_t offset,
-                                      uint8_t *codes)
+VC_TEAM_INLINE void vc_best_signed_codes(const float *x, uint32_t n, uint32_t parts, float s, struct vc_best_range r,
+                                         int32_t offset, uint8_t *codes)
 {
     float inverse = s != 0.0f ? 1.0f / s : 0.0f;
 
-    for (uint32_t i = 0; i < n; i++) {
+    VC_EACH(i, n, parts)
+    {
         codes[i] = (uint8_t)(vc_nearest(x[i] * inverse, r.least, r.most) + offset);
     }
+    VC_TOGETHER();
 }
 
+#define VC_SEARCH(name) VC_TEAM void vc_##name##_search(const float *x, const float *h, struct vc_block_room *room)
+
 /* Codes -8 to 7, stored with 8 added. */
-VC_HD void vc_q4_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q4_0)
 {
     const struct vc_best_range r = VC_RANGE_q4_0;
-    uint8_t codes[32];
-    float error;
-    float s = vc_best_signed(x, h, 32, r, &error);
+    float s = vc_best_signed(x, h, 32, 1, r);
 
-    vc_best_signed_codes(x, 32, s, r, 8, codes);
-    vc_put_half(b, s);
-    vc_put_nibbles_32(b + 2, codes);
+    vc_best_signed_codes(x, 32, 1, s, r, 8, room->codes);
+    vc_put_32(room->block[0], s, NULL, false, room->codes);
 }
 
 /* Codes -16 to 15; their fifth bits lie together, before the nibbles. */
-VC_HD void vc_q5_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q5_0)
 {
     const struct vc_best_range r = VC_RANGE_q5_0;
-    uint8_t codes[32];
-    float error;
-    float s = vc_best_signed(x, h, 32, r, &error);
+    float s = vc_best_signed(x, h, 32, 1, r);
 
-    vc_best_signed_codes(x, 32, s, r, 16, codes);
-    vc_put_half(b, s);
-    vc_put_fifth_bits(b + 2, codes);
-    vc_put_nibbles_32(b + 6, codes);
+    vc_best_signed_codes(x, 32, 1, s, r, 16, room->codes);
+    vc_put_32(room->block[0], s, NULL, true, room->codes);
 }
 
 /* Codes of a byte, stored as they are, with their sign. */
-VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q8_0)
 {
     const struct vc_best_range r = VC_RANGE_q8_0;
-    float error;
-    float s = vc_best_signed(x, h, 32, r, &error);
+    float s = vc_best_signed(x, h, 32, 1, r);
 
-    vc_put_half(b, s);
-    vc_best_signed_codes(x, 32, s, r, 0, b + 2);
+    VC_ONE
+    {
+        vc_put_half(room->block[0], s);
+    }
+    vc_best_signed_codes(x, 32, 1, s, r, 0, room->block[0] + 2);
 }
 
 /* Codes -1 to 2, stored with 1 added. */
-VC_HD void vc_q2_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q2_0)
 {
     const struct vc_best_range r = VC_RANGE_q2_0;
-    uint8_t codes[64];
-    float error;
-    float s = vc_best_signed(x, h, 64, r, &error);
+    float s = vc_best_signed(x, h, 64, 1, r);
 
-    vc_best_signed_codes(x, 64, s, r, 1, codes);
-    vc_q2_0_put(s, codes, b);
+    vc_best_signed_codes(x, 64, 1, s, r, 1, room->codes);
+    vc_q2_0_put(s, room->codes, room->block[0]);
 }
 
 /* Ternary codes: the exact optimum before s is rounded. With the magnitudes in descending order, keeping the first k
  * removes (sum w |x|)^2 / (sum w) of the error, and the scale is (sum w |x|) / (sum w). */
-VC_HD_LARGE float vc_best_ternary(const float *x, const float *h, uint8_t *codes)
+VC_TEAM float vc_best_ternary(const float *x, const float *h, struct vc_block_room *room)
 {
-    float sorted[256], weight[256];
     float a = 0.0f;
     float b = 0.0f;
     float best = 0.0f;
     float s = 0.0f;
 
-    for (uint32_t i = 0; i < 256; i++) {
+    VC_EACH(i, 256, 1)
+    {
         float m = fabsf(x[i]);
-        uint32_t k = i;
+        uint32_t place = 0; /* how many come before: larger ones, and equal ones of lower number */
 
-        for (; k > 0 && sorted[k - 1] < m; k--) {
-            sorted[k] = sorted[k - 1];
-            weight[k] = weight[k - 1];
+        for (uint32_t k = 0; k < 256; k++) {
+            place += fabsf(x[k]) > m || (fabsf(x[k]) == m && k < i);
         }
-        sorted[k] = m;
-        weight[k] = vc_weight_or_1(h, i);
+        room->w[place] = m;
+        room->u.weight[place] = vc_weight_or_1(h, i);
     }
+    VC_TOGETHER();
     for (uint32_t k = 0; k < 256; k++) {
-        a += weight[k] * sorted[k];
-        b += weight[k];
+        a += room->u.weight[k] * room->w[k];
+        b += room->u.weight[k];
         /* What keeping one more element removes of the error, compared without a division. */
         if (b > 0.0f && a * a > best * b) {
             best = a * a / b;
@@ -259,27 +306,26 @@ VC_HD_LARGE float vc_best_ternary(const float *x, const float *h, uint8_t *codes
         }
     }
     s = vc_as_half(s);
-    for (uint32_t i = 0; i < 256; i++) {
-        codes[i] = (uint8_t)(1 + (x[i] + x[i] > s) - (x[i] + x[i] < -s));
-        codes[i] = s > 0.0f ? codes[i] : 1;
+    VC_EACH(i, 256, 1)
+    {
+        uint8_t code = (uint8_t)(1 + (x[i] + x[i] > s) - (x[i] + x[i] < -s));
+
+        room->codes[i] = s > 0.0f ? code : 1;
     }
+    VC_TOGETHER();
     return s;
 }
 
 /* Five codes of 0 to 2 in a byte. */
-VC_HD void vc_tq1_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(tq1_0)
 {
-    uint8_t codes[256];
-
-    vc_tq1_0_put(vc_best_ternary(x, h, codes), codes, b);
+    vc_tq1_0_put(vc_best_ternary(x, h, room), room->codes, room->block[0]);
 }
 
 /* Four codes of two bits in a byte. */
-VC_HD void vc_tq2_0_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(tq2_0)
 {
-    uint8_t codes[256];
-
-    vc_tq2_0_put(vc_best_ternary(x, h, codes), codes, b);
+    vc_tq2_0_put(vc_best_ternary(x, h, room), room->codes, room->block[0]);
 }
 
 /* ---- a scale and an offset ---- */
@@ -302,13 +348,13 @@ struct vc_affine {
 #define VC_AFFINE_ROUNDS 3
 
 /* Sets f->error, for codes that are the nearest ones. */
-VC_HD_LARGE void vc_affine_judge(const float *x, const float *w, uint32_t n, int32_t most, struct vc_affine *f)
+VC_TEAM_INLINE void vc_affine_judge(const float *x, const float *w, uint32_t n, int32_t most, struct vc_affine *f)
 {
     float inverse = f->scale != 0.0f ? 1.0f / f->scale : 0.0f;
 
     f->error = 0.0f;
     for (uint32_t i = 0; i < n; i++) {
-        float d = (float)vc_nearest((x[i] - f->least) * inverse, 0, most) * f->scale + f->least - x[i];
+        float d = vc_nearest_float((x[i] - f->least) * inverse, 0, most) * f->scale + f->least - x[i];
 
         f->error += vc_weight_or_1(w, i) * d * d;
     }
@@ -317,8 +363,8 @@ VC_HD_LARGE void vc_affine_judge(const float *x, const float *w, uint32_t n, int
 /* Least squares for the codes that belong to f; false: they do not determine a scale. The sums are those of a straight
  * line through (code, value). With an offset that may not be above 0 and would be, it is 0, and the line goes through
  * the origin. */
-VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, struct vc_affine_range r,
-                                 struct vc_affine *f)
+VC_TEAM_INLINE bool vc_affine_refit(const float *x, const float *w, uint32_t n, struct vc_affine_range r,
+                                    struct vc_affine *f)
 {
     float inverse = 1.0f / f->scale;
     float sum_w = 0.0f;
@@ -328,7 +374,7 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
     float sum_xl = 0.0f;
 
     for (uint32_t i = 0; i < n; i++) {
-        float l = (float)vc_nearest((x[i] - f->least) * inverse, 0, r.most);
+        float l = vc_nearest_float((x[i] - f->least) * inverse, 0, r.most);
         float weight = vc_weight_or_1(w, i);
 
         sum_w += weight;
@@ -354,11 +400,13 @@ VC_HD_LARGE bool vc_affine_refit(const float *x, const float *w, uint32_t n, str
 
 /* Starts with the range divided by most - 1.2 .. most + 1. The first candidate has all codes 0, so that values which
  * are all equal have an answer too. */
-VC_HD_LARGE struct vc_affine vc_best_affine(const float *x, const float *w, uint32_t n, struct vc_affine_range r)
+VC_TEAM struct vc_affine vc_best_affine(const float *x, const float *w, uint32_t n, uint32_t parts,
+                                        struct vc_affine_range r)
 {
     struct vc_affine best = {0.0f, x[0], 0.0f};
     float top = x[0];
     float least = x[0];
+    int32_t number = -1;
 
     for (uint32_t i = 1; i < n; i++) {
         least = x[i] < least ? x[i] : least;
@@ -367,7 +415,8 @@ VC_HD_LARGE struct vc_affine vc_best_affine(const float *x, const float *w, uint
     least = r.minimum && least > 0.0f ? 0.0f : least;
     best.least = r.stored ? vc_as_half(least) : least;
     vc_affine_judge(x, w, n, r.most, &best); /* all codes 0 */
-    for (uint32_t k = 0; k < VC_AFFINE_STARTS && top > least; k++) {
+    VC_EACH(k, top > least ? VC_AFFINE_STARTS : 0u, parts)
+    {
         struct vc_affine f = {(top - least) / ((float)r.most - 1.2f + (float)k * (2.2f / (VC_AFFINE_STARTS - 1))),
                               least, 0.0f};
         bool good = vc_is_step(f.scale) && vc_is_step(1.0f / f.scale);
@@ -382,129 +431,149 @@ VC_HD_LARGE struct vc_affine vc_best_affine(const float *x, const float *w, uint
         }
         if (good) {
             vc_affine_judge(x, w, n, r.most, &f);
-            best = f.error < best.error ? f : best;
+        }
+        if (good && f.error < best.error) {
+            best = f;
+            number = (int32_t)k;
         }
     }
+    float error = best.error; /* of the hand; that of all decides on the offset, too */
+    int32_t same = number;
+    VC_LEAST(parts, error, same, best.least);
+    VC_LEAST(parts, best.error, number, best.scale);
     return best;
 }
 
 /* The nearest codes; all 0 where there is no scale. */
-VC_HD_LARGE void vc_affine_codes(const float *x, uint32_t n, int32_t most, struct vc_affine f, uint8_t *codes)
+VC_TEAM_INLINE void vc_affine_codes(const float *x, uint32_t n, uint32_t parts, int32_t most, struct vc_affine f,
+                                    uint8_t *codes)
 {
     float inverse = f.scale != 0.0f ? 1.0f / f.scale : 0.0f;
 
-    for (uint32_t i = 0; i < n; i++) {
+    VC_EACH(i, n, parts)
+    {
         codes[i] = (uint8_t)vc_nearest((x[i] - f.least) * inverse, 0, most);
     }
+    VC_TOGETHER();
 }
 
 /* A scale and an offset, both halves, and codes 0 to 15. */
-VC_HD void vc_q4_1_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q4_1)
 {
     const struct vc_affine_range r = {15, false, true};
-    struct vc_affine f = vc_best_affine(x, h, 32, r);
-    uint8_t codes[32];
+    struct vc_affine f = vc_best_affine(x, h, 32, 1, r);
 
-    vc_affine_codes(x, 32, 15, f, codes);
-    vc_put_half(b, f.scale);
-    vc_put_half(b + 2, f.least);
-    vc_put_nibbles_32(b + 4, codes);
+    vc_affine_codes(x, 32, 1, 15, f, room->codes);
+    vc_put_32(room->block[0], f.scale, &f.least, false, room->codes);
 }
 
 /* The same with codes 0 to 31. */
-VC_HD void vc_q5_1_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q5_1)
 {
     const struct vc_affine_range r = {31, false, true};
-    struct vc_affine f = vc_best_affine(x, h, 32, r);
-    uint8_t codes[32];
+    struct vc_affine f = vc_best_affine(x, h, 32, 1, r);
 
-    vc_affine_codes(x, 32, 31, f, codes);
-    vc_put_half(b, f.scale);
-    vc_put_half(b + 2, f.least);
-    vc_put_fifth_bits(b + 4, codes);
-    vc_put_nibbles_32(b + 8, codes);
+    vc_affine_codes(x, 32, 1, 31, f, room->codes);
+    vc_put_32(room->block[0], f.scale, &f.least, true, room->codes);
 }
 
 /* ---- K types with minima ---- */
 
-/* Levels of one part near its targets: scale - 1 .. + 1, minimum - 2 .. + 2; the pair of the least error. */
-VC_HD_LARGE void vc_k_part_levels(const float *x, const float *w, uint32_t n, int32_t most, int32_t most_level, float d,
-                                  float dmin, struct vc_affine target, uint8_t *scale, uint8_t *minimum)
+/* Levels of part j near its targets: scale - 1 .. + 1, minimum - 2 .. + 2; the pair of the least error. */
+VC_TEAM void vc_k_part_levels(const float *x, const float *w, uint32_t n, uint32_t j, int32_t most, int32_t most_level,
+                              struct vc_k_steps steps, struct vc_block_room *room)
 {
-    int32_t near_scale = d > 0.0f ? vc_nearest(target.scale / d, 0, most_level) : 0;
-    int32_t near_minimum = dmin > 0.0f ? vc_nearest(-target.least / dmin, 0, most_level) : 0;
-    struct vc_affine best = {0.0f, 0.0f, 0.0f};
+    uint32_t parts = 256 / n;
+    int32_t near_scale = steps.d > 0.0f ? vc_nearest(room->scale[j] / steps.d, 0, most_level) : 0;
+    int32_t near_minimum = steps.dmin > 0.0f ? vc_nearest(room->minimum[j] / steps.dmin, 0, most_level) : 0;
+    float least = 0.0f;
     bool found = false;
+    int32_t scale = 0;
+    int32_t minimum = 0;
 
-    for (int32_t ds = -1; ds <= 1; ds++) {
-        for (int32_t dm = -2; dm <= 2; dm++) {
-            int32_t s = near_scale + ds;
-            int32_t m = near_minimum + dm;
-            struct vc_affine f = {d * (float)s, -(dmin * (float)m), 0.0f};
+    for (uint32_t from = 0; from < 15; from += VC_HANDS(parts)) {
+        int32_t own = (int32_t)(from + VC_HAND(parts));
+        struct vc_affine f = {steps.d * (float)(near_scale + own / 5 - 1),
+                              -(steps.dmin * (float)(near_minimum + own % 5 - 2)), 0.0f};
 
-            if (s < 0 || s > most_level || m < 0 || m > most_level) {
-                continue;
-            }
-            vc_affine_judge(x, w, n, most, &f);
-            if (!found || f.error < best.error) {
+        vc_affine_judge(x, w, n, most, &f);
+        for (uint32_t k = 0; k < VC_HANDS(parts) && from + k < 15; k++) {
+            int32_t s = near_scale + (int32_t)(from + k) / 5 - 1;
+            int32_t m = near_minimum + (int32_t)(from + k) % 5 - 2;
+            float error = VC_OF(parts, f.error, k);
+
+            if (s >= 0 && s <= most_level && m >= 0 && m <= most_level && (!found || error < least)) {
                 found = true;
-                best = f;
-                *scale = (uint8_t)s;
-                *minimum = (uint8_t)m;
+                least = error;
+                scale = s;
+                minimum = m;
             }
         }
     }
+    if (VC_HAND(parts) == 0) {
+        room->level[0][j] = (uint8_t)scale;
+        room->level[1][j] = (uint8_t)minimum;
+    }
+    VC_TOGETHER();
 }
 
 /* d and dmin by least squares, for codes and levels as they are; rounded to f16. Where the squares do not determine
- * them they stay. */
-VC_HD_LARGE void vc_k_refit(const float *x, const float *w, uint32_t n_parts, const uint8_t *codes,
-                            struct vc_k_levels *levels)
+ * them they stay. All threads make the terms of 32 elements, five add them up. */
+VC_TEAM struct vc_k_steps vc_k_refit(const float *x, const float *w, uint32_t n, struct vc_k_steps steps,
+                                     struct vc_block_room *room)
 {
-    float aa = 0.0f;
-    float ab = 0.0f;
-    float bb = 0.0f;
-    float ax = 0.0f;
-    float bx = 0.0f;
-
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t j = i / (256 / n_parts);
-        float a = (float)levels->scale[j] * (float)codes[i];
-        float b = -(float)levels->minimum[j];
-        float weight = vc_weight_or_1(w, i);
-
-        aa += weight * a * a;
-        ab += weight * a * b;
-        bb += weight * b * b;
-        ax += weight * a * x[i];
-        bx += weight * b * x[i];
+    VC_EACH(k, 5, 1)
+    {
+        room->sums[k] = 0.0f;
     }
+    for (uint32_t from = 0; from < 256; from += 32) {
+        VC_EACH(i, 32, 1)
+        {
+            uint32_t at = VC_PLACE(from + i, n);
+            float a = (float)room->level[0][(from + i) / n] * (float)room->codes[from + i];
+            float b = -(float)room->level[1][(from + i) / n];
+            float weight = vc_weight_or_1(w, at);
+
+            room->u.term[0][i] = weight * a * a;
+            room->u.term[1][i] = weight * a * b;
+            room->u.term[2][i] = weight * b * b;
+            room->u.term[3][i] = weight * a * x[at];
+            room->u.term[4][i] = weight * b * x[at];
+        }
+        VC_TOGETHER();
+        vc_add_terms(5, room);
+    }
+    float aa = room->sums[0];
+    float ab = room->sums[1];
+    float bb = room->sums[2];
+    float ax = room->sums[3];
+    float bx = room->sums[4];
     float det = aa * bb - ab * ab;
+    VC_TOGETHER(); /* before the sums begin again */
     /* Where both directions are nearly one, least squares would give anything. */
     if (det > 1e-6f * aa * bb) {
         float d = vc_as_half((ax * bb - bx * ab) / det);
         float dmin = vc_as_half((bx * aa - ax * ab) / det);
 
         if (d > 0.0f && dmin >= 0.0f && vc_is_step(d) && vc_f32_magnitude(dmin) < VC_F32_INF_BITS) {
-            levels->d = d;
-            levels->dmin = dmin;
+            steps.d = d;
+            steps.dmin = dmin;
         }
     } else if (aa > 0.0f && bb == 0.0f && vc_is_step(vc_as_half(ax / aa)) && ax > 0.0f) {
-        levels->d = vc_as_half(ax / aa);
+        steps.d = vc_as_half(ax / aa);
     }
+    return steps;
 }
 
 /* The nearest codes for the values that a block with these levels has. */
-VC_HD_LARGE void vc_k_nearest_codes(const float *x, uint32_t n_parts, int32_t most, const struct vc_k_levels *levels,
-                                    uint8_t *codes)
+VC_TEAM void vc_k_nearest_codes(const float *x, uint32_t n, int32_t most, struct vc_k_steps steps,
+                                struct vc_block_room *room)
 {
-    uint32_t n = 256 / n_parts;
+    VC_PARTS(j, 256 / n)
+    {
+        const struct vc_affine f = {steps.d * (float)room->level[0][j], -(steps.dmin * (float)room->level[1][j]), 0.0f};
 
-    for (uint32_t j = 0; j < n_parts; j++) {
-        const struct vc_affine f = {levels->d * (float)levels->scale[j], -(levels->dmin * (float)levels->minimum[j]),
-                                    0.0f};
-
-        vc_affine_codes(x + n * j, n, most, f, codes + n * j);
+        vc_affine_codes(vc_part(x, n, j), n, 256 / n, most, f, room->codes + n * j);
     }
 }
 
@@ -513,159 +582,157 @@ VC_HD_LARGE void vc_k_nearest_codes(const float *x, uint32_t n_parts, int32_t mo
  * levels.
  *
  *     part j:    x = d * scale[j] * q - dmin * minimum[j] */
-VC_HD_LARGE void vc_k_best(const float *x, const float *h, uint32_t n_parts, int32_t most, int32_t most_level,
-                           struct vc_k_levels *levels, uint8_t *codes)
+VC_TEAM struct vc_k_steps vc_k_best(const float *x, const float *h, uint32_t n_parts, int32_t most, int32_t most_level,
+                                    struct vc_block_room *room)
 {
     const struct vc_affine_range r = {most, true, false};
-    struct vc_affine fits[16];
+    struct vc_k_steps steps;
     uint32_t n = 256 / n_parts;
-    float top_scale = 0.0f;
-    float top_minimum = 0.0f;
 
-    for (uint32_t j = 0; j < n_parts; j++) {
-        fits[j] = vc_best_affine(x + n * j, h != NULL ? h + n * j : NULL, n, r);
-        top_scale = fits[j].scale > top_scale ? fits[j].scale : top_scale;
-        top_minimum = -fits[j].least > top_minimum ? -fits[j].least : top_minimum;
-    }
-    levels->d = vc_first_step(top_scale, most_level);
-    levels->dmin = vc_first_step(top_minimum, most_level);
-    for (uint32_t round = 0; round < 3; round++) {
-        for (uint32_t j = 0; j < n_parts; j++) {
-            vc_k_part_levels(x + n * j, h != NULL ? h + n * j : NULL, n, most, most_level, levels->d, levels->dmin,
-                             fits[j], &levels->scale[j], &levels->minimum[j]);
+    VC_PARTS(j, n_parts)
+    {
+        struct vc_affine fit = vc_best_affine(vc_part(x, n, j), vc_part(h, n, j), n, n_parts, r);
+
+        if (VC_HAND(n_parts) == 0) {
+            room->scale[j] = fit.scale;
+            room->minimum[j] = -fit.least;
         }
-        vc_k_nearest_codes(x, n_parts, most, levels, codes);
-        vc_k_refit(x, h, n_parts, codes, levels);
     }
-    vc_k_nearest_codes(x, n_parts, most, levels, codes);
+    VC_TOGETHER();
+    steps.d = vc_first_step(vc_most_of(room->scale, n_parts), most_level);
+    steps.dmin = vc_first_step(vc_most_of(room->minimum, n_parts), most_level);
+    for (uint32_t round = 0; round < 3; round++) {
+        VC_PARTS(j, n_parts)
+        {
+            vc_k_part_levels(vc_part(x, n, j), vc_part(h, n, j), n, j, most, most_level, steps, room);
+        }
+        vc_k_nearest_codes(x, n, most, steps, room);
+        steps = vc_k_refit(x, h, n, steps, room);
+    }
+    vc_k_nearest_codes(x, n, most, steps, room);
+    return steps;
 }
 
 /* 16 parts, codes 0 to 3, levels 0 to 15. */
-VC_HD void vc_q2_k_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q2_k)
 {
-    struct vc_k_levels levels;
-    uint8_t codes[256];
-
-    vc_k_best(x, h, 16, 3, 15, &levels, codes);
-    vc_q2_k_put(&levels, codes, b);
+    vc_q2_k_put(vc_k_best(x, h, 16, 3, 15, room), room->level, room->codes, room->block[0]);
 }
 
 /* 8 parts, codes 0 to 15, levels 0 to 63. */
-VC_HD void vc_q4_k_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q4_k)
 {
-    struct vc_k_levels levels;
-    uint8_t codes[256];
-
-    vc_k_best(x, h, 8, 15, 63, &levels, codes);
-    vc_q4_k_put(&levels, codes, b);
+    vc_q4_k_put(vc_k_best(x, h, 8, 15, 63, room), room->level, room->codes, room->block[0]);
 }
 
 /* 8 parts, codes 0 to 31, levels 0 to 63. */
-VC_HD void vc_q5_k_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q5_k)
 {
-    struct vc_k_levels levels;
-    uint8_t codes[256];
-
-    vc_k_best(x, h, 8, 31, 63, &levels, codes);
-    vc_q5_k_put(&levels, codes, b);
+    vc_q5_k_put(vc_k_best(x, h, 8, 31, 63, room), room->level, room->codes, room->block[0]);
 }
 
 /* ---- K types with signed scales ---- */
 
-/* The error of a part for the step s. */
-VC_HD_LARGE float vc_signed_error(const float *x, const float *w, uint32_t n, float s, struct vc_best_range r)
-{
-    float inverse = s != 0.0f ? 1.0f / s : 0.0f;
-    float e = 0.0f;
-
-    for (uint32_t i = 0; i < n; i++) {
-        float d = x[i] - (float)vc_nearest(x[i] * inverse, r.least, r.most) * s;
-
-        e += vc_weight_or_1(w, i) * d * d;
-    }
-    return e;
-}
-
 /* Levels -half .. half - 1 of 16 parts, and the step d (an f16) that they multiply. Rounds as in vc_k_best: each level
  * is chosen among three near its target, then d is fitted to all of them. */
-VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, struct vc_best_range r, int32_t *levels,
-                                 uint8_t *codes)
+VC_TEAM float vc_signed_best(const float *x, const float *h, int32_t half, struct vc_best_range r,
+                             struct vc_block_room *room)
 {
-    float scale[16], error;
+    VC_PARTS(j, 16)
+    {
+        float scale = vc_best_signed(vc_part(x, 16, j), vc_part(h, 16, j), 16, 16, r);
 
-    for (uint32_t j = 0; j < 16; j++) {
-        scale[j] = vc_best_signed(x + 16 * j, h != NULL ? h + 16 * j : NULL, 16, r, &error);
+        if (VC_HAND(16) == 0) {
+            room->scale[j] = scale;
+        }
     }
-    float d = vc_first_step(vc_largest_signed(scale, 16), -half);
+    VC_TOGETHER();
+    float d = vc_first_step(vc_largest_signed(room->scale, 16), -half);
     for (uint32_t round = 0; round < 3; round++) {
-        float a = 0.0f;
-        float b = 0.0f;
-
-        for (uint32_t j = 0; j < 16; j++) {
-            const float *w = h != NULL ? h + 16 * j : NULL;
-            int32_t near_level = d != 0.0f ? vc_nearest(scale[j] / d, -half, half - 1) : 0;
+        VC_EACH(k, 2, 1)
+        {
+            room->sums[k] = 0.0f;
+        }
+        VC_PARTS(j, 16)
+        {
+            int32_t near_level = d != 0.0f ? vc_nearest(room->scale[j] / d, -half, half - 1) : 0;
+            int32_t chosen = 0;
             float least = 0.0f;
 
-            for (int32_t k = -1; k <= 1; k++) {
-                int32_t level = vc_clamp_i32(near_level + k, -half, half - 1);
-                float e = vc_signed_error(x + 16 * j, w, 16, d * (float)level, r);
+            for (uint32_t from = 0; from < 3; from += VC_HANDS(16)) {
+                int32_t own = vc_clamp_i32(near_level - 1 + (int32_t)(from + VC_HAND(16)), -half, half - 1);
+                float e = vc_signed_error(vc_part(x, 16, j), vc_part(h, 16, j), 16, d * (float)own, r);
 
-                levels[j] = k == -1 || e < least ? level : levels[j];
-                least = k == -1 || e < least ? e : least;
-            }
-            vc_best_signed_codes(x + 16 * j, 16, d * (float)levels[j], r, -r.least, codes + 16 * j);
-            for (uint32_t i = 16 * j; i < 16 * (j + 1); i++) {
-                float v = (float)levels[j] * (float)((int32_t)codes[i] + r.least);
+                for (uint32_t k = 0; k < VC_HANDS(16) && from + k < 3; k++) {
+                    int32_t level = vc_clamp_i32(near_level - 1 + (int32_t)(from + k), -half, half - 1);
+                    float error = VC_OF(16, e, k);
 
-                a += vc_weight_or_1(h, i) * v * x[i];
-                b += vc_weight_or_1(h, i) * v * v;
+                    chosen = from + k == 0 || error < least ? level : chosen;
+                    least = from + k == 0 || error < least ? error : least;
+                }
             }
+            if (VC_HAND(16) == 0) {
+                room->levels[j] = chosen;
+            }
+            vc_best_signed_codes(vc_part(x, 16, j), 16, 16, d * (float)chosen, r, -r.least, room->codes + 16 * j);
         }
+        for (uint32_t from = 0; from < 256; from += 32) {
+            VC_EACH(i, 32, 1)
+            {
+                uint32_t at = VC_PLACE(from + i, 16);
+                float v = (float)room->levels[(from + i) / 16] * (float)((int32_t)room->codes[from + i] + r.least);
+
+                room->u.term[0][i] = vc_weight_or_1(h, at) * v * x[at];
+                room->u.term[1][i] = vc_weight_or_1(h, at) * v * v;
+            }
+            VC_TOGETHER();
+            vc_add_terms(2, room);
+        }
+        float a = room->sums[0];
+        float b = room->sums[1];
+        VC_TOGETHER(); /* before the sums begin again */
         if (b > 0.0f && vc_is_step(vc_as_half(a / b))) {
             d = vc_as_half(a / b);
         }
     }
-    for (uint32_t j = 0; j < 16; j++) {
-        vc_best_signed_codes(x + 16 * j, 16, d * (float)levels[j], r, -r.least, codes + 16 * j);
+    VC_PARTS(j, 16)
+    {
+        vc_best_signed_codes(vc_part(x, 16, j), 16, 16, d * (float)room->levels[j], r, -r.least, room->codes + 16 * j);
     }
     return d;
 }
 
 /* Codes -4 to 3, levels -32 to 31. */
-VC_HD void vc_q3_k_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q3_k)
 {
     const struct vc_best_range r = VC_RANGE_q3_k;
-    int32_t levels[16];
-    uint8_t codes[256];
-    float d = vc_signed_best(x, h, 32, r, levels, codes);
 
-    vc_q3_k_put(d, levels, codes, b);
+    vc_q3_k_put(vc_signed_best(x, h, 32, r, room), room->levels, room->codes, room->block[0]);
 }
 
 /* Codes -32 to 31, levels -128 to 127. */
-VC_HD void vc_q6_k_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(q6_k)
 {
     const struct vc_best_range r = VC_RANGE_q6_k;
-    int32_t levels[16];
-    uint8_t codes[256];
-    float d = vc_signed_best(x, h, 128, r, levels, codes);
 
-    vc_q6_k_put(d, levels, codes, b);
+    vc_q6_k_put(vc_signed_best(x, h, 128, r, room), room->levels, room->codes, room->block[0]);
 }
 
 /* ---- codebooks ---- */
 
 /* The error of 32 elements for the step s of the IQ4 values, and the sums of a fit to their codes. */
-VC_HD_LARGE float vc_iq4_error(const float *x, const float *w, float s, struct vc_fit *fit)
+VC_TEAM_INLINE float vc_iq4_error(const float *x, const float *w, float s, struct vc_fit *fit)
 {
     float inverse = s != 0.0f ? 1.0f / s : 0.0f;
     float e = 0.0f;
     float q[32];
 
+    VC_UNROLL
     for (uint32_t i = 0; i < 32; i++) {
         q[i] = vc_iq4_nearest(x[i] * inverse);
     }
     fit->a = fit->b = 0.0f;
+    VC_UNROLL
     for (uint32_t i = 0; i < 32; i++) {
         float d = x[i] - q[i] * s;
 
@@ -677,14 +744,16 @@ VC_HD_LARGE float vc_iq4_error(const float *x, const float *w, float s, struct v
 }
 
 /* The scale of the least error, by 32 starts and least squares; an f16 if `stored`. */
-VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
+VC_TEAM float vc_best_iq4(const float *x, const float *w, uint32_t parts, bool stored)
 {
     float top = fabsf(vc_largest_signed(x, 32));
     struct vc_fit fit;
-    float least = vc_iq4_error(x, w, 0.0f, &fit);
+    float error = vc_iq4_error(x, w, 0.0f, &fit);
     float best = 0.0f;
+    int32_t number = -1;
 
-    for (int32_t k = 0; k < 32; k++) {
+    VC_EACH(k, 32, parts)
+    {
         float s = (k < 16 ? 1.0f : -1.0f) * (0.7f + (float)(k % 16) * 0.03f) * top / 120.0f;
 
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
@@ -697,82 +766,104 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
             continue;
         }
         float e = vc_iq4_error(x, w, s, &fit);
-        best = e < least ? s : best;
-        least = e < least ? e : least;
+        if (e < error) {
+            error = e;
+            best = s;
+            number = (int32_t)k;
+        }
     }
+    VC_LEAST(parts, error, number, best);
     return best;
 }
 
 /* Numbers of the nearest values of the table; for s 0 those nearest to 0. */
-VC_HD_LARGE void vc_iq4_codes(const float *x, float s, uint8_t *codes)
+VC_TEAM_INLINE void vc_iq4_codes(const float *x, uint32_t parts, float s, uint8_t *codes)
 {
     float inverse = s != 0.0f ? 1.0f / s : 0.0f;
 
-    for (uint32_t i = 0; i < 32; i++) {
+    VC_EACH(i, 32, parts)
+    {
         codes[i] = (uint8_t)vc_iq4_code(x[i] * inverse);
     }
+    VC_TOGETHER();
 }
 
 /* One scale for 32 elements. */
-VC_HD void vc_iq4_nl_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(iq4_nl)
 {
-    uint8_t codes[32];
-    float s = vc_best_iq4(x, h, true);
+    float s = vc_best_iq4(x, h, 1, true);
 
-    vc_iq4_codes(x, s, codes);
-    vc_put_half(b, s);
-    vc_put_nibbles_32(b + 2, codes);
+    vc_iq4_codes(x, 1, s, room->codes);
+    vc_put_32(room->block[0], s, NULL, false, room->codes);
 }
 
 /* 8 parts of 32 elements, each with a level -32 to 31 that d multiplies. As vc_signed_best, with the values of the
  * table. */
-VC_HD void vc_iq4_xs_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(iq4_xs)
 {
-    float scale[8];
-    int32_t levels[8];
+    VC_PARTS(j, 8)
+    {
+        float scale = vc_best_iq4(vc_part(x, 32, j), vc_part(h, 32, j), 8, false);
 
-    for (uint32_t j = 0; j < 8; j++) {
-        scale[j] = vc_best_iq4(x + 32 * j, h != NULL ? h + 32 * j : NULL, false);
+        if (VC_HAND(8) == 0) {
+            room->scale[j] = scale;
+        }
     }
-    float d = vc_first_step(vc_largest_signed(scale, 8), -32);
+    VC_TOGETHER();
+    float d = vc_first_step(vc_largest_signed(room->scale, 8), -32);
     for (uint32_t round = 0; round < 3; round++) {
         struct vc_fit all = {0.0f, 0.0f};
 
-        for (uint32_t j = 0; j < 8; j++) {
-            const float *w = h != NULL ? h + 32 * j : NULL;
-            int32_t near_level = d != 0.0f ? vc_nearest(scale[j] / d, -32, 31) : 0;
+        VC_PARTS(j, 8)
+        {
+            int32_t near_level = d != 0.0f ? vc_nearest(room->scale[j] / d, -32, 31) : 0;
             struct vc_fit best = {0.0f, 0.0f};
+            int32_t chosen = 0;
+            uint32_t winner = 0;
             float least = 0.0f;
 
-            for (int32_t k = -1; k <= 1; k++) {
-                int32_t level = vc_clamp_i32(near_level + k, -32, 31);
+            for (uint32_t from = 0; from < 3; from += VC_HANDS(8)) {
+                int32_t own = vc_clamp_i32(near_level - 1 + (int32_t)(from + VC_HAND(8)), -32, 31);
                 struct vc_fit fit;
-                float e = vc_iq4_error(x + 32 * j, w, d * (float)level, &fit);
+                float e = vc_iq4_error(vc_part(x, 32, j), vc_part(h, 32, j), d * (float)own, &fit);
 
-                if (k == -1 || e < least) {
-                    levels[j] = level;
-                    least = e;
-                    best = fit;
+                for (uint32_t k = 0; k < VC_HANDS(8) && from + k < 3; k++) {
+                    float error = VC_OF(8, e, k);
+
+                    if (from + k == 0 || error < least) {
+                        chosen = vc_clamp_i32(near_level - 1 + (int32_t)(from + k), -32, 31);
+                        least = error;
+                        winner = from + k;
+                    }
                 }
+                struct vc_fit other = {VC_OF(8, fit.a, winner % VC_HANDS(8)), VC_OF(8, fit.b, winner % VC_HANDS(8))};
+                best = winner >= from ? other : best;
             }
-            all.a += (float)levels[j] * best.a;
-            all.b += (float)levels[j] * (float)levels[j] * best.b;
+            if (VC_HAND(8) == 0) {
+                room->levels[j] = chosen;
+                room->minimum[j] = best.a;
+                room->weight[j] = best.b;
+            }
         }
+        VC_TOGETHER();
+        for (uint32_t j = 0; j < 8; j++) {
+            all.a += (float)room->levels[j] * room->minimum[j];
+            all.b += (float)room->levels[j] * (float)room->levels[j] * room->weight[j];
+        }
+        VC_TOGETHER(); /* before the next round stores */
         if (all.b > 0.0f && vc_is_step(vc_as_half(all.a / all.b))) {
             d = vc_as_half(all.a / all.b);
         }
     }
-    for (uint32_t j = 0; j < 8; j++) {
-        uint8_t codes[32];
-
-        vc_iq4_codes(x + 32 * j, d * (float)levels[j], codes);
-        vc_put_nibbles_32(b + 8 + 16 * j, codes);
+    VC_PARTS(j, 8)
+    {
+        vc_iq4_codes(vc_part(x, 32, j), 8, d * (float)room->levels[j], room->codes + 32 * j);
     }
-    vc_iq4_xs_put_scales(d, levels, b);
+    vc_iq4_xs_put(d, room, room->block[0]);
 }
 
 /* The error of n elements whose half step is given. */
-VC_HD_LARGE float vc_e2m1_error(const float *x, const float *w, uint32_t n, float half)
+VC_TEAM_INLINE float vc_e2m1_error(const float *x, const float *w, uint32_t n, float half)
 {
     float e = 0.0f;
 
@@ -785,81 +876,110 @@ VC_HD_LARGE float vc_e2m1_error(const float *x, const float *w, uint32_t n, floa
 }
 
 /* MXFP4: the reference's exponent, one below and one above. */
-VC_HD void vc_mxfp4_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(mxfp4)
 {
     float top = fabsf(vc_largest_signed(x, 32));
-    int32_t e0 = top > 0.0f ? vc_clamp_i32(vc_floor_log2f(top) - 2 + 127, 0, 254) : 0;
+    int32_t near_e = top > 0.0f ? vc_clamp_i32(vc_floor_log2f(top) - 2 + 127, 0, 254) : 0;
+    uint8_t *b = room->block[0];
+    uint8_t chosen = 0;
     float least = 0.0f;
-    uint8_t codes[32];
 
-    for (int32_t k = -1; k <= 1; k++) {
-        int32_t e = vc_clamp_i32(e0 + k, 0, 254);
-        float error = vc_e2m1_error(x, h, 32, vc_e8m0_half((uint8_t)e));
+    for (uint32_t from = 0; from < 3; from += VC_HANDS(1)) {
+        int32_t own = vc_clamp_i32(near_e - 1 + (int32_t)(from + VC_HAND(1)), 0, 254);
+        float e = vc_e2m1_error(x, h, 32, vc_e8m0_half((uint8_t)own));
 
-        b[0] = k == -1 || error < least ? (uint8_t)e : b[0];
-        least = k == -1 || error < least ? error : least;
+        for (uint32_t k = 0; k < VC_HANDS(1) && from + k < 3; k++) {
+            int32_t exponent = vc_clamp_i32(near_e - 1 + (int32_t)(from + k), 0, 254);
+            float error = VC_OF(1, e, k);
+
+            chosen = from + k == 0 || error < least ? (uint8_t)exponent : chosen;
+            least = from + k == 0 || error < least ? error : least;
+        }
     }
-    for (uint32_t i = 0; i < 32; i++) {
-        codes[i] = (uint8_t)vc_e2m1_code(x[i], vc_e8m0_half(b[0]));
+    VC_EACH(i, 32, 1)
+    {
+        room->codes[i] = (uint8_t)vc_e2m1_code(x[i], vc_e8m0_half(chosen));
     }
-    vc_put_nibbles_32(b + 1, codes);
+    VC_TOGETHER();
+    VC_ONE
+    {
+        b[0] = chosen;
+    }
+    vc_put_nibbles_32(b + 1, room->codes);
+    VC_TOGETHER();
 }
 
 /* NVFP4: the reference's scale, four below to nine above it. */
-VC_HD void vc_nvfp4_search(const float *x, const float *h, uint8_t *b)
+VC_SEARCH(nvfp4)
 {
-    for (uint32_t j = 0; j < 4; j++) {
-        const float *part = x + 16 * j;
+    VC_PARTS(j, 4)
+    {
+        const float *part = vc_part(x, 16, j);
         float largest = fabsf(vc_largest_signed(part, 16));
         int32_t near_code = vc_ue4m3_of(largest / 6.0f); /* 0 also of small values that code 1 is near to */
+        int32_t first = vc_clamp_i32(near_code - 4, 1, 126);
+        int32_t chosen = near_code;
         float least = 0.0f;
 
-        b[j] = (uint8_t)near_code;
-        for (int32_t code = vc_clamp_i32(near_code - 4, 1, 126); largest > 0.0f && code <= near_code + 9 && code <= 126;
-             code++) {
-            float e = vc_e2m1_error(part, h != NULL ? h + 16 * j : NULL, 16, vc_ue4m3_value((uint8_t)code) * 0.5f);
-            bool first = code == vc_clamp_i32(near_code - 4, 1, 126);
+        for (uint32_t from = 0; from < 14; from += VC_HANDS(4)) {
+            int32_t own = first + (int32_t)(from + VC_HAND(4));
+            float e = vc_e2m1_error(part, vc_part(h, 16, j), 16, vc_ue4m3_value((uint8_t)own) * 0.5f);
 
-            b[j] = first || e < least ? (uint8_t)code : b[j];
-            least = first || e < least ? e : least;
+            for (uint32_t k = 0; k < VC_HANDS(4) && from + k < 14; k++) {
+                int32_t code = first + (int32_t)(from + k);
+                float error = VC_OF(4, e, k);
+
+                if (largest > 0.0f && code <= near_code + 9 && code <= 126 && (code == first || error < least)) {
+                    chosen = code;
+                    least = error;
+                }
+            }
         }
-        float half = vc_ue4m3_value(b[j]) * 0.5f;
-        for (uint32_t i = 0; i < 8; i++) {
-            b[4 + 8 * j + i] = (uint8_t)(vc_e2m1_code(part[i], half) | vc_e2m1_code(part[i + 8], half) << 4);
-        }
+        vc_nvfp4_put_part(part, j, (uint8_t)chosen, room->block[0]);
     }
+    VC_TOGETHER();
 }
 
-/* The mean magnitude is the optimum of one bit already. */
-VC_HD void vc_q1_0_search(const float *x, const float *h, uint8_t *b)
+/* The mean magnitude is the optimum of one bit already: there is no other way. */
+VC_SEARCH(q1_0)
 {
-    vc_q1_0_make(x, h, 0.0f, b);
+    const uint8_t *made = vc_q1_0_make(x, h, 0.0f, room);
+
+    VC_EACH(i, 18, 1)
+    {
+        room->block[0][i] = made[i];
+    }
+    VC_TOGETHER();
 }
 
 /* ---- the better of both ---- */
 
-/* Makes the block at b by the search, or by the reference encoder where that has less error. */
-#define VC_BLOCK_TYPE(name, NAME, elems, bytes, decoding, encoding)                         \
-    VC_HD void vc_##name##_best(const float *x, const float *h, float row_mean, uint8_t *b) \
-    {                                                                                       \
-        uint8_t other[bytes];                                                               \
-        double error = 0.0;                                                                 \
-        double error_other = 0.0;                                                           \
-                                                                                            \
-        vc_##name##_search(x, h, b);                                                        \
-        vc_##name##_make(x, h, row_mean, other);                                            \
-        for (uint32_t i = 0; i < (elems); i++) {                                            \
-            double d = (double)x[i] - (double)vc_##name##_value(b, i);                      \
-            double d_other = (double)x[i] - (double)vc_##name##_value(other, i);            \
-                                                                                            \
-            error += (double)vc_weight_or_1(h, i) * d * d;                                  \
-            error_other += (double)vc_weight_or_1(h, i) * d_other * d_other;                \
-        }                                                                                   \
-        if (error_other < error) {                                                          \
-            for (uint32_t i = 0; i < (bytes); i++) {                                        \
-                b[i] = other[i];                                                            \
-            }                                                                               \
-        }                                                                                   \
+/* Makes the block by the search and by the reference encoder; returns the one with less error. */
+#define VC_BLOCK_TYPE(name, NAME, elems, bytes, decoding, encoding)                                 \
+    VC_TEAM const uint8_t *vc_##name##_best(const float *x, const float *h, float row_mean,         \
+                                            struct vc_block_room *room)                             \
+    {                                                                                               \
+        vc_##name##_search(x, h, room);                                                             \
+        (void)vc_##name##_make(x, h, row_mean, room);                                               \
+        VC_EACH(k, 2, 1)                                                                            \
+        {                                                                                           \
+            room->errors[k] = 0.0;                                                                  \
+        }                                                                                           \
+        for (uint32_t from = 0; from < (elems); from += 32) {                                       \
+            VC_EACH(i, 32, 1)                                                                       \
+            {                                                                                       \
+                uint32_t at = VC_PLACE(from + i, VC_PART_##name);                                   \
+                                                                                                    \
+                for (uint32_t k = 0; k < 2; k++) {                                                  \
+                    double d = (double)x[at] - (double)vc_##name##_value(room->block[k], from + i); \
+                                                                                                    \
+                    room->u.error[k][i] = (double)vc_weight_or_1(h, at) * d * d;                    \
+                }                                                                                   \
+            }                                                                                       \
+            VC_TOGETHER();                                                                          \
+            vc_add_errors(room);                                                                    \
+        }                                                                                           \
+        return room->block[room->errors[1] < room->errors[0] ? 1 : 0];                              \
     }
 #include "kernels/block_types.inc"
 #undef VC_BLOCK_TYPE

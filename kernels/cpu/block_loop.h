@@ -24,22 +24,25 @@ static inline float row_mean(const float *x, size_t first, size_t row_len)
 #define VC_BLOCKS_LOOP(function, type, elems, bytes)                                                             \
     int function(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks) \
     {                                                                                                            \
+        struct vc_block_room room;                                                                               \
+                                                                                                                 \
         for (size_t row = 0; row < n_rows; row++) {                                                              \
             float mean = how->importance != NULL ? row_mean(x, row * row_len, row_len) : 0.0f;                   \
                                                                                                                  \
             for (size_t col = 0; col < row_len; col += (elems), blocks += (bytes)) {                             \
+                const float *weights = NULL;                                                                     \
                 float values[elems];                                                                             \
                 float h[elems];                                                                                  \
                                                                                                                  \
                 memcpy(values, (const char *)x + (row * row_len + col) * sizeof *x, sizeof values);              \
                 if (how->importance != NULL) {                                                                   \
                     memcpy(h, (const char *)how->importance + col * sizeof *h, sizeof h);                        \
+                    weights = h;                                                                                 \
                 }                                                                                                \
-                if (how->best) {                                                                                 \
-                    vc_##type##_best(values, how->importance != NULL ? h : NULL, mean, blocks);                  \
-                } else {                                                                                         \
-                    vc_##type##_make(values, how->importance != NULL ? h : NULL, mean, blocks);                  \
-                }                                                                                                \
+                memcpy(blocks,                                                                                   \
+                       how->best ? vc_##type##_best(values, weights, mean, &room)                                \
+                                 : vc_##type##_make(values, weights, mean, &room),                               \
+                       bytes);                                                                                   \
             }                                                                                                    \
         }                                                                                                        \
         return 0;                                                                                                \

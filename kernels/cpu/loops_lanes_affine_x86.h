@@ -177,25 +177,24 @@ static void lanes_k_levels(const fv *scale, const fv *minimum, const fv *weight,
                            struct lane_found *found)
 {
     for (size_t lane = 0; lane < FW; lane++) {
-        struct vc_k_parts parts;
-        struct vc_k_levels levels;
+        struct vc_block_room room;
 
         for (size_t j = 0; j < kind.n_parts; j++) {
-            parts.scale[j] = scale[j][lane];
-            parts.minimum[j] = minimum[j][lane];
-            parts.weight[j] = weighted ? weight[j][lane] : 0.0f;
+            room.scale[j] = scale[j][lane];
+            room.minimum[j] = minimum[j][lane];
+            room.weight[j] = weighted ? weight[j][lane] : 0.0f;
         }
-        vc_k_levels_find(&parts, kind.n_parts, kind.most_level, weighted, &levels);
-        found->d[lane] = levels.d;
-        found->dmin[lane] = levels.dmin;
+        const struct vc_k_steps steps = vc_k_levels_find(kind.n_parts, kind.most_level, weighted, &room);
+        found->d[lane] = steps.d;
+        found->dmin[lane] = steps.dmin;
         for (size_t j = 0; j < kind.n_parts; j++) {
-            found->level[j][lane] = (float)levels.scale[j];
-            found->minimum[j][lane] = (float)levels.minimum[j];
+            found->level[j][lane] = (float)room.level[0][j];
+            found->minimum[j][lane] = (float)room.level[1][j];
         }
     }
 }
 
-/* vc_k_search */
+/* VC_K_MAKE */
 ALWAYS void lanes_k_make(const struct lane_blocks *b, struct vc_k_kind kind, bool weighted, struct lane_found *found)
 {
     const struct vc_affine_tries with_statistics = {-0.9f, 0.05f, 36, false};
@@ -511,13 +510,14 @@ ALWAYS void lanes_k_best(const struct lane_blocks *b, struct vc_k_kind kind, boo
 #define LANES_K(type, parts, size)                                                                                 \
     static void type##_lane_put(const struct lane_found *found, size_t lane, const uint8_t *codes, uint8_t *block) \
     {                                                                                                              \
-        struct vc_k_levels levels = {found->d[lane], found->dmin[lane], {0}, {0}};                                 \
+        const struct vc_k_steps steps = {found->d[lane], found->dmin[lane]};                                       \
+        uint8_t level[2][16] = {{0}};                                                                              \
                                                                                                                    \
         for (size_t j = 0; j < (parts); j++) {                                                                     \
-            levels.scale[j] = (uint8_t)found->level[j][lane];                                                      \
-            levels.minimum[j] = (uint8_t)found->minimum[j][lane];                                                  \
+            level[0][j] = (uint8_t)found->level[j][lane];                                                          \
+            level[1][j] = (uint8_t)found->minimum[j][lane];                                                        \
         }                                                                                                          \
-        vc_##type##_put(&levels, codes, block);                                                                    \
+        vc_##type##_put(steps, level, codes, block);                                                               \
     }                                                                                                              \
                                                                                                                    \
     LANES_EITHER(type##_lanes_make, LANES_MAKE_##type)                                                             \

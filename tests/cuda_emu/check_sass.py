@@ -3,7 +3,7 @@
 
 A kernel that moves B bytes for each element has time for about 6.9 B (H200) to 9.5 B (H100) instructions an element before it is
 slower than a plain copy at 0.9 of its rate. So for each loop are bounded: instructions for each element, listed ones, those of rare
-ways within the loop included; registers; stores to the stack within the loop, which rare ways alone may have. Exit 77 where the
+ways within the loop included; registers; stores to the stack within the loop, which rare ways alone may have. Of searches that threads share: registers and stack. Exit 77 where the
 machine lacks nvcc's plug-in or cuobjdump (of the toolkit, or PyPI's nvidia-cuda-cuobjdump)."""
 import collections
 import glob
@@ -35,6 +35,10 @@ LOOPS = [
     ("convert_opI8bf16_f32E", 16, "PRMT", 16, 14, 40, 0),
 ]
 
+# kernels whose threads share a search: registers and bytes of stack at most
+SEARCHES = [("make_kernelI%d%s_blockLb%dE" % (len(name) + 6, name, weights), 64, 0)
+            for name in ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k") for weights in (0, 1)]
+
 
 def cuobjdump():
     found = [os.environ.get("VCOMPRESS_CUOBJDUMP"), shutil.which("cuobjdump"), "/usr/local/cuda/bin/cuobjdump"]
@@ -64,7 +68,9 @@ def main():
     def ask(*options):
         return subprocess.run([tool, *options, "-arch", ARCHITECTURE, plugin], capture_output=True, text=True, check=True).stdout
 
-    registers = dict(re.findall(r"Function (\w+):\s+REG:(\d+)", ask("-res-usage")))
+    usage = {name: (int(used), int(stack)) for name, used, stack in
+             re.findall(r"Function (\w+):\s+REG:(\d+) STACK:(\d+)", ask("-res-usage"))}
+    registers = {name: used for name, (used, _) in usage.items()}
     kernels = [name for name in registers if any(row[0] in name for row in LOOPS)]
     listings = {text.split()[0]: text for text in ask("-sass", "-fun", ",".join(kernels)).split("Function : ")[1:]}
     print("%-34s %6s %6s %5s %5s" % ("kernel", "listed", "bound", "regs", "STL"))
@@ -77,9 +83,14 @@ def main():
             continue
         hot = min(found, key=lambda loop: sum(loop.values()))
         listed = sum(hot.values()) / elements
-        bad = listed > bound or int(registers[name]) > most_registers or hot["STL"] > most_stores
+        bad = listed > bound or registers[name] > most_registers or hot["STL"] > most_stores
         failed = failed or bad
         print("%-34s %6.1f %6d %5s %5d%s" % (part, listed, bound, registers[name], hot["STL"], "  FAILED" if bad else ""))
+    for part, most_registers, most_stack in SEARCHES:
+        name = next((n for n in usage if part in n), None)
+        bad = name is None or usage[name][0] > most_registers or usage[name][1] > most_stack
+        failed = failed or bad
+        print("%-34s registers and stack: %s%s" % (part, usage.get(name), "  FAILED" if bad else ""))
     return int(failed)
 
 

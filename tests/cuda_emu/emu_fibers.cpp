@@ -8,7 +8,7 @@
  *
  *     run_block -> run_warp -> resume -> (fiber) kernel -> vc_emu_barrier -> wait -> to_scheduler -> back in run_warp
  *
- * Under ThreadSanitizer fibers are synchronised by __syncthreads alone, so that it reports races between barriers and
+ * Under ThreadSanitizer fibers are synchronised by __syncthreads and __syncwarp alone, so that it reports races between barriers and
  * between blocks; this file is built without instrumentation. One kernel at a time per host thread; host threads do
  * not share anything here. */
 #undef _FORTIFY_SOURCE /* its longjmp refuses to change stacks */
@@ -39,7 +39,7 @@
 #define STACK_BYTES ((size_t)256 << 10)
 #else
 #define STACK_BYTES ((size_t)64 << 10)
-#define FAST_SWITCH                                                                                  \
+#define FAST_SWITCH \
     1 /* _setjmp and _longjmp: ten times as fast as swapcontext, which asks the system about signals \
        */
 #endif
@@ -71,6 +71,7 @@ struct fiber {
 /* Values that the lanes of a warp hand each other in a shuffle. */
 struct warp {
     uint64_t slots[2][32]; /* two, so that a fast lane does not overwrite what a slow one still has to read */
+    char token[2];         /* of __syncwarp, for TSan */
 };
 
 /* One VC_CUDA_SHARED of the running block; key: an address that is its own in the source. */
@@ -444,6 +445,18 @@ void vc_emu_barrier(const char *file, int line)
     __tsan_acquire(token);
 }
 
+/* __syncwarp: the same among the lanes of a warp. */
+void vc_emu_warp_barrier(const char *file, int line)
+{
+    fiber &f = m.fibers[m.current];
+    char *token = &m.warps[m.current / 32].token[f.parity];
+
+    f.parity = 1 - f.parity;
+    __tsan_release(token);
+    wait(AT_WARP, file, line);
+    __tsan_acquire(token);
+}
+
 unsigned vc_emu_lane(void)
 {
     return m.current % 32;
@@ -463,6 +476,19 @@ uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, cons
     f.parity = 1 - parity;
     wait(AT_WARP, file, line);
     return w.slots[parity][from_lane % 32];
+}
+
+/* A bit for each lane: what it gives. */
+unsigned vc_emu_ballot(unsigned mask, bool is, const char *file, int line)
+{
+    const uint64_t *slots = m.warps[m.current / 32].slots[m.fibers[m.current].parity];
+    unsigned all = 0;
+
+    (void)vc_emu_exchange(mask, is, 0, file, line);
+    for (unsigned lane = 0; lane < 32; lane++) {
+        all |= (unsigned)(slots[lane] != 0) << lane;
+    }
+    return all;
 }
 
 /* The array of VC_CUDA_SHARED with that key: handed out at first use in a block, filled with poison between red

@@ -138,6 +138,8 @@ extern thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
 
 /* In emu_fibers.cpp. file and line name the place in reports, and tell two barriers apart. */
 void vc_emu_barrier(const char *file, int line);
+void vc_emu_warp_barrier(const char *file, int line);
+unsigned vc_emu_ballot(unsigned mask, bool is, const char *file, int line);
 uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, const char *file, int line);
 unsigned vc_emu_lane(void);
 void *vc_emu_shared(const void *key, size_t bytes);
@@ -168,18 +170,12 @@ static inline T vc_emu_shuffle(unsigned mask, T value, unsigned from_lane, const
 #define __shfl_down_sync(mask, value, k) \
     vc_emu_shuffle(mask, value, vc_emu_lane() + (k) < 32 ? vc_emu_lane() + (k) : vc_emu_lane(), __FILE__, __LINE__)
 
-/* Lane by lane. */
-static inline unsigned vc_emu_ballot(unsigned mask, bool is, const char *file, int line)
-{
-    unsigned all = 0;
-
-    for (unsigned l = 0; l < 32; l++) {
-        all |= vc_emu_shuffle(mask, is ? 1u : 0u, l, file, line) << l;
-    }
-    return all;
-}
-
+/* Among `width` neighbours, of which `k` is one. */
+#define __shfl_sync(mask, value, k, width) \
+    vc_emu_shuffle(mask, value, vc_emu_lane() / (width) * (width) + (k) % (width), __FILE__, __LINE__)
 #define __ballot_sync(mask, is) vc_emu_ballot(mask, is, __FILE__, __LINE__)
+#define __any_sync(mask, is)    (vc_emu_ballot(mask, is, __FILE__, __LINE__) != 0)
+#define __syncwarp()            vc_emu_warp_barrier(__FILE__, __LINE__)
 
 /* Integers only: the order of float atomics is not defined, so they do not exist here. */
 static inline unsigned atomicAdd(unsigned *p, unsigned v)
