@@ -19,7 +19,7 @@
 #define MOST_LAYERS 64 /* that are measured one by one */
 
 /* Adds the candidate and counts it. Beyond VC_SHRINK_MOST candidates are left out without a word. */
-static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
+static enum vc_status add(struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     enum vc_status status = VC_OK;
     size_t k = vc_shrink_add(s, chain, &status);
@@ -28,7 +28,7 @@ static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
 }
 
 /* The same, but one that the passes refuse is taken off the list again. *added: it is there; not in a full list. */
-static enum vc_status add_unless_refused(struct vc_shrinking *s, const struct vc_chain *chain, bool *added)
+static enum vc_status add_unless_refused(struct vc_shrinking *s, const struct vc_shrink_chain *chain, bool *added)
 {
     size_t n = s->result.n_candidates;
 
@@ -41,11 +41,12 @@ static enum vc_status add_unless_refused(struct vc_shrinking *s, const struct vc
 /* The types to try, for the format of the output. */
 static struct vc_search_place place_of(const struct vc_shrinking *s)
 {
-    return (struct vc_search_place){.kinds = vc_shrink_is_gguf(s) ? VC_SEARCH_GGUF : VC_SEARCH_PLAIN};
+    return (struct vc_search_place){.kinds = vc_shrink_is_gguf(s) ? VC_SEARCH_GGUF
+                                                                  : VC_SEARCH_PLAIN | VC_SEARCH_FLOAT_CODES};
 }
 
 /* A type of about 8 and one of about 4 bits for what pruning leaves. */
-static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
+static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_shrink_chain chain)
 {
     const struct vc_search_place place = place_of(s);
 
@@ -72,7 +73,7 @@ static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes 
 /* One of removed units, in the order of plan. Counted there, from headers. */
 static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
 {
-    struct vc_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
+    struct vc_shrink_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
     bool gguf = vc_shrink_is_gguf(s);
     enum vc_status status = VC_OK;
 
@@ -150,7 +151,7 @@ static enum vc_status add_layers(struct vc_shrinking *s)
     bool added = s->options.graph_path == NULL;
 
     for (unsigned layer = 0; added && layer < MOST_LAYERS; layer++) {
-        struct vc_chain chain = {.drop = vc_arena_printf(s->ctx, &s->arena, "%u", layer)};
+        struct vc_shrink_chain chain = {.drop = vc_arena_printf(s->ctx, &s->arena, "%u", layer)};
 
         VC_CALL_ALLOC(chain.drop);
         VC_CALL(add_unless_refused(s, &chain, &added));
@@ -195,7 +196,7 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
         drop = drop == NULL ? s->chains[k].drop : vc_arena_printf(s->ctx, &s->arena, "%s,%s", drop, s->chains[k].drop);
         VC_CALL_ALLOC(drop);
         if (n == (n_layers + 7) / 8 || n == (n_layers + 3) / 4 || n == n_layers / 2) {
-            VC_CALL(add_pruned(s, (struct vc_chain){.drop = drop}));
+            VC_CALL(add_pruned(s, (struct vc_shrink_chain){.drop = drop}));
         }
     }
     return VC_OK;
@@ -207,7 +208,7 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     static const char *const shares[] = {"0.25", "0.5", "0.75"};
     static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
     struct vc_search_place place = place_of(s);
-    struct vc_chain chain = {.share = NULL};
+    struct vc_shrink_chain chain = {.share = NULL};
 
     place.kinds |= s->options.data == NULL && s->gpu != NULL && s->write.layout == NULL ? VC_SEARCH_BITSANDBYTES : 0U;
     for (size_t at = 0; (chain.scheme = vc_search_next(&place, &at)) != NULL;) {
@@ -221,24 +222,24 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
         return s->gpu != NULL ? add_recipes(s, s->sized != NULL) : VC_OK;
     }
     if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
-        VC_CALL(add_pruned(s, (struct vc_chain){.two_four = true}));
+        VC_CALL(add_pruned(s, (struct vc_shrink_chain){.two_four = true}));
     }
     for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
-        VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k]}));
+        VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k]}));
     }
     for (size_t k = 0; k < 2; k++) { /* a quarter and half of the heads, of the experts */
         if (has_unit(s, VC_UNIT_HEADS)) {
-            VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
+            VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
         }
         if (has_unit(s, VC_UNIT_EXPERTS)) {
-            VC_CALL(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
+            VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
         }
     }
     for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
-        VC_CALL(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
+        VC_CALL(add_pruned(s, (struct vc_shrink_chain){.sparsity = sparsities[k]}));
     }
     if (s->result.limit_bytes != 0 && !vc_shrink_is_gguf(s) && !s->onnx) {
-        VC_CALL(add(s, &(struct vc_chain){.aim_bytes = s->result.limit_bytes}));
+        VC_CALL(add(s, &(struct vc_shrink_chain){.aim_bytes = s->result.limit_bytes}));
     }
     return add_layers(s);
 }

@@ -1,5 +1,5 @@
 /* chain.c - a candidate as words, as lines of a recipe, and as passes of a job: all from one struct
- * vc_chain, so that "vcompress run" with the lines does what the search did.
+ * vc_shrink_chain, so that "vcompress run" with the lines does what the search did.
  *
  *     chain       {.share = "0.5", .scheme = int8, .steps = 200}
  *     name        0.5 of the neurons removed, int8, 200 steps
@@ -24,7 +24,7 @@ bool vc_shrink_is_gguf(const struct vc_shrinking *s)
 }
 
 /* Whether the chain begins with a pass of `prune`, of whichever kind. */
-static bool prunes(const struct vc_chain *chain)
+static bool prunes(const struct vc_shrink_chain *chain)
 {
     return chain->share != NULL || chain->drop != NULL || chain->sparsity != NULL || chain->two_four;
 }
@@ -32,7 +32,7 @@ static bool prunes(const struct vc_chain *chain)
 static const char *const unit_names[] = {"neurons", "heads", "experts"};
 
 /* fp16 of a model whose weights are bf16 is bf16. */
-static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_chain *chain)
+static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     bool half = chain->scheme != NULL && chain->scheme->target == VC_TARGET_F16;
 
@@ -41,14 +41,14 @@ static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, co
 
 /* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model.
  * Training makes its own codes, and removed units or layers leave other inputs. */
-static bool takes_statistics(const struct vc_chain *chain)
+static bool takes_statistics(const struct vc_shrink_chain *chain)
 {
     return chain->scheme != NULL && chain->share == NULL && chain->drop == NULL && chain->steps == 0 &&
            chain->scheme->target >= VC_TARGET_INT4 && chain->scheme->target != VC_TARGET_GGUF;
 }
 
 /* Training computes with the codes that are written; floats need none. */
-static bool trains_codes(const struct vc_shrinking *s, const struct vc_chain *chain)
+static bool trains_codes(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     if (s->onnx && chain->share != NULL && chain->scheme != NULL && chain->scheme->target != VC_TARGET_INT8) {
         return false; /* codes of a smaller network have no place in the nodes of the larger one */
@@ -58,7 +58,7 @@ static bool trains_codes(const struct vc_shrinking *s, const struct vc_chain *ch
 }
 
 /* Codes of fewer than 8 bits are written by the training itself. */
-static bool quantizes(const struct vc_shrinking *s, const struct vc_chain *chain)
+static bool quantizes(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     return chain->aim_bytes != 0 || (chain->scheme != NULL && (chain->steps == 0 || !trains_codes(s, chain) ||
                                                                chain->scheme->target == VC_TARGET_INT8));
@@ -66,14 +66,14 @@ static bool quantizes(const struct vc_shrinking *s, const struct vc_chain *chain
 
 /* Such training leaves the other tensors as they are, so these become 16 bits before; not in ONNX, where types belong
  * to the graph. */
-static bool casts_first(const struct vc_shrinking *s, const struct vc_chain *chain)
+static bool casts_first(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     return chain->steps != 0 && trains_codes(s, chain) && !quantizes(s, chain) && !s->onnx;
 }
 
 /* Whether the weights that stay are refitted by statistics. Without whole layers those of the layers behind
  * are of other inputs. */
-static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *chain)
+static bool reconstructs(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     return s->stats != NULL && s->refits && prunes(chain) && chain->drop == NULL;
 }
@@ -131,7 +131,7 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
 }
 
 /* The line of the pass that add_prune adds. */
-static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+static void put_prune(const struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
     if (chain->share != NULL) {
         vc_text_add(text, "prune --structured %s", chain->share);
@@ -151,14 +151,14 @@ static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain
 }
 
 /* Pruned networks have more to learn than codes. */
-static double rate_of(const struct vc_chain *chain)
+static double rate_of(const struct vc_shrink_chain *chain)
 {
     return prunes(chain) ? 0.002 : 0.0003;
 }
 
 /* The line of the pass that add_distill adds. What AUTO has come to is said in words, since `run` would
  * have to find it anew. */
-static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+static void put_distill(const struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
     vc_text_add(text, "distill");
     add_option(text, "graph", s->options.graph_path);
@@ -189,7 +189,7 @@ static void add_types(const struct vc_shrinking *s, struct vc_text *text)
 }
 
 /* The line of the passes that add_quantize adds. */
-static void put_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+static void put_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
     if (chain->aim_bytes != 0) {
         vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
@@ -217,7 +217,8 @@ static enum vc_status take(struct vc_shrinking *s, struct vc_text *text, const c
 }
 
 /* Name and lines, four at most: prune, cast, distill, quantize. */
-enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_shrink_candidate *out)
+enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_chain *chain,
+                                 struct vc_shrink_candidate *out)
 {
     const char **lines = vc_arena_alloc(s->ctx, &s->arena, 4 * sizeof *lines);
     struct vc_text text;
@@ -267,7 +268,7 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
 /* ---- passes ---- */
 
 /* Single weights are pruned by LAMP with one threshold for all tensors, which spares small layers. */
-static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
     struct vc_prune_options options;
 
@@ -305,7 +306,8 @@ static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *c
 }
 
 /* The options that a type of codes stands for. */
-static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_quantize_options *options)
+static void set_scheme(const struct vc_shrinking *s, const struct vc_shrink_chain *chain,
+                       struct vc_quantize_options *options)
 {
     vc_quantize_defaults(options);
     if (chain->aim_bytes != 0) {
@@ -317,7 +319,7 @@ static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chai
 }
 
 /* The rest: tensors that the scheme leaves alone become 16 bits. */
-static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
     const struct vc_shrink_types *types = s->options.types;
     struct vc_quantize_options options;
@@ -361,7 +363,7 @@ static void watch(void *user, const struct vc_distill_step *step)
 
 /* The student is what the passes before made; the options have to live as long as the job, and lie in the
  * arena. */
-static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
     struct vc_distill_options *options = vc_arena_alloc(s->ctx, &s->arena, sizeof *options);
     struct vc_quantize_options *codes = vc_arena_alloc(s->ctx, &s->arena, sizeof *codes);
@@ -390,7 +392,7 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain 
 }
 
 /* All passes of the chain, in their order. */
-enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
     if (prunes(chain)) {
         VC_CALL(add_prune(s, chain, job));

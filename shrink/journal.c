@@ -284,7 +284,7 @@ out:
 static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[VC_DIGEST_BYTES])
 {
     struct vc_shrink_candidate c = s->candidates[k];
-    struct vc_chain chain = s->chains[k];
+    struct vc_shrink_chain chain = s->chains[k];
     const char *name = strchr(line, '\t');
     unsigned long number = 0;
     int within = 0;

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/hash_table.h"
+#include "core/job/job_state.h"
 #include "shrink/shrink_inside.h"
 
 #define LEAST_STEPS 20 /* fewer bring nothing back */
@@ -130,7 +131,7 @@ bool vc_shrink_is_refusal(enum vc_status status)
 }
 
 /* Its figures are NaN until they are known. */
-size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status)
+size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, enum vc_status *status)
 {
     size_t k = s->result.n_candidates;
 
@@ -192,7 +193,7 @@ const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k)
  * of blocks that do not divide a row. VC_NO_CANDIDATE: none is. */
 static size_t same_before(struct vc_shrinking *s, size_t k, const struct vc_report *report)
 {
-    struct vc_chain *own = &s->chains[k];
+    struct vc_shrink_chain *own = &s->chains[k];
     struct vc_report_row row;
     const char *layout = vc_shrink_layout(s, k);
 
@@ -202,7 +203,7 @@ static size_t same_before(struct vc_shrinking *s, size_t k, const struct vc_repo
         own->written = vc_hash_bytes(own->written, &row.bytes_after, sizeof row.bytes_after);
     }
     for (size_t i = 0; i < k; i++) {
-        const struct vc_chain *c = &s->chains[i];
+        const struct vc_shrink_chain *c = &s->chains[i];
 
         if (c->written == own->written && c->sparsity == own->sparsity && c->share == own->share &&
             c->drop == own->drop && c->two_four == own->two_four && c->unit == own->unit &&
@@ -225,6 +226,8 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
     write.layout = vc_shrink_layout(s, k);
     write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
     VC_TRY(vc_job_create(s->ctx, s->given, &job));
+    /* whose scale of the tensor is found by reading it */
+    job->sizes_only = s->write.dry_run && s->chains[k].scheme != NULL && s->chains[k].scheme->target == VC_TARGET_NVFP4;
     VC_TRY(vc_chain_add(s, &s->chains[k], job));
     VC_TRY(vc_job_plan(s->ctx, job, &write));
     VC_TRY(take_sizes(s, k, vc_job_report(job)));
@@ -286,7 +289,7 @@ static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
 {
     double left = s->options.seconds > 0 ? s->until - vc_shrink_seconds(s) : 0;
     double began = vc_seconds();
-    struct vc_chain *chain = &s->chains[k];
+    struct vc_shrink_chain *chain = &s->chains[k];
     enum vc_status status = VC_E_CANCELLED;
 
     s->too_slow = s->options.seconds > 0 && s->step_seconds * (double)chain->steps > left;

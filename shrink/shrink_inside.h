@@ -14,7 +14,7 @@
 #include "search/search_schemes.h"
 
 /* A candidate. The passes, in this order: prune or remove units or layers, cast, distill, quantize. */
-struct vc_chain {
+struct vc_shrink_chain {
     const struct vc_search_scheme *scheme; /* NULL: floats as they are */
     const char *sparsity;                  /* "0.9": single weights become zero; NULL: no */
     const char *share;                     /* "0.5": units are removed; NULL: no */
@@ -41,7 +41,7 @@ struct vc_shrinking {
     struct vc_shrink_options options;
     struct vc_write_options write;
     struct vc_arena arena;
-    struct vc_chain chains[VC_SHRINK_MOST];
+    struct vc_shrink_chain chains[VC_SHRINK_MOST];
     struct vc_shrink_candidate candidates[VC_SHRINK_MOST];
     struct vc_model *given;         /* options.model */
     struct vc_shrink_net teacher;   /* its model is `given`; graph NULL: not known */
@@ -72,8 +72,9 @@ struct vc_shrinking {
 };
 
 /* chain.c: a chain as words, as lines of a recipe, as passes of a job. */
-enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_shrink_candidate *out);
-enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job);
+enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_chain *chain,
+                                 struct vc_shrink_candidate *out);
+enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job);
 /* " --data rows.npz --rows 1000": the options that read the rows. */
 void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
 /* Whether the output is GGUF, whose types are llama.cpp's. */
@@ -96,7 +97,7 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s);
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);
 void vc_shrink_close(struct vc_shrink_net *net);
 /* Adds a candidate. Returns its number; VC_NO_CANDIDATE if there is no more room. */
-size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status);
+size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, enum vc_status *status);
 /* The layout of the candidate's output: that of its scheme, or what was given. */
 const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k);
 /* From headers: size, memory, whether it is within the limits; `reason` if the passes refuse it. */

@@ -360,7 +360,7 @@ static enum vc_status try_from(struct vc_shrinking *s, size_t k)
  * A mixture of types is left out. */
 static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t steps, size_t *made)
 {
-    struct vc_chain chain = s->chains[k];
+    struct vc_shrink_chain chain = s->chains[k];
     enum vc_status status = VC_OK;
 
     *made = VC_NO_CANDIDATE;
@@ -516,7 +516,7 @@ static size_t least_harm(const struct vc_shrinking *s)
  * types, where its error is so much less that it cannot be an accident of weights that matter little. */
 static enum vc_status search_by_weights(struct vc_shrinking *s)
 {
-    struct vc_chain mixed = {.aim_bytes = s->result.limit_bytes};
+    struct vc_shrink_chain mixed = {.aim_bytes = s->result.limit_bytes};
     size_t k = least_harm(s);
     size_t n;
     enum vc_status status = VC_OK;

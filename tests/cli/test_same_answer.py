@@ -302,7 +302,8 @@ class Questions:
             self.say(number, "plan: %s, shrink: %s" % (best["what"], answer["missed"]), ["plan", *asked], line)
         elif chosen is not None and not kept and (list(chosen["passes"]) != self.lines(first) if first is not None else best is None):
             self.say(number, "plan: %s, shrink: %s" % (first and first["passes"], chosen["passes"]), ["plan", *asked], line)
-        sizes = [c["file_bytes"] for c in answer["candidates"] if c.get("reason") is None and c["file_bytes"]]
+        # IQ4_NL, which stands for IQ4_XS in rows that its blocks do not divide, has blocks of Q4_0's size
+        sizes = [c["file_bytes"] for c in answer["candidates"] if c.get("reason") is None and c["file_bytes"] and c["name"] != "IQ4_XS"]
         if model.endswith(".gguf") and len(set(sizes)) != len(sizes):
             self.say(number, "shrink tries the same file twice", line)
         for c in answer["candidates"]:
