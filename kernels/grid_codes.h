@@ -40,13 +40,18 @@
 
 #define VC_SUM_LANES 8
 
-/* Element i of an array that may be unaligned: read by its bytes, since compilers take a float's address to be aligned. */
+/* Element i of an array that may be unaligned: read by its bytes, since compilers take a float's address to be aligned. Arrays
+ * on a device are aligned. */
 VC_HD float vc_float_at(const float *x, size_t i)
 {
+#ifdef __CUDA_ARCH__
+    return x[i];
+#else
     float value;
 
     memcpy(&value, (const char *)x + i * sizeof value, sizeof value);
     return value;
+#endif
 }
 
 /* ---- E4M3 ---- */
@@ -293,8 +298,10 @@ VC_HD_INLINE double vc_weighed_error(enum vc_grid grid, const struct vc_group_co
             errors[l] += vc_column_weight(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
         }
     }
-    for (l = 0; i + l < n; l++) {
-        errors[l] += vc_column_weight(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
+    for (l = 0; l < VC_SUM_LANES; l++) { /* of known length, so that a device keeps the sums in registers */
+        if (i + l < n) {
+            errors[l] += vc_column_weight(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
+        }
     }
     return vc_lanes_sum(errors);
 }
@@ -331,9 +338,11 @@ VC_HD_INLINE float vc_weighed_refit(enum vc_grid grid, const struct vc_group_cod
                              &squares[l]);
         }
     }
-    for (l = 0; i + l < n; l++) {
-        vc_float_add_fit(grid, c, vc_column_weight(weights, i + l), vc_float_at(x, i + l), s, &products[l],
-                         &squares[l]);
+    for (l = 0; l < VC_SUM_LANES; l++) {
+        if (i + l < n) {
+            vc_float_add_fit(grid, c, vc_column_weight(weights, i + l), vc_float_at(x, i + l), s, &products[l],
+                             &squares[l]);
+        }
     }
     below = vc_lanes_sum(squares);
     return below > 0.0 ? vc_f64_to_f32(vc_lanes_sum(products) / below) : 0.0f;

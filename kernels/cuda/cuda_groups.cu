@@ -23,6 +23,7 @@ struct group_args {
 };
 
 /* The scale of a group by the threads of a warp. Whole warps must call it. */
+template <enum vc_grid GRID>
 static __device__ __forceinline__ struct vc_float_scale find_scale(const struct vc_group_codes *c, const float *x,
                                                                    uint32_t n, uint32_t bits)
 {
@@ -35,7 +36,7 @@ static __device__ __forceinline__ struct vc_float_scale find_scale(const struct 
     for (int i = (int)(threadIdx.x % 32); i < t.n; i += 32) {
         double e;
 
-        if (vc_trial_run(c->grid, c, &t, i, x, n, &scale, &e) && e < error) {
+        if (vc_trial_run(GRID, c, &t, i, x, n, &scale, &e) && e < error) {
             error = e;
             number = i;
             value = scale.value;
@@ -60,7 +61,8 @@ static __device__ __forceinline__ struct vc_float_scale find_scale(const struct 
     return scale;
 }
 
-/* NULL for q: only scales are asked for. */
+/* NULL for q: only scales are asked for. One for each grid, with weights and without, whose loops know both. */
+template <enum vc_grid GRID, bool WEIGHTS>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS) groups_kernel(struct group_args a)
 {
     size_t warps = blockDim.x / 32;
@@ -73,17 +75,26 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS) groups_kernel(struct g
         struct vc_group_codes own = a.how;
         struct vc_float_scale scale;
 
-        if (own.weights != NULL) {
-            own.weights += (a.first + at) % a.period;
-        }
-        scale = own.grid == VC_GRID_E4M3 ? vc_e4m3_scale(&own, vc_bits_f32(a.bits[g]))
-                                         : find_scale(&own, a.x + at, n, a.bits[g]);
+        own.grid = GRID;
+        own.weights = WEIGHTS ? a.how.weights + (a.first + at) % a.period : NULL;
+        scale = GRID == VC_GRID_E4M3 ? vc_e4m3_scale(&own, vc_bits_f32(a.bits[g]))
+                                     : find_scale<GRID>(&own, a.x + at, n, a.bits[g]);
         if (lane == 0) {
             a.scale[g] = scale;
         }
         for (uint32_t i = lane; a.q != NULL && i < n; i += 32) {
             vc_group_encode(&own, &scale, a.x + at + i, 1, a.q + at + i, a.y + at + i);
         }
+    }
+}
+
+template <enum vc_grid GRID>
+static void launch_grid(unsigned grid, unsigned block, cudaStream_t stream, const struct group_args &a)
+{
+    if (a.how.weights != NULL) {
+        VC_CUDA_LAUNCH((groups_kernel<GRID, true>), grid, block, stream, a);
+    } else {
+        VC_CUDA_LAUNCH((groups_kernel<GRID, false>), grid, block, stream, a);
     }
 }
 
@@ -107,7 +118,23 @@ static void launch_groups(const struct vc_cuda_call *call, const struct vc_cuda_
     unsigned block = unit->n_groups < VC_CUDA_THREADS / 32 ? (unsigned)unit->n_groups * 32 : VC_CUDA_THREADS;
 
     a.how.weights = out == 3 ? (const float *)unit->device[2] : NULL;
-    VC_CUDA_LAUNCH(groups_kernel, vc_cuda_grid((unit->n_groups * 32 + block - 1) / block), block, unit->stream, a);
+    unsigned grid = vc_cuda_grid((unit->n_groups * 32 + block - 1) / block);
+    switch (a.how.grid) {
+    case VC_GRID_E4M3:
+        launch_grid<VC_GRID_E4M3>(grid, block, unit->stream, a);
+        break;
+    case VC_GRID_E2M1:
+        launch_grid<VC_GRID_E2M1>(grid, block, unit->stream, a);
+        break;
+    case VC_GRID_NF4:
+        launch_grid<VC_GRID_NF4>(grid, block, unit->stream, a);
+        break;
+    case VC_GRID_FP4:
+        launch_grid<VC_GRID_FP4>(grid, block, unit->stream, a);
+        break;
+    default:
+        launch_grid<VC_GRID_NONE>(grid, block, unit->stream, a);
+    }
 }
 
 /* A unit is whole groups: rows of one group each where groups fill rows, else whole rows. The host takes those that do

@@ -38,6 +38,7 @@ LOOPS = [
 # kernels whose threads share a search: registers and bytes of stack at most
 SEARCHES = [("make_kernelI%d%s_blockLb%dE" % (len(name) + 6, name, weights), 64, 0)
             for name in ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k") for weights in (0, 1)]
+SEARCHES += [("groups_kernelIL7vc_grid%dELb%dE" % (grid, weights), 80, 8) for grid in range(5) for weights in (0, 1)]
 
 
 def cuobjdump():
