@@ -243,8 +243,8 @@ else
                 "$libraries/trace_kernels.so" "$program" "$work/nets"
         fi
         if [ "$again" -eq 1 ]; then
-            has_time 25 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" --seconds 15 \
-                --only q4_k,q6_k,q3_k,int4,nf4 "$program" "$work"
+            has_time 45 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" --seconds 35 \
+                --only q4_k,q6_k,int4,q3_k,nvfp4,iq4_xs,nf4 "$program" "$work"
         else
             has_time 85 "whole passes" && table "Whole passes:" python3 "$here/pass_speed.py" "$program" "$work"
         fi
@@ -252,7 +252,7 @@ else
     if [ "$torch" -eq 1 ]; then
         has_time 10 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
     fi
-    if have ncu && [ "$again" -eq 0 ] && has_time 25 "counters of kernels"; then
+    if have ncu && has_time 25 "counters of kernels"; then
         part counters "counters of kernels (ncu.txt)" ncu --clock-control none --section SpeedOfLight --section Occupancy \
             --section WarpStateStats --section InstructionStats --log-file "$logs/ncu.txt" bench_device 1
     fi
