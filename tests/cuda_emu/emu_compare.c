@@ -362,12 +362,20 @@ static int run_q8_0_rows(const struct vc_kernels *t, const struct inputs *in, st
         return t->name((const uint8_t *)in->halves, n, output(out, "values", 4 * n, 0));            \
     }
 
+/* Elements that become blocks, at most: more than a unit of these builds, for searches by 32 fibers take long. */
+#define MOST_MADE ((size_t)9216)
+
+static size_t at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
 #define RUN_MAKE(name, elems, bytes, is_best)                                                                   \
     static int run_##name##_##is_best(const struct vc_kernels *t, const struct inputs *in, struct outputs *out) \
     {                                                                                                           \
         const struct vc_block_how how = {.best = is_best};                                                      \
-        size_t row_len = in->shape->row_len / (elems) * (elems);                                                \
-        size_t n_rows = row_len == 0 ? 0 : in->shape->n_rows;                                                   \
+        size_t row_len = at_most(in->shape->row_len, MOST_MADE) / (elems) * (elems);                            \
+        size_t n_rows = row_len == 0 ? 0 : at_most(in->shape->n_rows, MOST_MADE / row_len);                     \
                                                                                                                 \
         return t->name(in->f32_finite, n_rows, row_len, &how,                                                   \
                        output(out, "blocks", n_rows * row_len / (elems) * (bytes), 0));                         \
