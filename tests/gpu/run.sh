@@ -253,7 +253,7 @@ else
         has_time 10 "PyTorch's kernels" && table "PyTorch's kernels:" python3 "$here/casts_on_torch.py"
     fi
     if have ncu && has_time 25 "counters of kernels"; then
-        part counters "counters of kernels (ncu.txt)" ncu --clock-control none --section SpeedOfLight --section Occupancy \
+        part counters "counters of kernels (ncu.txt)" timeout 40 ncu --clock-control none --section SpeedOfLight --section Occupancy \
             --section WarpStateStats --section InstructionStats --log-file "$logs/ncu.txt" bench_device 1
     fi
 fi
