@@ -385,7 +385,7 @@ static bool pattern_allowed(const struct kernel_case *c, enum pattern pattern)
     return !(c->finite_only && (pattern == PATTERN_NONFINITE || pattern == PATTERN_BITS));
 }
 
-#define SLOW_ELEMS 4096 /* of the largest shape of slow kernels */
+#define SLOW_ELEMS 4096 /* of the largest shape of slow kernels; by turns half of it */
 #define FULL_ELEMS 1100 /* of the largest shape that takes every pattern in every placement */
 
 /* All trials of one shape, the turn-th of the list. Long shapes take one placement for each pattern by turns, large
@@ -455,7 +455,7 @@ static bool check_kernel(struct runner *run, const struct kernel_case *c)
         if (run->options->max_elems != 0 && shape.n_rows * shape.row_len > run->options->max_elems) {
             continue;
         }
-        if (c->slow && shape.n_rows * shape.row_len > SLOW_ELEMS) {
+        if (c->slow && shape.n_rows * shape.row_len > (run->options->by_turns ? SLOW_ELEMS / 2 : SLOW_ELEMS)) {
             continue;
         }
         if (!check_shape(run, c, &shape, s)) {
