@@ -20,7 +20,7 @@ struct inputs {
     size_t n, n_groups, n_chunks, n_channels;
     void *blocks[12];
     unsigned n_blocks;
-    float *f32, *f32_other, *f32_finite;
+    float *f32, *f32_other, *f32_finite, *importance; /* importance: of columns */
     double *f64, *f64_other;
     uint16_t *halves;
     int8_t *codes, *zeros;
@@ -154,6 +154,10 @@ static void fill(struct inputs *in)
         memcpy((char *)in->scales + 4 * i, &x, 4);
         in->zeros[i] = (int8_t)next_random();
     }
+    for (size_t i = 0; i < in->shape->row_len; i++) {
+        x = (float)(next_random() % 100) / 64.0f;
+        memcpy((char *)in->importance + 4 * i, &x, 4);
+    }
 }
 
 static void inputs_create(const struct emu_shape *shape, struct inputs *in)
@@ -177,6 +181,7 @@ static void inputs_create(const struct emu_shape *shape, struct inputs *in)
     in->codes = input(in, in->n);
     in->zeros = input(in, scales);
     in->scales = input(in, 4 * scales);
+    in->importance = input(in, 4 * shape->row_len);
     fill(in);
 }
 
@@ -373,7 +378,8 @@ static size_t at_most(size_t n, size_t most)
 #define RUN_MAKE(name, elems, bytes, is_best)                                                                   \
     static int run_##name##_##is_best(const struct vc_kernels *t, const struct inputs *in, struct outputs *out) \
     {                                                                                                           \
-        const struct vc_block_how how = {.best = is_best};                                                      \
+        const bool weighed = (is_best) && in->shape->values == EMU_SPECIAL;                                     \
+        const struct vc_block_how how = {.best = is_best, .importance = weighed ? in->importance : NULL};       \
         size_t row_len = at_most(in->shape->row_len, MOST_MADE) / (elems) * (elems);                            \
         size_t n_rows = row_len == 0 ? 0 : at_most(in->shape->n_rows, MOST_MADE / row_len);                     \
                                                                                                                 \
