@@ -295,7 +295,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, BLOCKS)
 
 /* How the kernels of an operation are made (see vc_cuda_chunks_kernel). */
 template <class Op> struct vc_cuda_tuned {
-    enum { AHEAD = 1, BLOCKS = Op::FAST && Op::N_SUMS <= 2 ? 3 : 2 };
+    enum { AHEAD = 1, BLOCKS = Op::BINS != 0 && Op::FAST ? 4 : Op::FAST && Op::N_SUMS <= 2 ? 3 : 2 };
 };
 
 /* Starts it for a unit; chunk_sums, totals and histogram (NULL without) are device memory. */
