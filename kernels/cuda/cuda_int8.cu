@@ -263,9 +263,9 @@ template <int STEPS, int LANES_, int VEC_, int AHEAD_, bool WHOLE_ROWS_> struct 
     {
         VC_CUDA_UNROLL
         for (uint32_t half = LANES / 2; half >= VEC; half /= 2) {
-            VC_CUDA_FOR(k, 2 * half)
+            VC_CUDA_FOR(k, LANES) /* a constant: sums would be in local memory else */
             {
-                sums[k] = sums[k] + sums[2 * half + k];
+                sums[k] = k < 2 * half ? sums[k] + sums[2 * half + k] : sums[k];
             }
         }
         return vc_cuda_team_tree<TEAM, VEC>(sums, sums + 1, 2);
