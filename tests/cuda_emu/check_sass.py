@@ -24,7 +24,7 @@ LOOPS = [
     ("3ownILi8ELi4ELi4ELi2ELb1E", 32, "DFMA", 64, 30, 128, 56),
     ("3ownILi16ELi2ELi2ELi1ELb1E", 32, "DFMA", 64, 30, 128, 52),
     ("3ownILi4ELi4ELi1ELi1ELb1E", 16, "DFMA", 32, 44, 80, 56),
-    ("3ownILi2ELi4ELi4ELi0ELb0E", 8, "DFMA", 16, 64, 80, 52),
+    ("3ownILi2ELi8ELi4ELi2ELb0E", 16, "DFMA", 32, 47, 128, 72),
     ("block_kernelILi0E", 64, "DFMA", 128, 31, 128, 48),
     ("quick_cast_opI7f32_f16ELb1E", 16, "DFMA", 32, 28, 80, 16),
     ("quick_cast_opI8f32_bf16ELb1E", 16, "DFMA", 32, 31, 80, 16),
