@@ -21,7 +21,7 @@ static const char *not_for_cards(const struct vc_trainer *t)
 
     for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
         if (vc_is_one_of(vc_graph_node(graph, k)->op, "LSTM|GRU|RNN")) {
-            return "a card is not expected to be faster at recurrent cells";
+            return "the time of recurrent cells on a card is not estimated";
         }
     }
     return t->student.f64                      ? "float64 computes on the CPU only"
