@@ -24,7 +24,7 @@
 namespace
 {
 
-enum { ID_BYTES = 128, MAX_RANKS = 8, PART = 1 << 14, SECONDS = 20 };
+enum { ID_BYTES = 128, MAX_RANKS = 8, PART = 1 << 14, SECONDS = 60 };
 enum { FAILED = 2, WRONG = 4, LOST = 6, WAITS = 7 }; /* ncclSystemError, -InvalidArgument, -RemoteError, -InProgress */
 
 struct unique_id {
