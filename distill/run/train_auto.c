@@ -53,8 +53,8 @@ static void expect(const struct vc_trainer *t, double *cpu_seconds, double *card
     *card_seconds = vc_machine_rate(VC_CARD_START) + n * (on_card > least ? on_card : least);
 }
 
-/* The CPU has the run. Memory that is short for the sentence is short for the run, too. */
-static void refuse_card(struct vc_trainer *t, const char *why)
+/* The CPU has the run. */
+static enum vc_status refuse_card(struct vc_trainer *t, const char *why)
 {
     struct vc_shared *shared = t->ctx->shared;
 
@@ -62,7 +62,9 @@ static void refuse_card(struct vc_trainer *t, const char *why)
     (void)snprintf(shared->training.why, sizeof shared->training.why, "%s", why);
     if (!t->judge_only) {
         t->report->device_reason = vc_arena_copy(t->ctx, t->texts, shared->training.why, strlen(shared->training.why));
+        VC_CALL_ALLOC(t->report->device_reason);
     }
+    return VC_OK;
 }
 
 /* NULL, or why the run that was just opened for the card cannot be there. */
@@ -105,8 +107,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         why = vc_kernels_card_end(ctx);
     }
     if (why != NULL) {
-        refuse_card(t, why);
-        return VC_OK;
+        return refuse_card(t, why);
     }
     ctx->shared->training.by_card = true;
     (void)vc_kernels_card_end(ctx); /* its name */
@@ -117,7 +118,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     if (status != VC_OK ? status != VC_E_DEVICE && status != VC_E_NOMEM && status != VC_E_UNSUPPORTED : why == NULL) {
         return status;
     }
-    refuse_card(t, why);
+    VC_CALL(refuse_card(t, why));
     vc_clear_error(ctx);
     vc_trainer_close(t);
     *t = before;

@@ -183,7 +183,9 @@ class Changed(Base):
         whole = tree()
         r = random.Random(11)
         hits, delay = 0, 0.1
-        for _ in range(40):
+        for turn in range(400):  # 40, and more where most were through before the signal
+            if turn >= 40 and hits > 5:
+                break
             before = os.listdir(self.out_dir)
             p = self.start(*args)
             while p.poll() is None and os.listdir(self.out_dir) == before:
