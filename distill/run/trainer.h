@@ -88,9 +88,9 @@ struct vc_trainer {
  * sentence of a missed gate, report->missed, is in the arena. vc_trainer_close after it, also after a failure. */
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
 
-enum vc_status
-vc_trainer_open(struct vc_trainer *t); /* on the CPU or, of the device "auto", on a card: train_auto.c ... */
-enum vc_status vc_trainer_open_here(struct vc_trainer *t); /* ... and where the context says now */
+/* train_auto.c: with the device "auto" on the CPU or on a card, whichever is expected to be done sooner. */
+enum vc_status vc_trainer_open(struct vc_trainer *t);
+enum vc_status vc_trainer_open_here(struct vc_trainer *t); /* where the context says now */
 /* The programs of the run, whose memory is counted: those that fit into options.memory.max_memory. */
 enum vc_status vc_trainer_fit(struct vc_trainer *t);
 /* Takes the memory that vc_trainer_open counted, and reads the weights. */
