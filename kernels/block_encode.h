@@ -451,8 +451,9 @@ VC_TEAM float vc_k_level_simple(const float *x, uint32_t n, int32_t most, uint8_
 {
     float top = vc_most_of(x, n);
     float inverse = top > 0.0f ? (float)most / top : 0.0f;
+    uint32_t parts = n < 16 ? n : 16; /* there are no more, which gcc 14 wants to be told */
 
-    VC_EACH(j, n, 1)
+    VC_EACH(j, parts, 1)
     {
         int32_t k = vc_ggml_round(inverse * x[j]);
 

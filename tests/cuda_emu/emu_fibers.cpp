@@ -110,8 +110,8 @@ struct machine {
     void forget_fibers(void)
     {
         for (fiber &f : fibers) {
-            __tsan_destroy_fiber(f.tsan);
-            __asan_unpoison_memory_region(f.stack, STACK_BYTES); /* frames of a kernel that was given up */
+            emu_destroy_fiber(f.tsan);
+            emu_unpoison(f.stack, STACK_BYTES); /* frames of a kernel that was given up */
             munmap(f.stack, STACK_BYTES);
         }
         fibers.clear();
@@ -120,7 +120,7 @@ struct machine {
     void forget_arena(void)
     {
         if (arena != NULL) {
-            __asan_unpoison_memory_region(arena, SHARED_ARENA);
+            emu_unpoison(arena, SHARED_ARENA);
             munmap(arena, SHARED_ARENA);
             arena = NULL;
         }
@@ -186,20 +186,20 @@ void to_scheduler(void)
 {
     fiber &f = m.fibers[m.current];
 
-    __sanitizer_start_switch_fiber(&f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
-    __tsan_switch_to_fiber(m.scheduler_tsan, 1);
+    emu_start_switch_fiber(&f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
+    emu_switch_to_fiber(m.scheduler_tsan, 1);
     switch_to_scheduler(f);
-    __sanitizer_finish_switch_fiber(f.fake_stack, &m.scheduler_stack, &m.scheduler_stack_bytes);
+    emu_finish_switch_fiber(f.fake_stack, &m.scheduler_stack, &m.scheduler_stack_bytes);
 }
 
 /* One thread after another, for as long as nothing goes wrong: starting a fiber costs more than the rest. */
 void fiber_main(void)
 {
-    __sanitizer_finish_switch_fiber(NULL, &m.scheduler_stack, &m.scheduler_stack_bytes);
+    emu_finish_switch_fiber(NULL, &m.scheduler_stack, &m.scheduler_stack_bytes);
     for (;;) {
-        __tsan_acquire(&m.start_token);
+        emu_acquire(&m.start_token);
         (*m.body)();
-        __tsan_release(&m.end_token);
+        emu_release(&m.end_token);
         m.fibers[m.current].state = DONE;
         to_scheduler();
     }
@@ -212,10 +212,10 @@ void resume(unsigned t)
 
     m.current = t;
     threadIdx.x = t;
-    __sanitizer_start_switch_fiber(&m.scheduler_fake, f.stack, STACK_BYTES);
-    __tsan_switch_to_fiber(f.tsan, 1);
+    emu_start_switch_fiber(&m.scheduler_fake, f.stack, STACK_BYTES);
+    emu_switch_to_fiber(f.tsan, 1);
     switch_to_fiber(f);
-    __sanitizer_finish_switch_fiber(m.scheduler_fake, NULL, NULL);
+    emu_finish_switch_fiber(m.scheduler_fake, NULL, NULL);
 }
 
 /* The running fiber waits, in that state, at that place of the source. */
@@ -285,7 +285,7 @@ void shared_begin_block(void)
         m.arena = map_memory(SHARED_ARENA);
     }
     m.arena_used = 0;
-    __asan_poison_memory_region(m.arena, SHARED_ARENA);
+    emu_poison(m.arena, SHARED_ARENA);
 }
 
 /* Whether nothing was written beside an array. */
@@ -301,7 +301,7 @@ bool intact(const volatile char *zone)
 
 void shared_end_block(void)
 {
-    __asan_unpoison_memory_region(m.arena, SHARED_ARENA);
+    emu_unpoison(m.arena, SHARED_ARENA);
     for (const shared_array &array : m.shared) {
         if (!intact(array.data - RED_ZONE) || !intact(array.data + array.bytes)) {
             fail("write beyond an array in shared memory", NULL, 0);
@@ -316,7 +316,7 @@ void shared_end_block(void)
 void create_fiber(fiber &f)
 {
     f.stack = map_memory(STACK_BYTES);
-    f.tsan = __tsan_create_fiber(0);
+    f.tsan = emu_create_fiber(0);
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack;
     f.context.uc_stack.ss_size = STACK_BYTES;
@@ -370,7 +370,7 @@ void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &
 
     shared_begin_block();
     prepare_fibers();
-    __tsan_release(&m.start_token);
+    emu_release(&m.start_token);
     m.generation = 0;
     while (done < m.n_threads && !m.failed) {
         bool ran = false;
@@ -418,7 +418,7 @@ bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const st
     m.body = &body;
     m.n_threads = block;
     m.failed = false;
-    m.scheduler_tsan = __tsan_get_current_fiber();
+    m.scheduler_tsan = emu_current_fiber();
     gridDim = {grid, 1, 1};
     blockDim = {block, 1, 1};
     threadIdx = {0, 0, 0};
@@ -428,7 +428,7 @@ bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const st
             run_block(turns(block / 32, b + 1), turns(32, b + 2));
         }
     }
-    __tsan_acquire(&m.end_token);
+    emu_acquire(&m.end_token);
     return !m.failed;
 }
 
@@ -440,9 +440,9 @@ void vc_emu_barrier(const char *file, int line)
 {
     char *token = &m.barrier_token[m.generation % 2];
 
-    __tsan_release(token);
+    emu_release(token);
     wait(AT_BARRIER, file, line);
-    __tsan_acquire(token);
+    emu_acquire(token);
 }
 
 /* __syncwarp: the same among the lanes of a warp. */
@@ -452,9 +452,9 @@ void vc_emu_warp_barrier(const char *file, int line)
     char *token = &m.warps[m.current / 32].token[f.parity];
 
     f.parity = 1 - f.parity;
-    __tsan_release(token);
+    emu_release(token);
     wait(AT_WARP, file, line);
-    __tsan_acquire(token);
+    emu_acquire(token);
 }
 
 unsigned vc_emu_lane(void)
@@ -509,14 +509,14 @@ void *vc_emu_shared(const void *key, size_t bytes)
         vc_emu_complain("%s: more than 48 KiB of shared memory", m.name);
         abort(); /* the kernel cannot go on without it */
     }
-    __asan_unpoison_memory_region(m.arena + m.arena_used, padded + 2 * RED_ZONE);
+    emu_unpoison(m.arena + m.arena_used, padded + 2 * RED_ZONE);
     for (size_t i = 0; i < padded + 2 * RED_ZONE; i++) {
         bool inside = i >= RED_ZONE && i < RED_ZONE + bytes;
 
         array.data[(ptrdiff_t)i - (ptrdiff_t)RED_ZONE] = (char)(inside ? POISON : CANARY);
     }
-    __asan_poison_memory_region(m.arena + m.arena_used, padded + 2 * RED_ZONE);
-    __asan_unpoison_memory_region(const_cast<char *>(array.data), bytes);
+    emu_poison(m.arena + m.arena_used, padded + 2 * RED_ZONE);
+    emu_unpoison(const_cast<char *>(array.data), bytes);
     m.arena_used += padded + RED_ZONE;
     m.shared.push_back(array);
     return const_cast<char *>(array.data);

@@ -93,7 +93,7 @@ struct card {
     ~card()
     {
         for (auto &block : released) {
-            __asan_unpoison_memory_region(block.second, block.first);
+            emu_unpoison(block.second, block.first);
             free(block.second);
         }
     }
@@ -181,7 +181,7 @@ char *take_block(card &c, size_t bytes)
     block = kept->second;
     c.released.erase(kept);
     c.released_bytes -= bytes;
-    __asan_unpoison_memory_region(block, bytes);
+    emu_unpoison(block, bytes);
     return block;
 }
 
@@ -194,7 +194,7 @@ void give_block(card &c, char *block, size_t bytes)
     }
     c.released.emplace(bytes, block);
     c.released_bytes += bytes;
-    __asan_poison_memory_region(block, bytes);
+    emu_poison(block, bytes);
 }
 
 /* cudaMalloc and cudaMallocHost. Only device memory counts towards the size of the card. */
@@ -221,8 +221,8 @@ cudaError_t allocate(void **p, size_t bytes, enum kind kind)
     memset(block, CANARY, RED_ZONE);
     memset(block + RED_ZONE, POISON, bytes);
     memset(block + RED_ZONE + bytes, CANARY, RED_ZONE);
-    __asan_poison_memory_region(block, RED_ZONE);
-    __asan_poison_memory_region(block + RED_ZONE + bytes, RED_ZONE);
+    emu_poison(block, RED_ZONE);
+    emu_poison(block + RED_ZONE + bytes, RED_ZONE);
     c.allocations[block + RED_ZONE] = {bytes, kind};
     c.device_bytes += kind == DEVICE_MEMORY ? bytes : 0;
     *p = block + RED_ZONE;
@@ -245,7 +245,7 @@ cudaError_t release(void *p, enum kind kind)
         lock.unlock();
         return note(cudaErrorInvalidValue);
     }
-    __asan_unpoison_memory_region(data - RED_ZONE, at->second.bytes + 2 * RED_ZONE);
+    emu_unpoison(data - RED_ZONE, at->second.bytes + 2 * RED_ZONE);
     for (size_t i = 0; i < RED_ZONE; i++) {
         intact = intact && (unsigned char)data[(ptrdiff_t)i - (ptrdiff_t)RED_ZONE] == CANARY &&
                  (unsigned char)data[at->second.bytes + i] == CANARY;

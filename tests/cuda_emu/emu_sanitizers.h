@@ -21,24 +21,16 @@
 #define VC_EMU_TSAN 0
 #endif
 
+/* Names of our own, since headers of newer compilers declare the functions of the runtime libraries in every build that is
+ * instrumented. */
 #if VC_EMU_ASAN
 extern "C" void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
 extern "C" void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_old, size_t *size_old);
 extern "C" void __asan_poison_memory_region(const volatile void *p, size_t size);
 extern "C" void __asan_unpoison_memory_region(const volatile void *p, size_t size);
+#define EMU_ASAN(call) call
 #else
-static inline void __sanitizer_start_switch_fiber(void **, const void *, size_t)
-{
-}
-static inline void __sanitizer_finish_switch_fiber(void *, const void **, size_t *)
-{
-}
-static inline void __asan_poison_memory_region(const volatile void *, size_t)
-{
-}
-static inline void __asan_unpoison_memory_region(const volatile void *, size_t)
-{
-}
+#define EMU_ASAN(call) ((void)0)
 #endif
 
 #if VC_EMU_TSAN
@@ -48,25 +40,68 @@ extern "C" void __tsan_destroy_fiber(void *fiber);
 extern "C" void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 extern "C" void __tsan_acquire(void *address);
 extern "C" void __tsan_release(void *address);
+#define EMU_TSAN(call)  call
+#define EMU_FIBER(call) call
 #else
-static inline void *__tsan_get_current_fiber(void)
-{
-    return NULL;
-}
-static inline void *__tsan_create_fiber(unsigned)
-{
-    return NULL;
-}
-static inline void __tsan_destroy_fiber(void *)
-{
-}
-static inline void __tsan_switch_to_fiber(void *, unsigned)
-{
-}
-static inline void __tsan_acquire(void *)
-{
-}
-static inline void __tsan_release(void *)
-{
-}
+#define EMU_TSAN(call)  ((void)0)
+#define EMU_FIBER(call) NULL
 #endif
+
+static inline __attribute__((always_inline)) void emu_start_switch_fiber(void **save, const void *bottom, size_t size)
+{
+    (void)save, (void)bottom, (void)size;
+    EMU_ASAN(__sanitizer_start_switch_fiber(save, bottom, size));
+}
+
+static inline __attribute__((always_inline)) void emu_finish_switch_fiber(void *save, const void **bottom, size_t *size)
+{
+    (void)save, (void)bottom, (void)size;
+    EMU_ASAN(__sanitizer_finish_switch_fiber(save, bottom, size));
+}
+
+static inline __attribute__((always_inline)) void emu_poison(const volatile void *p, size_t size)
+{
+    (void)p, (void)size;
+    EMU_ASAN(__asan_poison_memory_region(p, size));
+}
+
+static inline __attribute__((always_inline)) void emu_unpoison(const volatile void *p, size_t size)
+{
+    (void)p, (void)size;
+    EMU_ASAN(__asan_unpoison_memory_region(p, size));
+}
+
+static inline __attribute__((always_inline)) void *emu_current_fiber(void)
+{
+    return EMU_FIBER(__tsan_get_current_fiber());
+}
+
+static inline __attribute__((always_inline)) void *emu_create_fiber(unsigned flags)
+{
+    (void)flags;
+    return EMU_FIBER(__tsan_create_fiber(flags));
+}
+
+static inline __attribute__((always_inline)) void emu_destroy_fiber(void *fiber)
+{
+    (void)fiber;
+    EMU_TSAN(__tsan_destroy_fiber(fiber));
+}
+
+static inline __attribute__((always_inline)) void emu_switch_to_fiber(void *fiber, unsigned flags)
+{
+    (void)fiber, (void)flags;
+    EMU_TSAN(__tsan_switch_to_fiber(fiber, flags));
+}
+
+static inline __attribute__((always_inline)) void emu_acquire(void *address)
+{
+    (void)address;
+    EMU_TSAN(__tsan_acquire(address));
+}
+
+static inline __attribute__((always_inline)) void emu_release(void *address)
+{
+    (void)address;
+    EMU_TSAN(__tsan_release(address));
+}
