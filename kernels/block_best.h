@@ -880,7 +880,6 @@ VC_SEARCH(mxfp4)
 {
     float top = fabsf(vc_largest_signed(x, 32));
     int32_t near_e = top > 0.0f ? vc_clamp_i32(vc_floor_log2f(top) - 2 + 127, 0, 254) : 0;
-    uint8_t *b = room->block[0];
     uint8_t chosen = 0;
     float least = 0.0f;
 
@@ -896,17 +895,7 @@ VC_SEARCH(mxfp4)
             least = from + k == 0 || error < least ? error : least;
         }
     }
-    VC_EACH(i, 32, 1)
-    {
-        room->codes[i] = (uint8_t)vc_e2m1_code(x[i], vc_e8m0_half(chosen));
-    }
-    VC_TOGETHER();
-    VC_ONE
-    {
-        b[0] = chosen;
-    }
-    vc_put_nibbles_32(b + 1, room->codes);
-    VC_TOGETHER();
+    vc_mxfp4_put(x, chosen, room, room->block[0]);
 }
 
 /* NVFP4: the reference's scale, four below to nine above it. */

@@ -246,12 +246,9 @@ VC_HD int32_t vc_floor_log2f(float a)
     return e + ((float)((double)(e + 1) - (1.0 - share) * 1.4426950408889634) == (float)(e + 1));
 }
 
-VC_MAKE(mxfp4)
+/* A block of MXFP4 with exponent e. */
+VC_TEAM void vc_mxfp4_put(const float *x, uint8_t e, struct vc_block_room *room, uint8_t *b)
 {
-    float a = fabsf(vc_largest_signed(x, 32));
-    uint8_t e = a > 0.0f ? (uint8_t)vc_clamp_i32(vc_floor_log2f(a) - 2 + 127, 0, 254) : 0;
-    uint8_t *b = room->block[1];
-
     VC_EACH(i, 32, 1)
     {
         room->codes[i] = (uint8_t)vc_e2m1_code(x[i], vc_e8m0_half(e));
@@ -263,7 +260,15 @@ VC_MAKE(mxfp4)
     }
     vc_put_nibbles_32(b + 1, room->codes);
     VC_TOGETHER();
-    return b;
+}
+
+VC_MAKE(mxfp4)
+{
+    float a = fabsf(vc_largest_signed(x, 32));
+    uint8_t e = a > 0.0f ? (uint8_t)vc_clamp_i32(vc_floor_log2f(a) - 2 + 127, 0, 254) : 0;
+
+    vc_mxfp4_put(x, e, room, room->block[1]);
+    return room->block[1];
 }
 
 /* Q8_0 as vc_q8_0_rows makes it. */
