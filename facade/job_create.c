@@ -7,5 +7,6 @@
 
 enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
 {
+    VC_CALL(vc_device_check(ctx));
     return vc_job_make(ctx, model, &vc_format_writers, &vc_comparer_decoding, &vc_device_chooser, out);
 }

@@ -20,10 +20,9 @@ const struct vc_rate *vc_rate_at(unsigned index)
     return index < sizeof rates / sizeof rates[0] ? &rates[index] : NULL;
 }
 
-const struct vc_rate *vc_rate_of(const char *scheme)
+/* The row of the first n letters; NULL: there is none. */
+static const struct vc_rate *row_of(const char *scheme, size_t n)
 {
-    size_t n = scheme != NULL ? strcspn(scheme, "/") : 0;
-
     for (unsigned i = 0; n != 0 && i < sizeof rates / sizeof rates[0]; i++) {
         if (strncmp(rates[i].scheme, scheme, n) == 0 && rates[i].scheme[n] == '\0') {
             return &rates[i];
@@ -32,11 +31,18 @@ const struct vc_rate *vc_rate_of(const char *scheme)
     return NULL;
 }
 
+const struct vc_rate *vc_rate_of(const char *scheme)
+{
+    const struct vc_rate *own = scheme != NULL ? row_of(scheme, strcspn(scheme, "/")) : NULL;
+
+    return own != NULL || scheme == NULL ? own : row_of(scheme, strcspn(scheme, "/0123456789"));
+}
+
 double vc_machine_rate(enum vc_machine_rate what)
 {
-    const char *said = what == VC_CARD_START ? getenv("VCOMPRESS_CARD_START") : NULL;
+    const char *said = what == VC_CARD_START ? getenv(VC_CARD_START_VARIABLE) : NULL;
     char *end = NULL;
-    double seconds = said != NULL ? strtod(said, &end) : -1;
+    double seconds = said != NULL ? strtod(said, &end) : machine[what];
 
-    return said != NULL && end != said && *end == '\0' && seconds >= 0 && seconds <= 1000 ? seconds : machine[what];
+    return said == NULL || (end != said && *end == '\0' && seconds >= 0 && seconds <= 1000) ? seconds : -1;
 }

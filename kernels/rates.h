@@ -18,8 +18,9 @@ enum vc_machine_rate {
 /* Row number `index`; NULL behind the last. */
 const struct vc_rate *vc_rate_at(unsigned index);
 
-/* The row of "int4/group:128", by the word before the slash; NULL: there is none, or `scheme` is NULL. */
+/* The row of "int4/group:128", by the word before the slash, or else its letters; NULL: there is none, or `scheme` is NULL. */
 const struct vc_rate *vc_rate_of(const char *scheme);
 
-/* VC_CARD_START as the environment's VCOMPRESS_CARD_START has it, where that is a number from 0 to 1000. */
+/* VC_CARD_START as the environment's variable has it, and -1 where that is no number from 0 to 1000: passes/device_choice.h. */
+#define VC_CARD_START_VARIABLE "VCOMPRESS_CARD_START"
 double vc_machine_rate(enum vc_machine_rate what);

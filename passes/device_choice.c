@@ -1,6 +1,7 @@
 /* device_choice.c - see device_choice.h. */
 #include "passes/device_choice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -97,3 +98,11 @@ static void end(struct vc_ctx *ctx, struct vc_device_choice *choice)
 }
 
 const struct vc_chooser vc_device_chooser = {.choose = choose, .end = end};
+
+enum vc_status vc_device_check(struct vc_ctx *ctx)
+{
+    VC_REFUSE_IF(strcmp(vc_ctx_device(ctx), "auto") == 0 && vc_machine_rate(VC_CARD_START) < 0, ctx, VC_E_ARGUMENT,
+                 VC_CARD_START_VARIABLE ": '%s' is no number of seconds from 0 to 1000",
+                 getenv(VC_CARD_START_VARIABLE));
+    return VC_OK;
+}

@@ -14,3 +14,6 @@
 #define VC_CARD_MIN_ELEMS ((uint64_t)1 << 15) /* below, copies and launches of a call take longer than the processor */
 
 extern const struct vc_chooser vc_device_chooser;
+
+/* VC_E_ARGUMENT where the device is "auto" and the environment's start of a card is no number. Before anything is chosen. */
+enum vc_status vc_device_check(struct vc_ctx *ctx);

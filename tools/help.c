@@ -403,7 +403,7 @@ static const struct {
     {"NO_COLOR", "when it is not empty, no colours unless \\fB\\-\\-color=always\\fR"},
     {"VC_CPU_MASK", "as \\fB\\-\\-cpu\\-mask\\fR"},
     {"VCOMPRESS_BACKEND_PATH", "the CUDA plug-in or its folder, in place of the default search"},
-    {"VCOMPRESS_CARD_START", "seconds that --device auto takes a CUDA device to need before it computes (0.3)"},
+    {"VCOMPRESS_CARD_START", "seconds that --device auto takes a CUDA device to need before it computes (0.36)"},
     {"VCOMPRESS_MPI_PATH", "the same of the MPI plug-in, for distill with several processes"},
     {"VCOMPRESS_HTTP_PATH", "the same of the plug-in for models of other machines, hf: and https:"},
     {"VCOMPRESS_HTTP_TIMEOUT", "seconds without a byte of a server (60)"},

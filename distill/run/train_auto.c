@@ -13,6 +13,7 @@
 #include "distill/run/trainer.h"
 #include "kernels/kernels.h"
 #include "kernels/rates.h"
+#include "passes/device_choice.h"
 
 /* What a card has no kernels for, or is not known to be faster at. */
 static const char *not_for_cards(const struct vc_trainer *t)
@@ -89,6 +90,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         t->options.memory.device_memory != 0) {
         return vc_trainer_open_here(t);
     }
+    VC_CALL(vc_device_check(ctx));
     ctx->shared->training.by_card = false;
     VC_CALL(vc_trainer_open_here(t));
     expect(t, &cpu_seconds, &card_seconds);

@@ -126,6 +126,15 @@ def failures():
         want(rc == 4 and why in err and err.count("\n") == 1 and not os.path.exists("never.safetensors"), env, rc, err)
 
 
+def wrong_start():
+    """A start that is no number of seconds is refused where it is asked for."""
+    for text in ("abc", "", "-1", "1e9", "nan", "2 s"):
+        env = {"VCOMPRESS_CARD_START": text}
+        rc, _, err = call("--int4", "-o", "never.safetensors", "w.safetensors", env=env)
+        want(rc == 2 and "is no number of seconds" in err and not os.path.exists("never.safetensors"), text, rc, err)
+        want(call("--int4", "--device", "cpu", "-n", "-o", "never.safetensors", "w.safetensors", env=env)[0] == 0, text)
+
+
 def training():
     """Where a network would be trained: dry runs. Threads mean nothing to it."""
     net = os.path.join(DIGITS, "digits.npz")
@@ -152,7 +161,7 @@ def training():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for part in (choices, runs, failures, training):
+        for part in (choices, runs, failures, wrong_start, training):
             part()
         os.chdir("/")
     return 1 if FAILURES else 0
