@@ -1,5 +1,5 @@
 /* search_schemes.h - the types of weights that searches for "small enough" try: a row each, and the only list of them. plan
- * (memory/recipes) and shrink take their candidates and the order of harm from here; who loads a type, and what it keeps on
+ * (search/recipes) and shrink take their candidates and the order of harm from here; who loads a type, and what it keeps on
  * the device, stands in the row. */
 #pragma once
 

@@ -152,7 +152,7 @@ list_edges | awk -v sq="'" '
         else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math|_recurrent)?\.inc)$/ }
         else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|kernels\/kernels|merge\/merged_model|passes\/(comparer|decode_range|device_choice)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|arch|graph|engine|memory|search)$/ }
-        else if (from == "search") { ok = to ~ /^(include|core|search)$/ }
+        else if (from == "search") { ok = to ~ /^(include|core)$/ || (to == "search" && (t !~ /^search\/recipes\// || dir == "search/recipes")) || (dir == "search/recipes" && to ~ /^(graph|memory)$/) }
         else if (from == "shrink") { ok = to ~ /^(include|core|search|shrink)$/ || t == "passes/sha256.h" }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }

@@ -55,9 +55,9 @@ options_in_strings() {
             recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --mask --reconstruct"|prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score "| --reconstruct"| --pattern )/)
             recipe = recipe || (FILENAME == "prune/depth.c" && text ~ /"prune --%s-layers %s --layers %s"/)
             recipe = recipe || (FILENAME == "prune/structured/structured_options.c" && text ~ /"(prune --(remove|structured %s)"| --scope global"| --reconstruct"|%s --score %s|%s --round-to )/)
-            recipe = recipe || (FILENAME == "memory/recipes/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16)|quantize --gguf Q8_0|quantize %s( --layout %s)? --rest %s|--runtime (vllm|native))"/)
+            recipe = recipe || (FILENAME == "search/recipes/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16)|quantize --gguf Q8_0|quantize %s( --layout %s)? --rest %s|--runtime (vllm|native))"/)
             if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
-        }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|merge|quantize|engine|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
+        }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|merge|quantize|engine|distill|measure|memory|report|search/recipes)/.*\.(c|h|inc|cu)$')
 }
 
 # shellcheck disable=SC2013,SC2046,SC2086

@@ -16,7 +16,7 @@
 #include "core/job/job_state.h"
 #include "core/model/program.h"
 #include "memory/float_type.h"
-#include "memory/recipes/plan_inside.h"
+#include "search/recipes/plan_inside.h"
 
 static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
 static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};

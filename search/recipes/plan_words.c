@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
-#include "memory/recipes/plan_inside.h"
+#include "search/recipes/plan_inside.h"
 
 /* The text in the arena of the recipes; "" where there is none. */
 static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)

@@ -13,7 +13,7 @@
 #include "core/base/ctx.h"
 #include "core/base/option_struct.h"
 #include "memory/estimate.h"
-#include "memory/recipes/plan_inside.h"
+#include "search/recipes/plan_inside.h"
 
 #define LEAST_CONTEXT 256
 #define MAX_CHOICES   4096
