@@ -175,6 +175,7 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     if (s->gpu != NULL) {
         VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
+        s->counted = *fit;
         c->need_bytes = fit->need_bytes;
         c->within = c->within && fit->verdict == VC_FITS;
     }

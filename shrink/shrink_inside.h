@@ -52,6 +52,7 @@ struct vc_shrinking {
     struct vc_data_options train, choose, prove;
     struct vc_gpu device; /* of options.visible_bytes */
     const struct vc_gpu *gpu;
+    struct vc_fit counted; /* on it, of the candidate whose sizes were taken last */
     const char *plans; /* without data, for a device: what plan calls its best recipe; NULL: none fits */
     const char *rest;  /* "bf16" */
     bool zeros;        /* the output can be deflated, so that zeros save room */

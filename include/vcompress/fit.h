@@ -64,6 +64,13 @@ VC_API enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_r
                                     const struct vc_memory_options *memory, uint64_t visible_bytes,
                                     const struct vc_fit_options *options, struct vc_fit *out);
 
+/* Recomputation within the room of one device: sets memory->budget_bytes, by steps, until the model fits or nothing more can be
+ * computed again. *report and *fit: made with VC_RECOMPUTE_AUTO and a budget that keeps everything (INT64_MAX); they
+ * become those of the budget that is found. options: as `fit` was made with. */
+VC_API enum vc_status vc_fit_budget(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                    struct vc_memory_options *memory, const struct vc_fit_options *options,
+                                    struct vc_memory_report *report, struct vc_fit *fit);
+
 /* Finds the largest size, up to `most`, of a symbol of the graph ("batch") with which the model fits; symbol NULL: of
  * context_tokens. *largest is 0 if no size fits. The size bound to the symbol stays. */
 VC_API enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,

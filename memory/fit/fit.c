@@ -123,6 +123,36 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     return VC_OK;
 }
 
+/* ---- recomputation ---- */
+
+#define MOST_BUDGETS 12
+
+/* What a device lacks is known only for a given peak:
+ *
+ *     budget = peak - what the device lacks;  estimate again;  decide again
+ *
+ * until there is room, or a smaller budget changes nothing. */
+enum vc_status vc_fit_budget(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                             struct vc_memory_options *memory, const struct vc_fit_options *options,
+                             struct vc_memory_report *report, struct vc_fit *fit)
+{
+    if (report->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
+        memory->budget_bytes = report->moments[VC_MOMENT_PEAK].bytes;
+    }
+    for (int round = 0; round < MOST_BUDGETS && fit->headroom_bytes < 0; round++) {
+        uint64_t peak = report->moments[VC_MOMENT_PEAK].bytes;
+        uint64_t lacks = (uint64_t)-fit->headroom_bytes;
+
+        if (peak > memory->budget_bytes || lacks >= peak) { /* it did not follow the last budget, or nothing is left */
+            break;
+        }
+        memory->budget_bytes = peak - lacks;
+        VC_CALL(vc_memory_estimate(ctx, graph, model, memory, report));
+        VC_CALL(vc_fit_decide(ctx, report, memory, fit->visible_bytes, options, fit));
+    }
+    return VC_OK;
+}
+
 /* ---- the largest that fits ---- */
 
 /* The search for the largest size that fits: of a symbol of the graph, such as the batch, or (symbol NULL) of the

@@ -1012,7 +1012,7 @@ def estimate(input: Input, *, progress: Show = None, batch: Optional[int] = None
     no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
     amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
     recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
+    budget (SIZE): --recompute auto: the largest peak (default of fit and plan: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later
@@ -1106,7 +1106,7 @@ def fit(input: Input, *, progress: Show = None, gpu: Optional[Values] = None, me
     no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
     amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
     recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
+    budget (SIZE): --recompute auto: the largest peak (default of fit and plan: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later
@@ -1198,7 +1198,7 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     no_foreach: --mode train|distill: one weight after the other: foreach=False in PyTorch, or fused=True, which needs no copy at all
     amp (none|autocast|pure): --mode train|distill: mixed precision: autocast keeps f32 weights and computes products in half precision
     recompute (none|sqrt|every:K|layer|selective|auto): --mode train|distill: activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the square root of the number of operators as parts
-    budget (SIZE): --recompute auto: the largest peak (default of fit: the room on the device)
+    budget (SIZE): --recompute auto: the largest peak (default of fit and plan: the room on the device)
     attention (fused|eager|softmax|auto): as one kernel, or with a matrix of scores
     allocator (exact|cuda|pytorch|onnxruntime): blocks are rounded up to 1, 256, 512 or 256 bytes (default exact; of fit the program's own)
     in_place: activation functions, normalizations and additions overwrite an input that is not needed later

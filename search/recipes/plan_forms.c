@@ -411,7 +411,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
                                                                            : VC_DTYPE_NONE;
     bool bf16 = half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16;
 
-    if (!p->options.runtime_given && coded) {
+    if (!p->options.runtime_given && coded && p->memory.scheme == NULL) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
     }
     p->forms[p->n_forms++] = (struct vc_weights_form){.model = p->model,

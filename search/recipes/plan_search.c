@@ -109,24 +109,32 @@ static enum vc_status bind_positions(const struct vc_planning *p, struct vc_grap
     return vc_graph_bind(p->ctx, graph, "sequence", (int64_t)(n != 0 ? n : p->positions));
 }
 
-/* As vc_fit_decide has it; windows of images that are copied depend on the batch. */
+/* Whether recomputation is asked for, and not within how much. */
+static bool seeks_budget(const struct vc_planning *p, const struct vc_memory_options *memory)
+{
+    return memory->recompute == VC_RECOMPUTE_AUTO && p->memory.budget_bytes == 0;
+}
+
+/* As vc_fit_decide has it; windows of images that are copied depend on the batch. Recomputation without a budget, which is
+ * about the model as it is, gets the room on the device. */
 static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choice)
 {
     struct vc_fit_options fit;
 
-    if (!choice->ideal && (p->fit == NULL || p->memory.im2col_images == 0)) {
-        return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, p->fit, &choice->fit);
-    }
     vc_fit_defaults(&fit);
     fit = p->fit != NULL ? *p->fit : fit;
     fit.ideal = fit.ideal || choice->ideal;
     if (p->memory.im2col_images != 0) {
         fit.workspace_bytes = choice->report.components[VC_MEMORY_WORKSPACE].bytes;
     }
-    return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->fit);
+    VC_CALL(vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->fit));
+    if (!seeks_budget(p, &choice->memory)) {
+        return VC_OK;
+    }
+    return vc_fit_budget(p->ctx, p->graph, p->model, &choice->memory, &fit, &choice->report, &choice->fit);
 }
 
-/* Counts it and adds it to the list. One whose sizes overflow is none. */
+/* Counts it and adds it to the list. One whose sizes overflow, or that cannot be divided so, is none. */
 static enum vc_status try_choice(struct search *s, struct vc_choice choice)
 {
     struct vc_planning *p = s->p;
@@ -136,8 +144,11 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
     }
     VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
     VC_CALL(bind_positions(p, graph_of(p, choice.form), &choice.memory, choice.batch));
+    if (seeks_budget(p, &choice.memory)) {
+        choice.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
+    }
     enum vc_status status = count(p, choice.form, &choice.memory, &choice.report);
-    if (status == VC_E_ARGUMENT && s->n != 0) {
+    if (s->n != 0 && vc_is_refusal(status)) {
         vc_clear_error(p->ctx);
         return VC_OK;
     }
@@ -465,16 +476,20 @@ static double harm_of(const struct vc_choice *choice)
     return choice->experts && harm < VC_SEARCH_ON_HOST ? VC_SEARCH_ON_HOST : harm;
 }
 
-/* The least harm first; docs/memory-model.md says what comes before what. */
+/* The model as it is, then the least harm first; docs/memory-model.md says what comes before what. */
 static int by_harm(const void *a, const void *b)
 {
     const struct vc_choice *x = a;
     const struct vc_choice *y = b;
-    const int by[] = {
-        order(x->less, y->less),     order(harm_of(x), harm_of(y)),
-        order(x->rank, y->rank),     order((double)x->memory.cpu_moe_layers, (double)y->memory.cpu_moe_layers),
-        order(x->time, y->time),     order((double)x->accumulate, (double)y->accumulate),
-        order(x->spread, y->spread), (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
+    const int by[] = {order(x->number != 0, y->number != 0),
+                      order(x->less, y->less),
+                      order(harm_of(x), harm_of(y)),
+                      order(x->rank, y->rank),
+                      order((double)x->memory.cpu_moe_layers, (double)y->memory.cpu_moe_layers),
+                      order(x->time, y->time),
+                      order((double)x->accumulate, (double)y->accumulate),
+                      order(x->spread, y->spread),
+                      (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
 
     for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
         if (by[k] != 0) {

@@ -83,6 +83,27 @@ class Agreement(unittest.TestCase):
         self.check(["--mode", "train", "--batch", "6", "--seq", "24", "--optimizer", "sgd", "--without", "amp", "bert"])
         self.check(["--mode", "train", "--lora", "4", "--batch", "2", "--seq", "24", "bert"], 8)
 
+    def test_room_as_budget(self):
+        """Recomputation within the room of the device: more of it, the less room there is."""
+        self.folder("bert", *bert(384, 1501, 2, 6, 3001))
+        asked = ["--mode", "train", "--batch", "8", "--seq", "64", "--recompute", "auto", "--optimizer", "sgd", "bert"]
+        needs = []
+        for memory in (3 << 30, 660 * MIB):
+            plan = json.loads(self.run_lines(["plan", "--memory", str(memory), "--json"] + asked, (0, 1)))
+            got = json.loads(self.run_lines(["fit", "--memory", str(memory), "--json"] + asked, (0, 1)))["devices"][0]
+            recipe = plan["recipes"][0]
+            self.assertEqual((recipe["need_bytes"], recipe["verdict"]), (got["need_bytes"], got["verdict"]))
+            self.assertEqual(self.fit(recipe["commands"][-1], memory), got)
+            needs.append(got["need_bytes"])
+        self.assertLess(needs[1], needs[0])
+
+    def test_first_is_as_it_is(self):
+        """Also where a measured error of 0 says that halves lose nothing; and where two devices cannot share the model."""
+        self.folder("halves", *llama(256, 704, 1, 4, 4, 2003, False))
+        for args in (["--memory", "300MiB", "--scan", "halves"], ["--gpu", "L4:2", os.path.join(os.path.abspath(MODELS), "convolutional.onnx")]):
+            plan = json.loads(self.run_lines(["plan", "--json"] + args, (0, 1)))
+            self.assertEqual(plan["recipes"][0]["what"], "as it is")
+
     def test_config_alone(self):
         config, _ = llama(3072, 8192, 4, 32, 32, 32064, False)
         os.mkdir(self.path("phi"))

@@ -16,7 +16,6 @@
 #include "tools/show/documents.h"
 
 #define MAX_DEVICES  32
-#define MOST_BUDGETS 12 /* that --recompute auto tries */
 #define MOST         ((uint64_t)1 << 30)
 
 struct fit_cli {
@@ -94,21 +93,21 @@ static const struct opt_group *const groups[] = {&group_fit,     &group_model, &
 
 /* ---- deciding ---- */
 
-/* Decides a row again for a new estimate. What others have taken of the device was found when the row was made and is
- * not in the options, so it is computed back from the row: used = visible - usable - margin. Nothing usable: as
- * given. */
+/* What others have taken of a row's device was found when the row was made and is not in the options, so it is computed
+ * back from the row: used = visible - usable - margin. Nothing usable: as given. */
+static uint64_t used_of(const struct fit_cli *cli, const struct vc_fit_row *row)
+{
+    return row->fit.usable_bytes != 0 ? row->fit.visible_bytes - row->fit.usable_bytes - cli->fit.margin_bytes
+                                      : cli->fit.used_bytes;
+}
+
+/* Decides a row again for a new estimate. */
 static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc_fit_row *row)
 {
-    uint64_t given = cli->fit.used_bytes;
-    uint64_t visible = row->fit.visible_bytes;
-    uint64_t rest =
-        row->fit.usable_bytes + cli->fit.margin_bytes; /* at most what is visible, where anything is usable */
-    enum vc_status status;
+    struct vc_fit_options options = cli->fit;
 
-    cli->fit.used_bytes = row->fit.usable_bytes != 0 ? visible - rest : given;
-    status = vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, visible, &cli->fit, &row->fit);
-    cli->fit.used_bytes = given;
-    return status;
+    options.used_bytes = used_of(cli, row);
+    return vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, row->fit.visible_bytes, &options, &row->fit);
 }
 
 /* Adds the verdict for a GPU, or (gpu NULL) for a memory of that size. visible: bytes that a program sees. */
@@ -301,38 +300,25 @@ static int find_largest(struct app *app, struct fit_cli *cli)
 
 /* ---- --recompute auto ---- */
 
-/* --recompute auto without --budget: the room on the smallest device is the budget. It is found by steps, since what a
- * device lacks is known only for a given peak:
- *
- *     budget = peak - what the device lacks;  estimate again;  decide again
- *
- * until all devices have room, or a smaller budget changes nothing, or MOST_BUDGETS steps are made. The rows hold the
- * last estimate. */
+/* --recompute auto without --budget: the room on the smallest device is the budget. The rows hold the last estimate. GO_ON or
+ * a status. */
 static int fit_budget(struct app *app, struct fit_cli *cli)
 {
-    struct vc_memory_options *memory = &cli->memory.memory;
-    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    struct vc_fit_row *row = cli->rows;
     enum vc_status status = VC_OK;
 
-    if (cli->memory.report.moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
-        memory->budget_bytes = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+    for (size_t k = 1; k < cli->n_rows; k++) {
+        row = cli->rows[k].fit.headroom_bytes < row->fit.headroom_bytes ? &cli->rows[k] : row;
     }
-    for (int round = 0; round < MOST_BUDGETS && status == VC_OK; round++) {
-        int64_t left = INT64_MAX;
-        uint64_t peak = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+    if (cli->n_rows != 0) {
+        struct vc_fit_options options = cli->fit;
 
-        for (size_t k = 0; k < cli->n_rows; k++) {
-            left = cli->rows[k].fit.headroom_bytes < left ? cli->rows[k].fit.headroom_bytes : left;
-        }
-        /* all devices have room; or the estimate did not follow the last budget; or nothing is left to give up */
-        if (left >= 0 || cli->n_rows == 0 || peak > memory->budget_bytes || (uint64_t)-left >= peak) {
-            break;
-        }
-        memory->budget_bytes = peak - (uint64_t)-left;
-        status = vc_memory_estimate(app->ctx, cli->memory.source.graph, model, memory, &cli->memory.report);
-        for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
-            status = decide_row(app, cli, &cli->rows[k]);
-        }
+        options.used_bytes = used_of(cli, row);
+        status = vc_fit_budget(app->ctx, cli->memory.source.graph, graph_source_model(&cli->memory.source),
+                               &cli->memory.memory, &options, &cli->memory.report, &row->fit);
+    }
+    for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+        status = decide_row(app, cli, &cli->rows[k]);
     }
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }

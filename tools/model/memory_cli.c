@@ -206,7 +206,7 @@ static const struct opt memory_opts[] = {
              "square root of the number of operators as parts; every:K: parts of K operators with weights; layer: "
              "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
-     .needs = "recompute=auto", .help = "the largest peak (default of fit: the room on the device)"},
+     .needs = "recompute=auto", .help = "the largest peak (default of fit and plan: the room on the device)"},
     /* kernels and the allocator */
     {.name = "attention", OPT_WORDS({"fused", VC_ATTENTION_FUSED}, {"eager", VC_ATTENTION_EAGER}, {"softmax", VC_ATTENTION_SOFTMAX}, {"auto", VC_ATTENTION_AUTO}), OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
