@@ -123,9 +123,9 @@ out:
 }
 
 enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
-                                struct vc_arena *arena, struct vc_program *out)
+                                bool rows, struct vc_arena *arena, struct vc_program *out)
 {
-    return vc_onnx_export(ctx, graph, model, arena, out);
+    return vc_onnx_export(ctx, graph, model, rows, arena, out);
 }
 
 /* For programs that a plan changed. Inputs of quantized layers stay floats: the weights of the planned model may be

@@ -47,9 +47,10 @@ enum vc_status vc_graph_build_stated(struct vc_ctx *ctx, const struct vc_model *
 enum vc_status vc_graph_build_exported(struct vc_ctx *ctx, const struct vc_model *model, struct vc_graph **out);
 
 /* The graph as ONNX nodes for a file that is to be made of it (onnx/onnx_export.c), in the arena; strings are the
- * graph's. model: whose tensors its parameters are. VC_E_UNSUPPORTED: a tensor or an operator has no place in ONNX. */
+ * graph's. model: whose tensors its parameters are. rows: matrices of products lie [out, in] as in the model, each
+ * with a Transpose behind it. VC_E_UNSUPPORTED: a tensor or an operator has no place in ONNX. */
 enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
-                                struct vc_arena *arena, struct vc_program *out);
+                                bool rows, struct vc_arena *arena, struct vc_program *out);
 
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);

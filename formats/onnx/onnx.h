@@ -237,7 +237,8 @@ struct onnx_symbol {
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
     size_t cast;        /* a Cast among `nodes` that reads the value, or ONNX_NONE */
     size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
-    size_t factor_of;   /* the last product among `nodes` whose second input is the value, or ONNX_NONE */
+    size_t
+        factor_of; /* the last product among `nodes` whose second input is the value, or the value turned; or ONNX_NONE */
     uint32_t graph;
     uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;    /* as an output of nodes */
@@ -267,6 +268,7 @@ enum onnx_op {
     ONNX_OP_CAST,
     ONNX_OP_SUB,
     ONNX_OP_MUL,
+    ONNX_OP_TURN,   /* Transpose of a matrix */
     ONNX_OP_MATMUL, /* from here on: products */
     ONNX_OP_GEMM,
     ONNX_OP_NBITS /* MatMulNBits of com.microsoft */
@@ -287,6 +289,7 @@ struct onnx_node {
     int64_t k, n, bits;           /* of MatMulNBits */
     size_t weights;               /* of MatMulNBits: the model's tensor that its codes are, or ONNX_NONE */
     size_t next;                  /* the product before it with the same second input, or ONNX_NONE */
+    size_t turn;                  /* the Transpose between the matrix and this product of it, or ONNX_NONE */
 };
 
 /* A graph inside a node. */
@@ -564,6 +567,8 @@ bool vc_onnx_nbits_block(uint64_t block);
 /* The products by that tensor of the model, which MatMulNBits is or can become, one after the other: the one behind
  * `node`, the first one where that is ONNX_NONE. Returns ONNX_NONE behind the last. */
 size_t vc_onnx_next_product(const struct onnx *self, size_t tensor, size_t node);
+/* The node that turns the tensor for all its products (w -> Transpose -> MatMul), or ONNX_NONE. */
+size_t vc_onnx_turn_of(const struct onnx *self, size_t tensor);
 /* vc_source_ops.code_places */
 struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t tensor);
 

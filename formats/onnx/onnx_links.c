@@ -268,6 +268,20 @@ static enum vc_status finish_tensors(struct onnx_reader *r, struct vc_model *mod
     return VC_OK;
 }
 
+/* The Transpose that makes the second input of a product, where that is all that is made of its matrix. */
+static size_t turn_before(const struct onnx *self, const struct onnx_node *node)
+{
+    const struct onnx_symbol *turned = &self->symbols.list[node->in[1]];
+    const struct onnx_node *turn = turned->maker != ONNX_NONE ? &self->nodes[turned->maker] : NULL;
+
+    if (turn == NULL || turn->op != ONNX_OP_TURN || node->op == ONNX_OP_NBITS || turn->graph != node->graph ||
+        turned->n_made != 1 || turned->pinned) {
+        return ONNX_NONE;
+    }
+    const struct onnx_symbol *matrix = &self->symbols.list[vc_onnx_symbol_meant(&self->symbols, turn->in[0])];
+    return matrix->n_uses == 1 && matrix->graph == node->graph ? turned->maker : ONNX_NONE;
+}
+
 /* Names of nodes are those of the graph that makes the value, which learns the products by it. A node that reads a
  * value of a graph around its own is none of a tensor's: it may run many times, or never. */
 static void settle_nodes(struct onnx *self)
@@ -281,8 +295,11 @@ static void settle_nodes(struct onnx *self)
         }
         node->next = ONNX_NONE;
         if (node->op >= ONNX_OP_MATMUL && node->in[1] != ONNX_NONE) {
-            node->next = self->symbols.list[node->in[1]].factor_of;
-            self->symbols.list[node->in[1]].factor_of = i;
+            node->turn = turn_before(self, node);
+            size_t from = node->turn == ONNX_NONE ? node->in[1]
+                                                  : vc_onnx_symbol_meant(&self->symbols, self->nodes[node->turn].in[0]);
+            node->next = self->symbols.list[from].factor_of;
+            self->symbols.list[from].factor_of = i;
         }
     }
 }

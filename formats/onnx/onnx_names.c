@@ -108,7 +108,9 @@ static const char *suffix_of(const struct onnx_sink *self, size_t out)
     enum vc_dtype dtype = vc_out_at(self->outs, out).dtype;
 
     if (dtype == VC_DTYPE_I4 || self->out[out].moved) {
-        return self->out[out].nbits && !self->out[out].view.turned ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
+        bool gemm = self->out[out].nbits && !self->out[out].view.turned &&
+                    vc_onnx_turn_of(self->source, vc_out_at(self->outs, out).source) == ONNX_NONE;
+        return gemm ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
     }
     if (dtype == VC_DTYPE_I8) {
         return ".int8";
@@ -188,6 +190,11 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
             self->gone[symbol] |= self->out[out].moved ? ONNX_INPUT_GONE | ONNX_INFO_GONE : 0;
             if (self->out[out].nbits) {
                 self->gone[link->name] |= ONNX_NAME_GONE; /* no value has the name */
+                size_t turn = vc_onnx_turn_of(source, i);
+                if (turn != ONNX_NONE) {
+                    self->drop[turn] = true;
+                    self->gone[source->nodes[turn].out] |= ONNX_NAME_GONE;
+                }
             }
             if (symbol != link->name) {
                 self->gone[symbol] |= ONNX_NAME_GONE;

@@ -174,6 +174,13 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
 
 /* ---- which weights have a place ---- */
 
+size_t vc_onnx_turn_of(const struct onnx *self, size_t tensor)
+{
+    size_t product = vc_onnx_next_product(self, tensor, ONNX_NONE);
+
+    return product != ONNX_NONE ? self->nodes[product].turn : ONNX_NONE;
+}
+
 /* A bias for each output: an initializer of one dimension, which the node can take along. */
 static bool bias_fits(const struct onnx *self, size_t symbol, uint64_t n_outputs, uint32_t type)
 {
@@ -221,6 +228,7 @@ struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t t
     for (size_t i = ONNX_NONE; matrix && (i = vc_onnx_next_product(self, tensor, i)) != ONNX_NONE;) {
         const struct onnx_node *node = &self->nodes[i];
 
+        symbol = node->turn != ONNX_NONE ? &self->symbols.list[self->nodes[node->turn].out] : symbol;
         n += node->op != ONNX_OP_GEMM || bias_fits(self, node->in[2], t->shape[2 - t->inputs], link->type);
     }
     places.product =

@@ -470,6 +470,7 @@ static bool is_step(const struct node *node, enum onnx_op *op)
                  [ONNX_OP_CAST] = {"Cast", 1, 1},
                  [ONNX_OP_SUB] = {"Sub", 2, 2},
                  [ONNX_OP_MUL] = {"Mul", 2, 2},
+                 [ONNX_OP_TURN] = {"Transpose", 1, 1},
                  [ONNX_OP_MATMUL] = {"MatMul", 2, 2},
                  [ONNX_OP_GEMM] = {"Gemm", 2, 3},
                  [ONNX_OP_NBITS] = {"MatMulNBits", 3, ONNX_NODE_INPUTS}};
@@ -477,7 +478,8 @@ static bool is_step(const struct node *node, enum onnx_op *op)
     for (size_t i = 0; node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
         if (strcmp(node->op, steps[i].name) == 0 && (i == ONNX_OP_NBITS ? node->microsoft : node->default_domain)) {
             *op = (enum onnx_op)i;
-            return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in;
+            return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in &&
+                   (i != ONNX_OP_TURN || (node->n_perm == 2 && turn_of(node) == ONNX_TURN_LAST_TWO));
         }
     }
     return false;
@@ -505,6 +507,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
                                .n = node->n,
                                .bits = node->bits,
                                .weights = ONNX_NONE,
+                               .turn = ONNX_NONE,
                                .axis = node->axis,
                                .block_size = node->block_size,
                                .to = op == ONNX_OP_DEQUANTIZE ? node->output_dtype : node->to};

@@ -16,6 +16,7 @@
 #include "formats/onnx/onnx_sink.h"
 
 #define COPY_BYTES ((size_t)256 << 10)
+#define FLIP_BYTES ((size_t)16 << 10)
 
 /* False where only sizes are wanted. */
 static bool writes(const struct onnx_sink *self)
@@ -114,14 +115,20 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
     return VC_OK;
 }
 
-/* Tensors in another form than the job's are put together in memory: those that are in work at a time, at most. */
+/* The file's form has the bytes of the job's at the same places: numbers as they are, or codes with their bits turned. */
+static bool is_in_place(const struct onnx_view *v)
+{
+    return !v->turned && v->bits == v->shown && v->row == v->stored_row;
+}
+
+/* Tensors in another form than the job's, whose bytes go elsewhere, are put together in memory: those that are in work at a time, at most. */
 static size_t view_bytes(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
     uint64_t total = 0;
     uint64_t most = 0;
 
     for (size_t i = 0; i < self->outs->n; i++) {
-        if (self->out[i].view.bits != 0) {
+        if (self->out[i].view.bits != 0 && !is_in_place(&self->out[i].view)) {
             uint64_t n = vc_onnx_out_bytes(self, i);
 
             total += n;
@@ -173,6 +180,28 @@ static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     return vc_outfile_begin(ctx, self->data);
 }
 
+/* A piece that stays in one piece: codes get their bits turned on the way. */
+static enum vc_status emit_in_place(struct vc_ctx *ctx, struct onnx_sink *self, const struct onnx_out *o,
+                                    const struct vc_packet *packet)
+{
+    struct vc_outfile *file = o->external ? self->data : self->file;
+    const unsigned char *from = packet->data;
+    unsigned char some[FLIP_BYTES];
+
+    if (o->view.bits != 4) {
+        return vc_outfile_write(ctx, file, o->at + packet->offset, from, (size_t)packet->n_bytes);
+    }
+    for (uint64_t done = 0; done < packet->n_bytes; done += sizeof some) {
+        size_t n = (size_t)vc_min_u64(sizeof some, packet->n_bytes - done);
+
+        for (size_t i = 0; i < n; i++) {
+            some[i] = (unsigned char)(from[done + i] ^ o->view.flip * 0x11u);
+        }
+        VC_CALL(vc_outfile_write(ctx, file, o->at + packet->offset + done, some, n));
+    }
+    return VC_OK;
+}
+
 /* A piece of a tensor that the file has in another form goes to its places there; the last one writes all of it. Pieces
  * share bytes of two codes, so one at a time is put. */
 static enum vc_status emit_view(struct vc_ctx *ctx, struct onnx_sink *self, struct onnx_out *o,
@@ -218,7 +247,7 @@ static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
 
     atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
     if (writes(self) && o->view.bits != 0) {
-        return emit_view(ctx, self, o, packet);
+        return is_in_place(&o->view) ? emit_in_place(ctx, self, o, packet) : emit_view(ctx, self, o, packet);
     }
     if (!writes(self) || first >= end) {
         return VC_OK;

@@ -225,7 +225,7 @@ void vc_onnx_count_names(struct vc_onnx_build *b);
 /* ---- onnx_export.c ---- */
 
 /* vc_graph_program (graph/build.h) */
-enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model, bool rows,
                               struct vc_arena *arena, struct vc_program *out);
 
 /* ---- onnx_text.c ---- */

@@ -3,6 +3,8 @@
  *
  *     parameter q_proj.weight, of a bf16 tensor [64, 32], transposed     weight "q_proj.weight.bf16" [32, 64], turned
  *                                                                        Cast -> "q_proj.weight"
+ *     ... with `rows`                                        weight "q_proj.weight.bf16" [64, 32]
+ *                                                            Cast -> "q_proj.weight" -> Transpose -> "q_proj.weight.turned"
  *     ... of a tensor that another parameter is as it lies (tied)        Transpose of that one's value
  *     constant                                                           constant with its elements
  *     node                                                               the same node, by the names of its values */
@@ -26,6 +28,8 @@ struct export
     size_t n_weights;
     struct vc_program_constant *constants;
     size_t n_constants;
+    bool rows;          /* matrices of products as they lie, with a Transpose behind them */
+    const char **names; /* by value: what nodes call it */
 };
 
 static void *room(struct export *e, size_t n, size_t size)
@@ -153,7 +157,7 @@ static const char **names_of(struct export *e, const uint32_t *values, unsigned 
     const char **names = room(e, n, sizeof *names);
 
     for (unsigned k = 0; names != NULL && k < n; k++) {
-        names[k] = values[k] == VC_NO_VALUE ? "" : e->graph->values[values[k]].name;
+        names[k] = values[k] == VC_NO_VALUE ? "" : e->names[values[k]];
     }
     return names;
 }
@@ -206,16 +210,31 @@ static void place_elements(const struct vc_graph_param *param, struct vc_program
     }
 }
 
-/* The name of the initializer: the value's, where no Cast makes that. */
-static const char *initializer_name(struct export *e, const char *value, enum vc_dtype dtype)
+/* A name of its own for what is made of the value, or what the value is made of. */
+static const char *other_name(struct export *e, const char *value, const char *what)
 {
     const char *name = value;
 
-    for (unsigned k = 0; dtype != VC_DTYPE_F32 && name != NULL && vc_graph_find(e->graph, name) != VC_NO_VALUE; k++) {
-        name = k == 0 ? vc_arena_printf(e->ctx, e->arena, "%s.%s", value, vc_dtype_name(dtype))
-                      : vc_arena_printf(e->ctx, e->arena, "%s.%s_%u", value, vc_dtype_name(dtype), k);
+    for (unsigned k = 0; name != NULL && vc_graph_find(e->graph, name) != VC_NO_VALUE; k++) {
+        name = k == 0 ? vc_arena_printf(e->ctx, e->arena, "%s.%s", value, what)
+                      : vc_arena_printf(e->ctx, e->arena, "%s.%s_%u", value, what, k);
     }
     return name;
+}
+
+/* Nodes read the matrix turned: they are told so. */
+static enum vc_status add_turn(struct export *e, const struct vc_graph_param *param, uint64_t *shape)
+{
+    static const int64_t axes[] = {1, 0};
+    static const struct vc_program_attr perm = {.name = "perm", .kind = VC_PROGRAM_INTS, .n = 2, .ints = axes};
+    const char *value = e->graph->values[param->value].name;
+    uint64_t first = shape[0];
+
+    shape[0] = shape[1];
+    shape[1] = first;
+    e->names[param->value] = other_name(e, value, "turned");
+    VC_CALL_ALLOC(e->names[param->value]);
+    return add_single(e, "Transpose", value, e->names[param->value], &perm);
 }
 
 static enum vc_status add_weight(struct export *e, const struct vc_graph_param *param)
@@ -225,6 +244,7 @@ static enum vc_status add_weight(struct export *e, const struct vc_graph_param *
     const struct vc_tensor *t = &e->model->tensors[param->index];
     struct vc_program_weight *w = &e->weights[e->n_weights++];
     uint64_t *shape = room(e, value->n_dims, sizeof *shape);
+    bool as_it_lies = e->rows && param->transposed && param->n_dims == 2 && value->n_dims == 2;
 
     VC_CALL_ALLOC(shape);
     VC_REFUSE_IF(t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16 &&
@@ -236,15 +256,19 @@ static enum vc_status add_weight(struct export *e, const struct vc_graph_param *
     for (unsigned d = 0; d < value->n_dims; d++) {
         shape[d] = (uint64_t)value->shape[d].size;
     }
-    *w = (struct vc_program_weight){.name = initializer_name(e, value->name, t->dtype),
-                                    .tensor = param->index,
-                                    .dtype = t->dtype,
-                                    .n_dims = value->n_dims,
-                                    .shape = shape,
-                                    .turned = param->transposed};
+    *w = (struct vc_program_weight){
+        .name = t->dtype == VC_DTYPE_F32 ? value->name : other_name(e, value->name, vc_dtype_name(t->dtype)),
+        .tensor = param->index,
+        .dtype = t->dtype,
+        .n_dims = value->n_dims,
+        .shape = shape,
+        .turned = param->transposed && !as_it_lies};
     VC_CALL_ALLOC(w->name);
     place_elements(param, w);
-    return t->dtype == VC_DTYPE_F32 ? VC_OK : add_single(e, "Cast", w->name, value->name, &cast);
+    if (t->dtype != VC_DTYPE_F32) {
+        VC_CALL(add_single(e, "Cast", w->name, value->name, &cast));
+    }
+    return as_it_lies ? add_turn(e, param, shape) : VC_OK;
 }
 
 static bool is_whole(const struct vc_graph_param *param)
@@ -361,13 +385,18 @@ static enum vc_status add_values(struct export *e, const uint32_t *numbers, uint
     return VC_OK;
 }
 
-enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model, bool rows,
                               struct vc_arena *arena, struct vc_program *out)
 {
     static const struct vc_program_opset opset = {.domain = "", .version = VC_GRAPH_OPSET};
-    struct export e = {.ctx = ctx, .graph = graph, .model = model, .arena = arena};
+    struct export e = {.ctx = ctx, .graph = graph, .model = model, .arena = arena, .rows = rows};
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NODES, .n_opsets = 1, .opsets = &opset};
+    e.names = room(&e, graph->n_values, sizeof *e.names);
+    VC_CALL_ALLOC(e.names);
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        e.names[v] = graph->values[v].name;
+    }
     VC_CALL(add_params(&e));
     VC_CALL(add_constants(&e));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {

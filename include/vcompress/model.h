@@ -230,6 +230,9 @@ struct vc_open_options {
      * are decoded to f32. VC_E_FORMAT or VC_E_UNSUPPORTED if no graph of such a model is known. Other inputs ignore this
      * field. */
     bool as_onnx;
+    /* as_onnx: matrices of products lie as the folder has them, [out, in], each with a Transpose behind it. Codes of
+     * MatMulNBits lie so, too: a job that makes these (int4) needs no memory for whole matrices, and the Transposes go. */
+    bool onnx_rows;
     /* With row_tokens, a file whose name ends in .txt or .jsonl is a text. Its tokens are those of the tokenizer in this
      * folder, or in the folder of this file: tokenizer.json, or SentencePiece's tokenizer.model. A .txt file is one text;
      * each line of a .jsonl file is a JSON object whose "text" is one. Texts are joined by the end-of-text token, or by what

@@ -229,13 +229,16 @@ class OnnxFolder(Judge):
         """Quantized in the same run: the bytes of two runs, and answers that are those of the decoded weights; a folder of codes is decoded."""
         make("llama", self.path("d"))
         self.vc("convert", "-q", self.path("d"), "-o", self.path("plain.onnx"))
-        for words in (("--int8",), ("--int4", "--granularity", "group:16"), ("--fp16",)):
+        # int4: in rows of the folder, matrices with and without a rest behind the last group; what stays a float is turned by a node
+        for words in (("--int8",), ("--int4", "--granularity", "group:16"), ("--int4", "--granularity", "group:32", "--asymmetric"),
+                      ("--fp16",), ("--int4", "--granularity", "group:16", "--exclude", "*o_proj*")):
             os.makedirs(self.path("one"), exist_ok=True)
             os.makedirs(self.path("two"), exist_ok=True)
             self.vc("quantize", "-qf", *words, *SMALL, self.path("d"), "-o", self.path("one/m.onnx"))
             self.vc("quantize", "-qf", *words, *SMALL, self.path("plain.onnx"), "-o", self.path("two/m.onnx"))
             for name in ("m.onnx", "m.onnx.data"):
-                self.assertEqual(sha(self.path("one/" + name)), sha(self.path("two/" + name)), words)
+                if "--exclude" not in words:
+                    self.assertEqual(sha(self.path("one/" + name)), sha(self.path("two/" + name)), words)
             self.vc("dequantize", "-qf", self.path("one/m.onnx"), "-o", self.path("back.onnx"))
             got, decoded = (self.one_text(self.path(n)) for n in ("one/m.onnx", "back.onnx"))
             # runtimes may round what codes are multiplied with: by 1 % here

@@ -105,6 +105,7 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         what->beside = what->beside != NULL ? what->beside : chain->pass[i].what.beside;
         what->more_tensors = what->more_tensors || chain->pass[i].what.more_tensors;
         what->pairs = what->pairs || chain->pass[i].what.pairs;
+        what->onnx_rows = what->onnx_rows || chain->pass[i].what.onnx_rows;
         if (n < sizeof(chain->tag)) {
             n += (size_t)snprintf(chain->tag + n, sizeof(chain->tag) - n, "%s%s", i == 0 ? "" : ".", tag);
         }

@@ -54,6 +54,7 @@ struct conversion {
     const char *tag;
     const char *beside; /* another file that it writes, --mask-out; NULL: none */
     bool more_tensors;  /* the output has scales, too */
+    bool onnx_rows;     /* makes codes of MatMulNBits in an ONNX file: vc_open_options.onnx_rows */
     bool gguf;          /* the output is a GGUF file where no name says another format */
     bool pairs;         /* its input is opened with vc_open_options.pairs */
     bool decodes;       /* begins with a pass that makes f32 of all codes: vc_open_options.decoded */
