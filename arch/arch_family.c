@@ -655,7 +655,8 @@ bool vc_arch_name_fits(const char *pattern, const char *name, int64_t *layer, in
 bool vc_arch_name_is_whole(const char *to)
 {
     return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") ||
-           vc_ends_in(to, ".ssm_a") || vc_ends_in(to, ".ssm_d");
+           vc_ends_in(to, ".ssm_a") || vc_ends_in(to, ".ssm_d") || vc_ends_in(to, ".weight.1") ||
+           vc_ends_in(to, ".class_embd");
 }
 
 /* The table of letters is in arch_family.h. */
@@ -711,6 +712,12 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
                                  ['t'] = s->copies,
                                  ['U'] = s->copies * s->copies,
                                  ['l'] = s->laurel,
+                                 ['S'] = s->patch,
+                                 ['f'] = 3,
+                                 ['o'] = 3 * s->patch * s->patch,
+                                 ['O'] = s->hidden * s->merge * s->merge,
+                                 ['Y'] = s->text,
+                                 ['Z'] = s->adapter,
                                  ['1'] = 1};
 
     return sizes[(unsigned char)letter % 128];

@@ -27,7 +27,9 @@
  *     of keys and values that are decompressed: r rank   M r + rotated   n not rotated   W of a value   w A x W
  *     R rank of queries   m A x (n + rotated)   y n + rotated   h key heads
  *     of T5: B buckets of positions
- *     of Gemma 3n: t copies of the states   C of them but the first   U t x t   l rank of the path beside attention */
+ *     of Gemma 3n: t copies of the states   C of them but the first   U t x t   l rank of the path beside attention
+ *     of parts that see: S side of a patch   f colours   o f x S x S   O H x patches that become one   Y the text's H
+ *     Z of what is behind the layers */
 struct vc_arch_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
     uint64_t experts, experts_used, expert_size, shared_size;
@@ -45,6 +47,8 @@ struct vc_arch_sizes {
     uint64_t input_rows;            /* of their table, where it has fewer than words; else 0 */
     uint64_t copies, laurel;        /* of the states; the rank of the path beside attention */
     uint64_t owners;                /* layers from this one on use keys and values of others */
+    uint64_t image, patch, merge;   /* sides: of a picture, of a patch, of the square of patches that become one */
+    uint64_t text, adapter;         /* elements of a token of the text; ... of what is behind the layers that see */
     bool wide;                      /* these have a feed-forward part of twice the size */
     bool head_size_given;
 };
@@ -57,7 +61,7 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *sizes, char letter);
  * order: HEADS: all rows are such; LAST_HEADS: those behind queries and keys; HEAD_COLUMNS: the columns. In a matrix
  * with the parts of each key head one behind the other, queries, keys, values and, in recurrent layers, a gate: QKV: the
  * parts of all heads, one part after the other, without the gate; GATE: that. In one with the keys and the values of each
- * head: HEAD_KEYS, HEAD_VALUES. */
+ * head: HEAD_KEYS, HEAD_VALUES. In one with queries, keys and values one behind the other, a THIRD. */
 enum vc_arch_rows {
     VC_ROWS_ALL,
     VC_ROWS_FIRST_HALF,
@@ -71,19 +75,23 @@ enum vc_arch_rows {
     VC_ROWS_QKV,
     VC_ROWS_GATE,
     VC_ROWS_HEAD_KEYS,
-    VC_ROWS_HEAD_VALUES
+    VC_ROWS_HEAD_VALUES,
+    VC_ROWS_FIRST_THIRD,
+    VC_ROWS_SECOND_THIRD,
+    VC_ROWS_LAST_THIRD
 };
 
 /* How transformers has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with
  * a dimension of 1 before the last; as the logarithm of minus the values, FLAT or of the same shape; as one row of all
- * values. */
+ * values; with a dimension of 2 before the last two, of which it has one. */
 enum vc_arch_form {
     VC_MATRIX_STRAIGHT,
     VC_MATRIX_TURNED,
     VC_MATRIX_BLOCKS,
     VC_MATRIX_CHANNELS,
     VC_MATRIX_LOGARITHM,
-    VC_MATRIX_FLAT
+    VC_MATRIX_FLAT,
+    VC_MATRIX_FRAMES
 };
 
 /* A name of transformers, without what stands in front of all of them ("model."), and that of llama.cpp: '#' is the

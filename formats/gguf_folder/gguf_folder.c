@@ -235,6 +235,16 @@ static enum vc_status note_inputs(struct vc_ctx *ctx, const struct llm_config *c
     return VC_OK;
 }
 
+/* The sorted plan and the pairs become the model. */
+static enum vc_status finish(struct vc_ctx *ctx, struct llm_folder *self, struct vc_model *model,
+                             struct llm_pairs *pairs)
+{
+    VC_CALL(pairs->text.status);
+    VC_CALL(vc_llm_folder_list(ctx, self, model));
+    VC_CALL(vc_gguf_attach_scales(ctx, model));
+    return vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model);
+}
+
 /* Fills self->plan, model->tensors and the metadata. Pairs are added in the order of the file. */
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
                            struct llm_folder *self, struct vc_model *model, struct llm_pairs *pairs)
@@ -243,6 +253,11 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     struct vc_arch_sizes sizes;
     struct llm_rope rope;
 
+    if (options->gguf_mmproj) {
+        VC_CALL(vc_llm_eyes_make(ctx, config, self->source, model, &self->plan, pairs));
+        vc_llm_plan_sort(&self->plan);
+        return finish(ctx, self, model, pairs);
+    }
     VC_CALL(find_family(ctx, config, self->source, &family));
     pairs->architecture = family->gguf;
     VC_CALL(vc_llm_sizes_read(ctx, config, family, &sizes));
@@ -263,10 +278,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
         VC_CALL(vc_vocab_put(ctx, vc_infolder_path(self->source->folder), config, family, sizes.vocabulary,
                              options->gguf_pre, model, pairs));
     }
-    VC_CALL(pairs->text.status);
-    VC_CALL(vc_llm_folder_list(ctx, self, model));
-    VC_CALL(vc_gguf_attach_scales(ctx, model));
-    return vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model);
+    return finish(ctx, self, model, pairs);
 }
 
 /* Takes the source over in any case: on failure it is closed here, or by vc_model_close(model). */

@@ -735,6 +735,16 @@ static enum vc_status put_rest(struct vc_ctx *ctx, const struct llm_config *conf
     return failed ? vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for metadata") : VC_OK;
 }
 
+void vc_llm_general_put(const struct llm_config *config, const char *architecture, const char *type,
+                        const struct llm_plan *plan, struct llm_pairs *pairs)
+{
+    vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, architecture);
+    vc_llm_put_text(pairs, "general.type", type);
+    put_name(config, pairs);
+    vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_FILE_TYPE], file_type(plan));
+    vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
+}
+
 /* Architecture, type and name, then the rows in the order of their table, then what only some families have. */
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope,
@@ -742,11 +752,7 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
 {
     const struct numbers from = {.config = config, .family = family, .sizes = sizes, .rope = rope};
 
-    vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, family->gguf);
-    vc_llm_put_text(pairs, "general.type", "model");
-    put_name(config, pairs);
-    vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_FILE_TYPE], file_type(plan));
-    vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
+    vc_llm_general_put(config, family->gguf, "model", plan, pairs);
     for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
         if (vc_arch_writes_pair(family, key)) {
             VC_CALL(check_epsilon(ctx, config, key));

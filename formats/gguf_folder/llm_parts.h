@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "arch/arch_config.h"
-#include "arch/arch_family.h"
+#include "arch/arch_eyes.h"
 #include "core/base/arena.h"
 #include "core/model/source.h"
 #include "core/text/text.h"
@@ -255,6 +255,14 @@ enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs);
+/* The pairs that every file begins with: type "model" or "mmproj". */
+void vc_llm_general_put(const struct llm_config *config, const char *architecture, const char *type,
+                        const struct llm_plan *plan, struct llm_pairs *pairs);
+/* Tensors and metadata of the part that sees, in place of those of the part for text (llm_eyes.c). */
+enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
+                                struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs);
+/* The layer of the part that sees behind which its matrices number `index` stand; INT64_MAX: there is none. */
+int64_t vc_llm_deepstack(const struct llm_config *eyes, size_t index);
 /* Elements of a head that are rotated. */
 uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope);
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */

@@ -40,6 +40,7 @@ struct planning {
     struct llm_plan *plan;
     struct match *matches; /* the pool's */
     size_t n, capacity;
+    bool eyes;       /* of the part that sees, else of that for text */
     bool any_type;   /* types of values are not checked, and none is read: on the way back */
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
@@ -50,19 +51,20 @@ struct planning {
 
 /* ---- names ---- */
 
-/* Whether the tensor belongs to a part that sees or hears, or to a head that predicts more than the next token. The
- * names are found anywhere, because wrappers differ: "vision_tower.", "model.visual.", "thinker.audio_tower.". */
-static bool is_other_part(const char *name)
+/* Whether the tensor belongs to a part that sees or hears, or to a head that predicts more than the next token; eyes: to
+ * any but the one that sees. The names are found anywhere, because wrappers differ: "vision_tower.", "model.visual.",
+ * "thinker.audio_tower.". */
+static bool is_other_part(const char *name, bool eyes)
 {
-    static const char *const parts[] = {"vision",     "visual",      "audio",     "multi_modal_projector",
+    static const char *const parts[] = {"audio",      "vision",      "visual",    "multi_modal_projector",
                                         "projector.", "patch_embed", "connector."};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strstr(name, parts[i]) != NULL) {
-            return true;
+            return i == 0 || !eyes;
         }
     }
-    return strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
+    return eyes || strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
 }
 
 /* Buffers that old versions of transformers saved with the weights: they follow from the configuration. */
@@ -87,8 +89,8 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
-    static const char *const outer[] = {"model.",    "text_model.", "bert.",       "roberta.",   "transformer.",
-                                        "gpt_neox.", "backbone.",   "distilbert.", "nomic_bert."};
+    static const char *const outer[] = {"model.",      "text_model.", "bert.",   "roberta.",      "transformer.", "gpt_neox.", "backbone.",
+                                        "distilbert.", "nomic_bert.", "visual.", "vision_tower.", "vision_model."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);
@@ -132,7 +134,7 @@ static const char *make_name(struct planning *p, const struct match *match, cons
                                             match->layer, number + 1, rest);
 }
 
-/* Appends to p->matches, which has room for two per tensor of the source: more no rule makes. */
+/* Appends to p->matches, which has room for three per tensor of the source: more no rule makes. */
 static enum vc_status add_match(struct planning *p, struct match *match, const char *rest)
 {
     match->name = make_name(p, match, rest);
@@ -175,8 +177,8 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
         struct match match = {.source = source, .rule = rule};
         const char *rest;
 
-        if (fits(rule, name, &match, &rest) && rule->to == NULL) { /* goes with another tensor */
-            *known = *known || rest[0] == '\0';
+        if (fits(rule, name, &match, &rest) && rule->to == NULL) { /* goes with another tensor, or nothing reads it */
+            *known = *known || rest[0] == '\0' || vc_ends_in(rule->from, ".");
             continue;
         }
         if (!fits(rule, name, &match, &rest) ||
@@ -187,6 +189,9 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
         *known = true;
         if (lies_otherwise(p, rules, rule, source)) {
             continue;
+        }
+        if (strncmp(rule->to, "v.deepstack.", 12) == 0) {
+            match.layer = vc_llm_deepstack(p->config, (size_t)match.layer);
         }
         if (match.layer >= (int64_t)(of_decoder(rule->to) ? p->sizes->decoder_layers : p->sizes->layers)) {
             p->n_other++;
@@ -230,7 +235,7 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
     if (is_buffer(t->name) || t->part_of != VC_NO_TENSOR) { /* parts go with their codes, or these are refused */
         return VC_OK;
     }
-    bool other = is_other_part(t->name);
+    bool other = is_other_part(t->name, p->eyes);
     if (other || (strip(t->name, name) && is_beyond(p, name))) {
         p->n_other++;
         p->beyond = other || t->n_dims < 2 ? p->beyond : source;
@@ -244,7 +249,7 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         }
         rename_norm(name);
         VC_CALL(match_rules(p, p->family->rules, name, source, &known));
-        if (!known) {
+        if (!known && !p->eyes) {
             VC_CALL(match_rules(p, vc_arch_names, name, source, &known));
         }
     }
@@ -285,6 +290,13 @@ static bool needs_f32(const char *name, unsigned n_dims)
     return n_dims < 2 || vc_ends_in(name, "_norm.weight") || !vc_ends_in(name, ".weight");
 }
 
+/* Matrices of a part that sees which llama.cpp takes in f16 or f32. */
+static bool needs_halves(const char *name)
+{
+    return strncmp(name, "v.patch_embd.weight", 19) == 0 ||
+           vc_is_one_of(name, "mm.patch_merger.weight|mm.input_projection.weight");
+}
+
 /* "(96, 64)" */
 static const char *shape_text(const uint64_t *shape, unsigned n, char *to, size_t room)
 {
@@ -313,6 +325,11 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
 static bool takes_half(const struct vc_arch_name *rule)
 {
     return rule->rows >= VC_ROWS_FIRST_HALF && rule->rows <= VC_ROWS_ODD;
+}
+
+static bool takes_third(const struct vc_arch_name *rule)
+{
+    return rule->rows >= VC_ROWS_FIRST_THIRD;
 }
 
 /* Whether the source's matrix lies on its side; vectors have none. Those of the biases of experts, [E, e], are the
@@ -358,9 +375,10 @@ static uint64_t row_of_unit(const struct llm_units *parts, enum vc_arch_rows row
  *     turned [E, F, H]                       gate_up_proj [E, H, 2 F]
  *     blocks [E, F, H]                       ..._blocks u8 [E, F, H / 32, 16]
  *     keys and values of heads [A, n, r]     kv_b_proj [A (n + W), r]
+ *     frames [H, f, S, S]                    patch_embed.proj.weight [H, f, 2, S, S]
  *     flat [K, x]                            norm [K x] */
 static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
-                             uint64_t wanted[4])
+                             uint64_t wanted[5])
 {
     const struct vc_arch_name *rule = match->rule;
     unsigned begin = match->expert >= 0 ? 1 : 0;
@@ -374,6 +392,12 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
         wanted[0] += p->sizes->skipped;
     }
     wanted[0] = to->rows_there != 0 ? to->rows_there : wanted[0];
+    wanted[0] *= takes_third(rule) ? 3 : 1;
+    if (rule->form == VC_MATRIX_FRAMES) {
+        wanted[n] = wanted[last];
+        wanted[2] = 2;
+        return n + 1;
+    }
     if (rule->rows == VC_ROWS_HEAD_KEYS || rule->rows == VC_ROWS_HEAD_VALUES) {
         wanted[0] = p->sizes->heads * (p->sizes->plain + p->sizes->value_head);
         wanted[1] = p->sizes->rank;
@@ -427,7 +451,7 @@ static bool has_shape(const struct vc_tensor *t, const uint64_t *shape, unsigned
 static enum vc_status check_source(const struct planning *p, const struct match *match, const struct llm_tensor *to)
 {
     const struct vc_tensor *t = &p->source->tensors[match->source];
-    uint64_t wanted[4] = {1, 1, 1, 1};
+    uint64_t wanted[5] = {1, 1, 1, 1, 1};
     unsigned n = wanted_shape(p, match, to, wanted);
 
     VC_RETURN_IF(!has_shape(t, wanted, n), refuse_shape(p, match, wanted, n));
@@ -558,6 +582,8 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
         piece->first += 1;
     } else if (t->columns == 0 && rule->rows == VC_ROWS_BEHIND) {
         piece->first += p->sizes->skipped;
+    } else if (takes_third(rule)) {
+        piece->first += t->piece_rows * (unsigned)(rule->rows - VC_ROWS_FIRST_THIRD);
     }
 }
 
@@ -574,6 +600,8 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
 
     if (rule->form == VC_MATRIX_BLOCKS) {
         t->dtype = VC_DTYPE_MXFP4;
+    } else if (needs_halves(t->name)) {
+        t->dtype = t->from == VC_DTYPE_F16 ? VC_DTYPE_F16 : VC_DTYPE_F32;
     } else if (needs_f32(t->name, t->n_dims)) {
         t->dtype = VC_DTYPE_F32;
     } else if (blocks != VC_DTYPE_NONE) {
@@ -584,6 +612,10 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     t->row_elems = t->n_dims == 1 || list ? 1 : t->shape[t->n_dims - 1];
     t->piece_rows = t->shape[t->n_dims > 2 || list ? 1 : 0];
     t->n_pieces = t->n_dims == 3 || list ? (size_t)t->shape[0] : 1;
+    if (t->n_dims == 4) { /* of a convolution: a row is a kernel */
+        t->row_elems *= t->shape[2];
+        t->piece_rows *= t->shape[0];
+    }
     if (units) {
         t->piece_rows = vc_llm_units_of(p->sizes, rule).unit;
         t->n_pieces = (size_t)(t->shape[0] / t->piece_rows);
@@ -712,14 +744,15 @@ static enum vc_status check_there(const struct planning *p, const char *at, int6
     char name[128];
 
     while (*at != '\0') {
-        bool stacked = at[strcspn(at, " /")] == '/';
+        size_t n = strcspn(at, " /");
+        size_t stack = at[n] == '/' ? n : 0; /* "enc/attn_q", "v/attn_q" */
 
         if (layer >= 0) {
-            (void)snprintf(prefix, sizeof prefix, "%.*s%sblk.%" PRId64 ".", stacked ? 3 : 0, at, stacked ? "." : "",
+            (void)snprintf(prefix, sizeof prefix, "%.*s%sblk.%" PRId64 ".", (int)stack, at, stack != 0 ? "." : "",
                            layer);
         }
-        at += stacked ? 4 : 0;
-        size_t n = strcspn(at, " ");
+        at += stack != 0 ? stack + 1 : 0;
+        n = strcspn(at, " ");
 
         (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at,
                        memchr(at, '.', n) != NULL ||
@@ -825,7 +858,7 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
 static enum vc_status check_whole(const struct planning *p)
 {
     const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
-    bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare;
+    bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare || p->eyes;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
     if (p->family->whole == NULL && p->sizes->input != 0) {
@@ -833,7 +866,7 @@ static enum vc_status check_whole(const struct planning *p)
     }
     VC_CALL(check_there(p, whole, -1));
     VC_RETURN_IF(!head && (wants_head(p) || !headless), refuse_missing(p, "output.weight"));
-    for (size_t i = 0; i < p->plan->n; i++) {
+    for (size_t i = 0; i < p->plan->n && !p->eyes; i++) { /* rules of a part that sees name what is asked for alone */
         VC_CALL(check_asked(p, &p->plan->tensors[i], whole));
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
@@ -873,7 +906,7 @@ static size_t find_source(const struct planning *p, const char *from)
     (void)snprintf(wanted, sizeof wanted, "%s.weight", from);
 
     while (i < p->source->n_tensors &&
-           !(p->source->tensors[i].part_of == VC_NO_TENSOR && !is_other_part(p->source->tensors[i].name) &&
+           !(p->source->tensors[i].part_of == VC_NO_TENSOR && !is_other_part(p->source->tensors[i].name, false) &&
              strip(p->source->tensors[i].name, name) && strcmp(name, wanted) == 0)) {
         i++;
     }
@@ -932,6 +965,9 @@ static enum vc_status find_head(struct planning *p)
     size_t head = find_source(p, rule_to(p, "output")->from);
     size_t embedding = find_source(p, rule_to(p, "token_embd")->from);
 
+    if (p->eyes) {
+        return VC_OK;
+    }
     p->tied = says_tied(p->config);
     if (head == VC_NO_TENSOR || embedding == VC_NO_TENSOR || vc_arch_has(p->family, VC_ARCH_ENCODER)) {
         return VC_OK;
@@ -999,7 +1035,7 @@ static enum vc_status find_vocabulary(struct planning *p)
             return VC_OK;
         }
     }
-    return refuse_missing(p, "token_embd.weight");
+    return p->eyes ? VC_OK : refuse_missing(p, "token_embd.weight");
 }
 
 void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
@@ -1008,7 +1044,7 @@ void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
     *plan = (struct llm_plan){.n = 0};
 }
 
-#define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings */
+#define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings, or a row of them */
 
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
                                    const struct vc_arch_family *family, struct vc_arch_sizes *sizes, bool any_type,
@@ -1021,6 +1057,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
                          .family = family,
                          .sizes = sizes,
                          .plan = plan,
+                         .eyes = vc_arch_is_eyes(family),
                          .any_type = any_type,
                          .beyond = VC_NO_TENSOR};
     size_t end;
@@ -1028,7 +1065,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
 
     p.bare = class_name != NULL && vc_ends_in(class_name, "Model");
     /* Match, then sort, so that tensors with one name stand together. */
-    p.capacity = 2 * source->n_tensors; /* a rule makes at most two of one */
+    p.capacity = 3 * source->n_tensors; /* rules make at most three of one */
     p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
     VC_TRY_ALLOC(p.matches);
     VC_TRY(find_head(&p));
@@ -1052,7 +1089,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                  "%zu tensors of heads are left out: the model gives embeddings", p.n_heads));
     }
-    if (p.n_other != 0) {
+    if (p.n_other != 0 && !p.eyes) {
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                  "%zu tensors of parts that see, hear or predict more tokens are left out", p.n_other));
     }

@@ -466,8 +466,9 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
             &t->pieces[at / piece_elems * (t->joined || t->halves || t->first_rows != 0 ? 2 : 1)];
         uint64_t in_piece = at % piece_elems;
         uint64_t column = in_piece % t->row_elems;
-        uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems);
-        uint64_t part = vc_min_u64(n, t->order.groups != 0 ? t->row_elems - column : piece_elems - in_piece);
+        uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems) * t->step;
+        bool alone = t->order.groups != 0 || (t->step != 1 && t->columns == 0); /* rows do not follow one another */
+        uint64_t part = vc_min_u64(n, alone ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
         uint64_t there = t->rows_there * t->row_elems;
 

@@ -148,6 +148,21 @@ MODELS = {
     "hunyuan-alpha": ("HunYuanDenseV1", dict(TEXT, head_dim=8, max_position_embeddings=32768, rope_parameters=dict(
         rope_type="dynamic", rope_theta=10000.0, alpha=1000.0, factor=1.0)), None),
 }
+# Parts that see: class, keys of the part for text, of the part that sees, of the whole
+SMALL_EYES = dict(hidden_size=16, image_size=28, patch_size=7, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24)
+EYED = {
+    "eyes-qwen2_vl": ("Qwen2VL", dict(TEXT, **rope(1e6, 1, 1, 2)), dict(depth=3, embed_dim=16, num_heads=2, hidden_size=32, mlp_ratio=2), {}),
+    "eyes-qwen2_5_vl": ("Qwen2_5_VL", dict(TEXT, **rope(1e6, 1, 1, 2)), {**EYES, "depth": 4, "intermediate_size": 24, "fullatt_block_indexes": [1, 3]}, {}),
+    "eyes-qwen3_vl": ("Qwen3VL", dict(TEXT, head_dim=16, **rope(5e6, 3, 3, 2)),
+                      {**EYES, "depth": 3, "intermediate_size": 24, "deepstack_visual_indexes": [0, 2], "num_position_embeddings": 16}, {}),
+    "eyes-gemma3": ("Gemma3", dict(TEXT, head_dim=8), SMALL_EYES, dict(mm_tokens_per_image=4)),
+    "eyes-mistral3": ("Mistral3", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_EYES, head_dim=8, hidden_act="silu", model_type="pixtral"), {}),
+    "eyes-llava": ("Llava", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_EYES, head_dim=8, model_type="pixtral"), dict(vision_feature_layer=-1)),
+    "eyes-llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=56),
+                    dict(SMALL_EYES, intermediate_size=64, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20), {}),
+    "eyes-smolvlm": ("SmolVLM", dict(TEXT, model_type="llama"), SMALL_EYES, {}),
+    "eyes-idefics3": ("Idefics3", dict(TEXT, model_type="llama"), SMALL_EYES, dict(scale_factor=4)),
+}
 # What the converter wants to read in config.json, and transformers does not write; what it must not read there
 EDIT = {"nemotron_h": dict(hybrid_override_pattern="M-*-"), "gpt_neox": dict(rotary_pct=0.5), "gpt_neox-serial": dict(rotary_pct=0.25), "cohere2": dict(rotary_pct=1.0), "falcon": dict(num_kv_heads=1),
         "granitemoehybrid": dict(layer_types=["mamba", "attention", "mamba"]), "granitemoehybrid-attention": dict(layer_types=["attention"] * 3),
@@ -170,6 +185,7 @@ OTHER = {"gemma3n.feed_forward_length",  # the converter has a list of equal num
          "general.name", "general.quantization_version", "hunyuan-dense.context_length",  # alpha: the converter says 262144
          "modern-bert.attention.sliding_window_pattern",  # the converter has the period, which says less
          "glm4moe.block_count",  # that of the layers that are there
+         "clip.vision.feed_forward_length",  # of Qwen2-VL: the converter writes the text's hidden size
          "ernie4_5-moe.expert_shared_feed_forward_length"}  # the converter divides another size by the key heads
 
 
@@ -210,18 +226,38 @@ class Converter(Judge):
             json.dump({"model": {"type": "WordPiece"}}, f)
         return model
 
+    def made_eyes(self, name):
+        cls, text, eyes, whole = EYED[name]
+        if not hasattr(transformers, cls + "Config"):
+            return None
+        torch.manual_seed(sum(map(ord, name)))
+        model = getattr(transformers, cls + "ForConditionalGeneration")(getattr(transformers, cls + "Config")(text_config=text, vision_config=eyes, **whole))
+        with torch.no_grad():
+            for p in model.parameters():
+                p.copy_(p + 0.2 * torch.randn_like(p) if p.ndim == 1 else 0.1 * torch.randn_like(p))
+        model.float().save_pretrained(self.path(name))
+        if name == "eyes-gemma3":  # as published files have it, and the converter wants it
+            from safetensors.torch import load_file, save_file
+            path = os.path.join(self.path(name), "model.safetensors")
+            save_file({k.replace("vision_tower.", "vision_tower.vision_model."): v for k, v in load_file(path).items()}, path, {"format": "pt"})
+        for file, said in (("preprocessor_config", dict(image_mean=[0.5, 0.25, 0.5], image_std=[0.5, 0.5, 0.75], image_seq_length=4, size=dict(longest_edge=56))),
+                           ("tokenizer", dict(added_tokens=[dict(content="[IMG_BREAK]", id=5)])), ("tokenizer_config", {})):
+            with open(os.path.join(self.path(name), file + ".json"), "w") as f:
+                json.dump(said, f)
+        return model
+
     def theirs(self, name):
         from pathlib import Path
         from conversion.base import ModelBase, ModelType
         folder = Path(self.path(name))
         with open(folder / "config.json") as f:
             architecture = json.load(f)["architectures"][0]
-        cls = get_model_class(architecture)
+        cls = get_model_class(architecture, mmproj=name in EYED)
         load = ModelBase.load_hparams
         drop = DROP.get(name, ())  # transformers 5 puts keys of experts into every such configuration, by which the converter goes
         ModelBase.load_hparams = staticmethod(
             lambda *a, **kw: {**{k: v for k, v in load(*a, **kw).items() if not any(part in k for part in drop)}, **EDIT.get(name, {})})
-        cls = type(cls.__name__, (cls,), {"set_vocab": lambda self: self.gguf_writer.add_tokenizer_model("no_vocab"), "model_arch": cls.model_arch,
+        cls = cls if name in EYED else type(cls.__name__, (cls,), {"set_vocab": lambda self: self.gguf_writer.add_tokenizer_model("no_vocab"), "model_arch": cls.model_arch,
                                           **({"no_mtp": True} if hasattr(cls, "opt_num_mtp_layers") else {})})
         out = folder / "theirs.gguf"
         try:
@@ -233,7 +269,7 @@ class Converter(Judge):
         return read(out)
 
     def ours(self, name):
-        self.vc("convert", "-q", "-f", "--no-vocab", self.path(name), "-o", self.path(name + ".gguf"))
+        self.vc("convert", "-q", "-f", "--mmproj" if name in EYED else "--no-vocab", self.path(name), "-o", self.path(name + ".gguf"))
         return read(self.path(name + ".gguf"))
 
     def same(self, name, ours, theirs):
@@ -284,6 +320,8 @@ class Converter(Judge):
 
     def test_families(self):
         for name in CHOSEN or MODELS:
+            if name in EYED:
+                continue
             try:
                 model = self.made(name)
             except (TypeError, ValueError, AttributeError, KeyError) as e:
@@ -299,6 +337,25 @@ class Converter(Judge):
                 print("%s: %d tensors equal; keys of theirs alone: %s; of ours alone: %s" % (
                     name, len(ours[0]), " ".join(sorted(set(theirs[1]) - set(ours[1]))) or "none",
                     " ".join(sorted(set(ours[1]) - set(theirs[1]))) or "none"))
+
+    def test_eyes(self):
+        for name in CHOSEN or EYED:
+            model = self.made_eyes(name) if name in EYED else None
+            if model is None:
+                continue
+            with self.subTest(name):
+                ours, theirs = self.ours(name), self.theirs(name)
+                if name == "eyes-gemma3":  # f16 in the converter's file, whatever the source has
+                    n, data = "mm.input_projection.weight", theirs[0]["mm.input_projection.weight"][2]
+                    self.assertEqual(np.frombuffer(ours[0][n][2], "<f4").astype("<f2").tobytes(), data)
+                    theirs[0][n] = ours[0][n]
+                if name == "eyes-llama4":  # the converter takes a norm before the MLP for one behind attention, as Gemma 4 has: clip.cpp computes otherwise then
+                    theirs = ({n.replace("attn_post_norm", "ln2"): t for n, t in theirs[0].items()}, *theirs[1:])
+                if name in ("eyes-llava", "eyes-mistral3"):  # clip.cpp loads no file without it; the converter leaves out what is of the text
+                    _, _, data = ours[0].pop("v.token_embd.img_break")
+                    self.assertEqual(data, model.get_input_embeddings().weight[5].detach().numpy().tobytes())
+                self.same(name, ours, theirs)
+                print("%s: %d tensors equal" % (name, len(ours[0])))
 
     def test_turned(self):
         """Experts of Qwen3-VL as its first files have them, [experts, hidden, 2 * size]: the converter knows these alone, and both forms

@@ -290,6 +290,8 @@ static const struct opt write_opts[] = {
              "(default: found by the regular expressions in tokenizer.json)"},
     {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
      .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
+    {.name = "mmproj", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_mmproj),
+     .conflicts = "pre no-vocab keep-names", .help = "GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text"},
 };
 
 /* A gate for passes that change values: those that only prune or convert have no SQNR. */
@@ -549,7 +551,7 @@ static bool are_folders(const struct app *app, const struct vc_write_options *wr
  *
  *     GGUF and other formats in one run    a folder's tensors get other names and shapes in a model for llama.cpp, and
  *                                          one run has one set of tensors; --keep-names avoids that
- *     --pre, --no-vocab                    are about the tokenizer of a folder that becomes a GGUF model, or of the way
+ *     --pre, --no-vocab, --mmproj          are about the tokenizer of a folder that becomes a GGUF model, or of the way
  *                                          back (as_folder, without --pre)
  *     --keep-names                         is about a folder that becomes a GGUF file
  *
@@ -560,8 +562,8 @@ static int check_folder(struct app *app, const struct convert_options *options, 
 {
     bool made = strcmp(vc_model_path(model), app->subject) == 0 && is_gguf(vc_model_format(model));
     bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_format(model));
-    bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab;
-    bool back = options->open.as_folder && is_gguf(vc_model_format(model)) && options->open.gguf_pre == NULL;
+    bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab || options->open.gguf_mmproj;
+    bool back = options->open.as_folder && is_gguf(vc_model_format(model)) && options->open.gguf_no_vocab;
     bool all, some;
 
     if (options->open.as_folder && !is_gguf(vc_model_format(model)) && what->tag[0] == '\0') {
@@ -586,6 +588,7 @@ static int check_folder(struct app *app, const struct convert_options *options, 
         return app_usage(app, "--%s is for GGUF files that are made of a folder with a config.json",
                          !vocabulary                      ? "keep-names"
                          : options->open.gguf_pre != NULL ? "pre"
+                         : options->open.gguf_mmproj      ? "mmproj"
                                                           : "no-vocab");
     }
     return GO_ON;
