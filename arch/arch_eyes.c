@@ -6,41 +6,40 @@
 #include "core/text/text.h"
 
 /* Patches of a picture, as a convolution; of two pictures of a film, a convolution of two tensors. */
-#define PATCHES(name)                                                              \
-    {.from = name ".weight", .to = "v.patch_embd.weight", .shape = "HfSS"},        \
-    {                                                                              \
-        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"              \
+#define PATCHES(name)                                                       \
+    {.from = name ".weight", .to = "v.patch_embd.weight", .shape = "HfSS"}, \
+    {                                                                       \
+        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"       \
     }
-#define PATCHES_OF_TWO(name)                                                                          \
-    {name ".weight", "v.patch_embd.weight", "HfSS", VC_ROWS_EVEN, VC_MATRIX_FRAMES},                  \
-        {name ".weight", "v.patch_embd.weight.1", "HfSS", VC_ROWS_ODD, VC_MATRIX_FRAMES},             \
-    {                                                                                                 \
-        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"                                 \
+#define PATCHES_OF_TWO(name)                                                              \
+    {name ".weight", "v.patch_embd.weight", "HfSS", VC_ROWS_EVEN, VC_MATRIX_FRAMES},      \
+        {name ".weight", "v.patch_embd.weight.1", "HfSS", VC_ROWS_ODD, VC_MATRIX_FRAMES}, \
+    {                                                                                     \
+        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"                     \
     }
 
 /* A layer by its names: behind `at`, what stands in front of the projections, that of the output, and norms. */
-#define LAYER(at, attention, output, norm_1, norm_2)                                              \
-    {.from = at attention ".q_proj", .to = "v.blk.#.attn_q", .shape = "HH"},                      \
-        {.from = at attention ".k_proj", .to = "v.blk.#.attn_k", .shape = "HH"},                  \
-        {.from = at attention ".v_proj", .to = "v.blk.#.attn_v", .shape = "HH"},                  \
-        {.from = at attention output, .to = "v.blk.#.attn_out", .shape = "HH"},                   \
-        {.from = at norm_1, .to = "v.blk.#.ln1", .shape = "H"},                                   \
-    {                                                                                             \
-        .from = at norm_2, .to = "v.blk.#.ln2", .shape = "H"                                      \
+#define LAYER(at, attention, output, norm_1, norm_2)                             \
+    {.from = at attention ".q_proj", .to = "v.blk.#.attn_q", .shape = "HH"},     \
+        {.from = at attention ".k_proj", .to = "v.blk.#.attn_k", .shape = "HH"}, \
+        {.from = at attention ".v_proj", .to = "v.blk.#.attn_v", .shape = "HH"}, \
+        {.from = at attention output, .to = "v.blk.#.attn_out", .shape = "HH"},  \
+        {.from = at norm_1, .to = "v.blk.#.ln1", .shape = "H"},                  \
+    {                                                                            \
+        .from = at norm_2, .to = "v.blk.#.ln2", .shape = "H"                     \
     }
-#define TWO_MATRICES(at, up, down)                                              \
-    {.from = at "mlp." up, .to = "v.blk.#.ffn_up", .shape = "FH"},              \
-    {                                                                           \
-        .from = at "mlp." down, .to = "v.blk.#.ffn_down", .shape = "HF"         \
+#define TWO_MATRICES(at, up, down)                                      \
+    {.from = at "mlp." up, .to = "v.blk.#.ffn_up", .shape = "FH"},      \
+    {                                                                   \
+        .from = at "mlp." down, .to = "v.blk.#.ffn_down", .shape = "HF" \
     }
 
 /* What Qwen's have in common. */
-#define QWEN                                                                        \
-    PATCHES_OF_TWO("patch_embed.proj"),                                             \
-        {.from = "blocks.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"},    \
-        {.from = "blocks.#.norm1", .to = "v.blk.#.ln1", .shape = "H"},              \
-    {                                                                               \
-        .from = "blocks.#.norm2", .to = "v.blk.#.ln2", .shape = "H"                 \
+#define QWEN                                                                                                     \
+    PATCHES_OF_TWO("patch_embed.proj"), {.from = "blocks.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"}, \
+        {.from = "blocks.#.norm1", .to = "v.blk.#.ln1", .shape = "H"},                                           \
+    {                                                                                                            \
+        .from = "blocks.#.norm2", .to = "v.blk.#.ln2", .shape = "H"                                              \
     }
 
 /* Queries, keys and values are one matrix, of which llama.cpp wants three; the first generation has fc1 and fc2, the
@@ -126,65 +125,81 @@ static const struct vc_arch_name rules_of_llama4[] = {
 #define PAIR   " mm.0.weight mm.0.bias mm.2.weight mm.2.bias"
 #define MERGED ".vision.spatial_merge_size"
 #define SCALED ".vision.projector.scale_factor"
-#define AS_QWEN                                                                                                   \
+#define AS_QWEN \
     "num_heads=16 patch_size=14 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 image_size=560 "
-#define OF_QWEN  .gguf = VC_ARCH_EYES, .rules = rules_of_qwen
-#define AS_CLIP  .gguf = VC_ARCH_EYES
+#define OF_QWEN .gguf = VC_ARCH_EYES, .rules = rules_of_qwen
+#define AS_CLIP .gguf = VC_ARCH_EYES
 
 static const struct vc_arch_eyes eyes[] = {
     {{"qwen2_vl", OF_QWEN, .layer = BLOCK BIASES NORMED, .activation = "quick_gelu",
       .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight v.post_ln.bias" PAIR},
-     NULL, "qwen2vl_merger", {"qwen2_vl", "", AS_QWEN "embed_dim=1280 depth=32 mlp_ratio=4 hidden_act=quick_gelu"},
-     MERGED, 2},
+     NULL,
+     "qwen2vl_merger",
+     {"qwen2_vl", "", AS_QWEN "embed_dim=1280 depth=32 mlp_ratio=4 hidden_act=quick_gelu"},
+     MERGED,
+     2},
     {{"qwen2_5_vl", OF_QWEN, .layer = BLOCK BIASES " v/ffn_gate v/ffn_gate.bias", .activation = "silu",
       .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight" PAIR},
-     NULL, "qwen2.5vl_merger",
+     NULL,
+     "qwen2.5vl_merger",
      {"qwen2_5_vl", "", AS_QWEN "hidden_size=3584 depth=32 intermediate_size=3420 hidden_act=silu window_size=112"},
-     MERGED, 2},
+     MERGED,
+     2},
     {{"qwen3_vl|qwen3_vl_moe|qwen3_5|qwen3_5_moe", AS_CLIP, .rules = rules_of_qwen3,
-      .layer = "v/attn_qkv v/attn_qkv.bias " JOINED OTHERS NORMED,
-      .activation = "gelu_pytorch_tanh|gelu",
+      .layer = "v/attn_qkv v/attn_qkv.bias " JOINED OTHERS NORMED, .activation = "gelu_pytorch_tanh|gelu",
       .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.patch_embd.bias v.position_embd.weight v.post_ln.weight "
                "v.post_ln.bias" PAIR},
-     NULL, "qwen3vl_merger",
+     NULL,
+     "qwen3vl_merger",
      {"qwen3_vl", "",
       "num_heads=16 patch_size=16 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 hidden_size=1152 "
       "depth=27 intermediate_size=4304 hidden_act=gelu_pytorch_tanh num_position_embeddings=2304"},
-     MERGED, 0},
+     MERGED,
+     0},
     {{"gemma3", AS_CLIP, .traits = VC_ARCH_FROM_1, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip,
       .activation = "gelu_pytorch_tanh",
       .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
                "mm.input_projection.weight mm.soft_emb_norm.weight"},
-     "siglip_vision_model", "gemma3",
+     "siglip_vision_model",
+     "gemma3",
      {"siglip", "",
       "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 image_size=224 patch_size=16 "
       "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
-     SCALED, 4},
+     SCALED,
+     4},
     {{"idefics3|smolvlm", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip,
       .activation = "gelu_pytorch_tanh",
       .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
                "mm.model.fc.weight"},
-     NULL, "idefics3",
+     NULL,
+     "idefics3",
      {"idefics3", "",
-      "hidden_size=1152 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=16 image_size=224 patch_size=32 "
+      "hidden_size=1152 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=16 image_size=224 "
+      "patch_size=32 "
       "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
-     SCALED, 0},
+     SCALED,
+     0},
     {{"llava|mistral3", AS_CLIP, .traits = VC_ARCH_PERMUTES, .layer = BLOCK " v/ffn_gate", .rules = rules_of_pixtral,
       .activation = "silu|gelu", .whole = "v.patch_embd.weight v.pre_ln.weight mm.1.weight mm.2.weight"},
-     "pixtral", "pixtral",
+     "pixtral",
+     "pixtral",
      {"pixtral", "",
-      "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=1024 patch_size=16 "
+      "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=1024 "
+      "patch_size=16 "
       "hidden_act=gelu layer_norm_eps=1e-5"},
-     MERGED, 1},
+     MERGED,
+     1},
     {{"llama4", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_llama4, .activation = "gelu",
       .whole = "v.patch_embd.weight v.class_embd v.position_embd.weight v.pre_ln.weight v.pre_ln.bias v.post_ln.weight "
                "v.post_ln.bias mm.model.fc.weight mm.model.mlp.1.weight mm.model.mlp.2.weight"},
-     NULL, "llama4",
+     NULL,
+     "llama4",
      {"llama4_vision", "",
       "hidden_size=768 intermediate_size=5632 num_hidden_layers=34 num_attention_heads=16 image_size=448 patch_size=14 "
       "hidden_act=gelu layer_norm_eps=1e-5 pixel_shuffle_ratio=0.5 vision_output_dim=7680 projector_input_dim=4096 "
       "projector_output_dim=4096"},
-     SCALED, 0},
+     SCALED,
+     0},
 };
 
 const struct vc_arch_eyes *vc_arch_eyes_at(size_t index)

@@ -23,7 +23,7 @@ OPERANDS = {"write": "input: Input, output: Optional[Path] = None", "write_by": 
 TERMINAL = {"json", "help", "quiet", "verbose", "no-progress", "color", "progress-fd", "memory-summary", "porcelain", "csv"}
 # What a result in memory has not: files, folders, and reports in files.
 FILES = {"output", "output-dir", "emit", "force", "force-foreign", "format", "dry-run", "digest", "max-shard-size", "shard", "drop", "key", "void-as",
-         "keep-names", "pre", "no-vocab", "strip", "html", "markdown", "deflate", "metadata", "remote"}
+         "keep-names", "pre", "no-vocab", "mmproj", "strip", "html", "markdown", "deflate", "metadata", "remote"}
 TYPES = {"flag": "bool", "count": "int", "int": "int", "real": "float", "size": "Union[int, str]", "text": "Path", "value": "Values"}
 
 

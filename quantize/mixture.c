@@ -314,7 +314,7 @@ enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct v
 bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *item)
 {
     /* tensor_allows_quantization of llama-quant.cpp */
-    static struct vc_glob_set kept = {.n = 31,
+    static struct vc_glob_set kept = {.n = 32,
                                       .globs = {"*_norm.weight*",
                                                 "*ffn_gate_inp.weight*",
                                                 "*ffn_gate_tid2eid.weight*",
@@ -342,6 +342,7 @@ bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *
                                                 "*.rel_pos*",
                                                 "*.patch_embd*",
                                                 "*.patch_merger*",
+                                                "mm.input_projection.weight", /* clip.cpp turns it on its side */
                                                 "*a.rvq.codebook*",
                                                 "*mm.a.code_embd*",
                                                 "*.rope_freqs*",

@@ -44,10 +44,10 @@ static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, co
 /* What llama.cpp computes with in f32 alone: its own converter writes these in f32, whatever type is asked for. */
 static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
 {
-    static struct vc_glob_set globs = {.n = 10,
+    static struct vc_glob_set globs = {.n = 12,
                                        .globs = {"*norm*", "*ffn_gate_inp*", "position_embd*", "token_types*",
                                                  "*rope_freqs*", "*ssm_conv*", "*shortconv.conv*", "*time_mix_*",
-                                                 "*altup*", "*attn_rel_b*"}};
+                                                 "*altup*", "*attn_rel_b*", "*.patch_embd*", "mm.input_projection*"}};
     size_t n = strlen(tensor->name);
 
     return tensor->n_dims < 2 || n < 7 || strcmp(tensor->name + n - 7, ".weight") != 0 ||

@@ -56,7 +56,8 @@ static uint64_t merge_of(const struct llm_config *eyes, const struct llm_config 
         return vc_llm_count(config, "scale_factor", 2);
     }
     return strcmp(row->projector, "pixtral") == 0
-               ? vc_llm_count(config, "spatial_merge_size", vc_llm_find(config, "vision_feature_select_strategy") == NULL ? 2 : 1)
+               ? vc_llm_count(config, "spatial_merge_size",
+                              vc_llm_find(config, "vision_feature_select_strategy") == NULL ? 2 : 1)
                : count(eyes, "spatial_merge_size");
 }
 
@@ -82,7 +83,8 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *ey
                      out->patch - 1 >= INT16_MAX || out->image > INT32_MAX || out->context > INT32_MAX ||
                      out->feed_forward - 1 >= INT32_MAX || out->adapter > INT32_MAX || out->text - 1 >= INT32_MAX ||
                      out->hidden % out->heads != 0,
-                 ctx, VC_E_FORMAT, "%s: \"vision_config\" has sizes that are none, or heads that do not divide the rest",
+                 ctx, VC_E_FORMAT,
+                 "%s: \"vision_config\" has sizes that are none, or heads that do not divide the rest",
                  VC_HF_CONFIG_NAME);
     out->key_heads = out->heads;
     out->head_size = out->hidden / out->heads;
@@ -103,7 +105,9 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *ey
 static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *eyes, uint64_t *out)
 {
     const json_t *full = vc_llm_find(eyes, "fullatt_block_indexes");
-    json_int_t period = json_array_size(full) != 0 ? json_integer_value(json_array_get(full, 0)) + 1 : full != NULL ? 0 : 8;
+    json_int_t period = json_array_size(full) != 0 ? json_integer_value(json_array_get(full, 0)) + 1
+                        : full != NULL             ? 0
+                                                   : 8;
 
     for (size_t i = 0; i < json_array_size(full); i++) {
         period = json_integer_value(json_array_get(full, i)) + 1 == (json_int_t)(i + 1) * period ? period : 0;
@@ -134,8 +138,8 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *eyes, c
     if (vc_llm_real_of(eyes, rope, "rope_theta", vc_llm_real(eyes, "rope_theta", 10000.0)) != 10000.0) {
         return refuse(ctx, "rope_theta", "is not 10000");
     }
-    if (sizes->adapter != 0 &&
-        (count(eyes, "projector_input_dim") != sizes->adapter || count(eyes, "projector_output_dim") != sizes->adapter)) {
+    if (sizes->adapter != 0 && (count(eyes, "projector_input_dim") != sizes->adapter ||
+                                count(eyes, "projector_output_dim") != sizes->adapter)) {
         return refuse(ctx, "vision_output_dim", "is not \"projector_input_dim\" and \"projector_output_dim\"");
     }
     return vc_llm_config_check(ctx, eyes);
@@ -143,8 +147,8 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *eyes, c
 
 /* What pictures are made of: each colour minus its mean, over its deviation. processor_config.json has it under
  * "image_processor". */
-static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const struct vc_arch_eyes *row, uint64_t image,
-                                  struct llm_pairs *pairs)
+static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const struct vc_arch_eyes *row,
+                                  uint64_t image, struct llm_pairs *pairs)
 {
     static const char *const names[] = {"image_mean", "image_std"};
     struct hf_json files[2] = {{.root = NULL}, {.root = NULL}};
@@ -167,7 +171,8 @@ static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const 
             vc_llm_element_f32(pairs, (float)json_number_value(json_array_get(list, k)));
         }
     }
-    if (strcmp(row->projector, "idefics3") == 0) { /* pictures are cut into squares, after they were brought to this size */
+    if (strcmp(row->projector, "idefics3") ==
+        0) { /* pictures are cut into squares, after they were brought to this size */
         const json_t *edge = json_object_get(json_object_get(from, "size"), "longest_edge");
 
         vc_llm_put_u32(pairs, ".vision.preproc_image_size",
@@ -240,8 +245,9 @@ static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *e
     }
     VC_REFUSE_IF(deep != 6 * layers, ctx, VC_E_UNSUPPORTED,
                  "%zu tensors are of the layers of \"deepstack_visual_indexes\", expected %zu", deep, 6 * layers);
-    VC_REFUSE_IF(strcmp(row->projector, "pixtral") == 0 && joined != (sizes->merge > 1 ? 2U : 0U), ctx, VC_E_UNSUPPORTED,
-                 "%zu tensors join patches, expected %d by \"spatial_merge_size\"", joined, sizes->merge > 1 ? 2 : 0);
+    VC_REFUSE_IF(strcmp(row->projector, "pixtral") == 0 && joined != (sizes->merge > 1 ? 2U : 0U), ctx,
+                 VC_E_UNSUPPORTED, "%zu tensors join patches, expected %d by \"spatial_merge_size\"", joined,
+                 sizes->merge > 1 ? 2 : 0);
     return VC_OK;
 }
 
@@ -251,9 +257,17 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
 {
     struct hf_json tokenizer;
     struct llm_piece *piece = vc_arena_alloc(ctx, plan->arena, sizeof *piece);
-    struct llm_tensor t = {.name = "v.token_embd.img_break", .layer = -1, .dtype = VC_DTYPE_F32, .n_dims = 1,
-                           .shape = {sizes->text}, .row_elems = 1, .piece_rows = sizes->text, .step = 1, .scale = 1.0F,
-                           .n_pieces = 1, .pieces = piece};
+    struct llm_tensor t = {.name = "v.token_embd.img_break",
+                           .layer = -1,
+                           .dtype = VC_DTYPE_F32,
+                           .n_dims = 1,
+                           .shape = {sizes->text},
+                           .row_elems = 1,
+                           .piece_rows = sizes->text,
+                           .step = 1,
+                           .scale = 1.0F,
+                           .n_pieces = 1,
+                           .pieces = piece};
     json_int_t id = -1;
     enum vc_status status;
 
@@ -273,7 +287,8 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
 
         if (vc_ends_in(embedding->name, "embed_tokens.weight") && embedding->n_dims == 2 && id >= 0 &&
             (uint64_t)id < embedding->shape[0] && embedding->shape[1] == sizes->text && embedding->quant == NULL &&
-            (embedding->dtype == VC_DTYPE_F32 || embedding->dtype == VC_DTYPE_F16 || embedding->dtype == VC_DTYPE_BF16)) {
+            (embedding->dtype == VC_DTYPE_F32 || embedding->dtype == VC_DTYPE_F16 ||
+             embedding->dtype == VC_DTYPE_BF16)) {
             t.from = embedding->dtype;
             *piece = (struct llm_piece){.source = i, .first = (uint64_t)id * sizes->text};
         }
@@ -307,10 +322,10 @@ enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *con
             vc_text_add(&known, "%s%s", i == 0 ? "" : ", ", vc_arch_eyes_at(i)->family.types);
         }
         VC_TRY(known.status);
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: of a '%s'%s%s no file for pictures is made (there is one of %s)", VC_HF_CONFIG_NAME,
-                       type != NULL ? type : "", tower != NULL ? " that sees with a " : " without \"vision_config\"",
-                       tower != NULL ? tower : "", known.data));
+        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of a '%s'%s%s no file for pictures is made (there is one of %s)",
+                       VC_HF_CONFIG_NAME, type != NULL ? type : "",
+                       tower != NULL ? " that sees with a " : " without \"vision_config\"", tower != NULL ? tower : "",
+                       known.data));
     }
     const struct llm_config eyes = {
         .root = part, .part = part, .model_type = row->defaults.type, .arch = &row->defaults, .wrong = config->wrong};

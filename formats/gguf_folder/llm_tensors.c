@@ -89,8 +89,9 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
-    static const char *const outer[] = {"model.",      "text_model.", "bert.",   "roberta.",      "transformer.", "gpt_neox.", "backbone.",
-                                        "distilbert.", "nomic_bert.", "visual.", "vision_tower.", "vision_model."};
+    static const char *const outer[] = {"model.",       "text_model.", "bert.",         "roberta.",
+                                        "transformer.", "gpt_neox.",   "backbone.",     "distilbert.",
+                                        "nomic_bert.",  "visual.",     "vision_tower.", "vision_model."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);

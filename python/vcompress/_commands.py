@@ -108,7 +108,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
         max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, known: Optional[Values] = None, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
         markdown: Optional[Path] = None, diffable: bool = False) -> Report:
@@ -186,6 +186,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -219,7 +220,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, min_sqnr: Optional[float] = None, max_sqnr_drop: Optional[float] = None,
         expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, known: Optional[Values] = None, device: Optional[str] = None,
         threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
         markdown: Optional[Path] = None, diffable: bool = False) -> Report:
@@ -284,6 +285,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     expect_sparsity (SHARE): gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each tensor to this share makes
@@ -308,7 +310,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
         max_sqnr_drop: Optional[float] = None, expect_sparsity: Optional[Values] = None, gates: Optional[Path] = None, known: Optional[Values] = None,
         device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
         html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
@@ -345,6 +347,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -371,7 +374,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
         max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
         max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
         diffable: bool = False) -> Report:
@@ -414,6 +417,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -436,7 +440,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, graph: Optional[Path] = None, min_sqnr: Optional[float] = None,
         max_sqnr_drop: Optional[float] = None, gates: Optional[Path] = None, device: Optional[str] = None, threads: Optional[int] = None,
         max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, markdown: Optional[Path] = None,
         diffable: bool = False) -> Report:
@@ -473,6 +477,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -497,9 +502,9 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
         min_ratio: Optional[float] = None, baseline: Optional[Path] = None, max_growth: Optional[Values] = None, target_gpu: Optional[Values] = None,
         must_fit: Optional[Values] = None, weights_only: bool = False, gpus_file: Optional[Path] = None, max_shard_size: Optional[Union[int, str]] = None,
         shard: Optional[Values] = None, drop: Optional[Values] = None, key: Optional[str] = None, void_as: Optional[Values] = None, keep_names: bool = False,
-        pre: Optional[str] = None, no_vocab: bool = False, graph: Optional[Path] = None, gates: Optional[Path] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
-        markdown: Optional[Path] = None, diffable: bool = False) -> Report:
+        pre: Optional[str] = None, no_vocab: bool = False, mmproj: bool = False, graph: Optional[Path] = None, gates: Optional[Path] = None,
+        device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None,
+        html: Optional[Path] = None, markdown: Optional[Path] = None, diffable: bool = False) -> Report:
     """Write the same tensors in another file format.
 
     vcompress convert [options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])
@@ -535,6 +540,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
+    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
     device (auto|cpu|cuda|cuda:N): where to compute

@@ -41,13 +41,13 @@ def test_family(kind):
     check(file.pairs["tokenizer.ggml.model"] == "no_vocab", f"{kind}: it has a vocabulary")
 
 
-def named(name, config, rules, pairs, made=()):
+def named(name, config, rules, pairs, made=(), options=("--no-vocab",), **files):
     """A folder whose tensors are (name, name in the file, shape): the same values under other names. made: names that have no tensor here."""
     # one list of numbers, from another place for each tensor
     numbers = values((4096,))
     source = {a: (shape, [numbers[(31 * k + i) % 4096] for i in range(math.prod(shape))]) for k, (a, _, shape) in enumerate(rules)}
-    folder(name, config, source)
-    file = (convert(name, "--no-vocab") or [None])[0]
+    folder(name, config, source, **files)
+    file = (convert(name, *options) or [None])[0]
     if file is None:
         return None
     check(set(file.tensors) == {b for _, b, _ in rules} | set(made), f"{name}: tensors {sorted(set(file.tensors) ^ {b for _, b, _ in rules})}")
@@ -161,6 +161,69 @@ def test_nomic():
         named("nomic", config, rules, {"general.architecture": "nomic-bert", **{"nomic-bert." + k: v for k, v in pairs.items()}})
     for key, value in (("prenorm", True), ("moe_every_n_layers", 2), ("rotary_emb_fraction", 0.5), ("activation_function", "gelu")):
         says("nomic", old, "activation" if key[0] == "a" else f'"{key}"', **{key: value})
+
+
+def test_eyes():
+    """The part that sees as a file of its own: Qwen's, whose matrices are cut, and Pixtral's, whose rows move."""
+    colours = {"preprocessor_config__json": {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25]}}
+    seen = {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25], "projection_dim": 6, "patch_size": 2, "embedding_length": 8,
+            "feed_forward_length": 12, "block_count": 1, "attention.head_count": 2, "attention.layer_norm_epsilon": f32(1e-6)}
+
+    def keys(projector, image, **more):
+        return {"general.architecture": "clip", "general.type": "mmproj", "clip.has_vision_encoder": True, "clip.projector_type": projector,
+                **{f"clip.vision.{k}": v for k, v in {**seen, "image_size": image, **more}.items()}}
+    # two layers' norms and biases are in each list: (name, name in the file, shape)
+    block = [("attn.proj", "attn_out", (8, 8)), ("mlp.gate_proj", "ffn_gate", (12, 8)), ("mlp.up_proj", "ffn_up", (12, 8)), ("mlp.down_proj", "ffn_down", (8, 12))]
+    rules = [(f"visual.blocks.0.{a}.{end}", f"v.blk.0.{b}.{end}", s if end == "weight" else s[:1]) for a, b, s in block for end in ("weight", "bias")]
+    rules += [(f"visual.blocks.0.norm{i}.weight", f"v.blk.0.ln{i}.weight", (8,)) for i in (1, 2)]
+    rules += [(f"visual.merger.{a}", b, s) for a, b, s in (("ln_q.weight", "v.post_ln.weight", (8,)), ("mlp.0.weight", "mm.0.weight", (32, 32)),
+                                                           ("mlp.0.bias", "mm.0.bias", (32,)), ("mlp.2.weight", "mm.2.weight", (6, 32)), ("mlp.2.bias", "mm.2.bias", (6,)))]
+    cut = [("visual.patch_embed.proj.weight", "v.patch_embd.weight", (8, 3, 2, 2, 2)), ("visual.blocks.0.attn.qkv.weight", "v.blk.0.attn_q.weight", (24, 8)),
+           ("visual.blocks.0.attn.qkv.bias", "v.blk.0.attn_q.bias", (24,)), ("model.norm.weight", "v.blk.0.attn_v.bias", (6,))]
+    made = ["v.patch_embd.weight.1"] + [f"v.blk.0.attn_{x}.{end}" for x in "kv" for end in ("weight", "bias")]
+    qwen = {"model_type": "qwen2_5_vl", "hidden_size": 6, "vision_config": {"depth": 1, "hidden_size": 8, "num_heads": 2, "intermediate_size": 12, "patch_size": 2,
+                                                                           "hidden_act": "silu", "window_size": 112, "fullatt_block_indexes": [0]}}
+    found = named("eyes", qwen, rules + cut, keys("qwen2.5vl_merger", 560, n_wa_pattern=1), made + [b for _, b, _ in cut], ("--mmproj",), **colours)
+    if found:
+        tensors, patches = found[0].tensors, found[1]["visual.patch_embed.proj.weight"][1]
+        for i, name in enumerate(("v.patch_embd.weight", "v.patch_embd.weight.1")):
+            check(tensors[name] == ((8, 3, 2, 2), 0, [patches[8 * r + 4 * i + k] for r in range(24) for k in range(4)]), f"eyes: {name}")
+        for i, letter in enumerate("qkv"):
+            x = found[1]["visual.blocks.0.attn.qkv.weight"][1][64 * i:64 * i + 64], found[1]["visual.blocks.0.attn.qkv.bias"][1][8 * i:8 * i + 8]
+            check((tensors[f"v.blk.0.attn_{letter}.weight"][2], tensors[f"v.blk.0.attn_{letter}.bias"][2]) == x, f"eyes: {letter}")
+        check(found[0].pairs.get("clip.use_silu") is True and not any(k.startswith("tokenizer") for k in found[0].pairs), "eyes: activation, or a vocabulary")
+    at = "vision_tower.transformer.layers.0."
+    rules = [(at + a, "v.blk.0." + b, s) for a, b, s in (
+        ("attention.q_proj.weight", "attn_q.weight", (8, 8)), ("attention.k_proj.weight", "attn_k.weight", (8, 8)), ("attention.v_proj.weight", "attn_v.weight", (8, 8)),
+        ("attention.o_proj.weight", "attn_out.weight", (8, 8)), ("attention_norm.weight", "ln1.weight", (8,)), ("ffn_norm.weight", "ln2.weight", (8,)),
+        ("feed_forward.gate_proj.weight", "ffn_gate.weight", (12, 8)), ("feed_forward.up_proj.weight", "ffn_up.weight", (12, 8)), ("feed_forward.down_proj.weight", "ffn_down.weight", (8, 12)))]
+    rules += [("vision_tower.patch_conv.weight", "v.patch_embd.weight", (8, 3, 2, 2)), ("vision_tower.ln_pre.weight", "v.pre_ln.weight", (8,)),
+              ("multi_modal_projector.norm.weight", "mm.input_norm.weight", (8,)), ("multi_modal_projector.patch_merger.merging_layer.weight", "mm.patch_merger.weight", (8, 32)),
+              ("multi_modal_projector.linear_1.weight", "mm.1.weight", (6, 8)), ("multi_modal_projector.linear_2.weight", "mm.2.weight", (6, 6)),
+              ("language_model.model.embed_tokens.weight", "v.token_embd.img_break", (9, 6))]
+    mistral = {"model_type": "mistral3", "vision_feature_layer": -1, "text_config": {"hidden_size": 6},
+               "vision_config": {"model_type": "pixtral", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 12, "patch_size": 2,
+                                 "image_size": 8, "hidden_act": "gelu", "head_dim": 4}}
+    colours["tokenizer__json"] = {"added_tokens": [{"content": "[IMG_BREAK]", "id": 3}]}
+    moved = ("v.blk.0.attn_q.weight", "v.blk.0.attn_k.weight", "v.token_embd.img_break")
+    found = named("broken", mistral, rules, keys("pixtral", 8, spatial_merge_size=2, **{"attention.layer_norm_epsilon": f32(1e-5)}), moved, ("--mmproj",), **colours)
+    if found:
+        q = found[1][at + "attention.q_proj.weight"][1]
+        rows = [h * 4 + s * 2 + i for h in (0, 1) for i in (0, 1) for s in (0, 1)]
+        check(found[0].tensors[moved[0]][2] == [v for r in rows for v in q[8 * r:8 * r + 8]], "eyes: rows of queries")
+        check(found[0].tensors[moved[2]] == ((6,), 0, found[1]["language_model.model.embed_tokens.weight"][1][18:24]), "eyes: the row of [IMG_BREAK]")
+        source, options = found[1], ("--mmproj",)
+        for says, change, files in (("\"vision_feature_layer\" is not -1", {"vision_feature_layer": -2}, {}), ("there is one of qwen2_vl", {"model_type": "llava_next"}, {}),
+                                    ("sizes that are none", {"vision_config": {**mistral["vision_config"], "num_attention_heads": 3}}, {}),
+                                    ("expected (8, 8) by config.json", {"spatial_merge_size": 1}, {}), ("no \"image_mean\"", {}, {"preprocessor_config__json": {}}),
+                                    ("no added token \"[IMG_BREAK]\"", {}, {"tokenizer__json": {}}), ("no file for pictures", {"vision_config": 7}, {}),
+                                    ("by config.json", {"vision_config": {**mistral["vision_config"], "patch_size": 4}}, {}),
+                                    ("'v.blk.1.attn_q.weight'", {"vision_config": {**mistral["vision_config"], "num_hidden_layers": 2}}, {}),
+                                    ("1 tensors join patches, expected 2", {}, {"dropped": "norm.weight"})):
+            dropped = "multi_modal_projector." + files.pop("dropped", "")
+            folder("eyeless", {**mistral, **change}, {n: t for n, t in source.items() if n != dropped}, **{**colours, **files})
+            rc, _, err = run("convert", "eyeless", "-o", "no.gguf", *options)
+            check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"eyes: {says}: exit {rc}: {err.strip()}")
 
 
 def integers(x, shape):
@@ -773,4 +836,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_eyes, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
