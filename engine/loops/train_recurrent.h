@@ -36,6 +36,8 @@ enum {
 #undef FUNCTION
 };
 
+#define LINE (64 / sizeof(REAL)) /* of a cache */
+
 /* A tile, and its part of the scratch. Rows of states and sums are further apart than their elements need
  * (VC_RECURRENT_ROW). */
 struct tile {
@@ -95,19 +97,19 @@ static void pack_all(const REAL *b, struct vc_matrix is, size_t k, size_t n, REA
 
 /* MR / 3 rows or twice as many, whose elements are side by side. */
 static __attribute__((noinline)) void part_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
-                                                size_t c_row, size_t rows, size_t columns, bool add)
+                                                size_t c_row, size_t rows, size_t columns, bool add, const REAL *bias)
 {
     if (rows == MR / 3) {
-        product_tile(MR / 3, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, NULL);
+        product_tile(MR / 3, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias);
     } else {
-        product_tile(MR / 3 * 2, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, NULL);
+        product_tile(MR / 3 * 2, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias);
     }
 }
 
-/* c = a b, or c += a b, with b from pack_all; rows of a have their elements side by side. Rows behind the last MR are
+/* c = a b, or c += a b, and then c += bias if there is one, with b from pack_all; rows of a have their elements side by side. Rows behind the last MR are
  * packed, or read where they lie where they are a third or two of MR. */
 static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t a_row, const REAL *packed, REAL *c,
-                            size_t c_row, bool add, REAL *panel)
+                            size_t c_row, bool add, const REAL *bias, REAL *panel)
 {
     size_t all = (n + NR - 1) / NR * NR;
     size_t whole = m / MR * MR;
@@ -121,17 +123,18 @@ static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t 
         }
         for (size_t j = 0; j < n; j += NR) {
             const REAL *b = packed + k0 * all + j * depth;
+            const REAL *last = bias != NULL && k0 + depth == k ? bias + j : NULL;
             size_t columns = VC_AT_MOST(n - j, NR);
 
             for (size_t i = 0; i < whole; i += MR) {
                 row_tile(depth, a + i * a_row + k0, a_row, b, c + i * c_row + j, c_row, columns, add || k0 != 0, 1,
-                         NULL);
+                         last);
             }
             if (whole != m && part) {
                 part_tile(depth, a + whole * a_row + k0, a_row, b, c + whole * c_row + j, c_row, m - whole, columns,
-                          add || k0 != 0);
+                          add || k0 != 0, last);
             } else if (whole != m) {
-                packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, NULL);
+                packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, last);
             }
         }
     }
@@ -251,6 +254,22 @@ static REAL *before_of(const struct tile *t, size_t place)
     return t->work + t->args->before + place * t->size;
 }
 
+/* Tells the processor that the gates of row i at its step number k come next: they have lain in memory since the product
+ * over all steps, and the product of this step leaves time to bring them. kept: what stands beside them, too. */
+static inline __attribute__((always_inline)) void expect(const struct tile *t, size_t i, size_t k, bool kept)
+{
+    if (k < length_of(t, i)) {
+        size_t place = place_of(t, i, step_of(t, i, k));
+
+        for (size_t j = 0; j < t->wide; j += LINE) {
+            __builtin_prefetch(gates_of(t, place) + j, 1, 2);
+        }
+        for (size_t j = 0; kept && j < t->size; j += LINE) {
+            __builtin_prefetch(kept_of(t, place) + j, 1, 2);
+        }
+    }
+}
+
 /* Where y has row i at a step. */
 static size_t y_at(const struct tile *t, size_t i, size_t step)
 {
@@ -335,7 +354,7 @@ static void next_cells(REAL *restrict c, const REAL *restrict f, const REAL *res
 }
 
 /* g: x w', then the gates; h and c: the states. p: peepholes, or NULL.
- * Without peepholes i and o, which lie next to each other, go through their function together. */
+ * Without peepholes i, o and f, which lie next to each other, go through their function together. */
 static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const REAL *p)
 {
     size_t n = t->size;
@@ -347,12 +366,12 @@ static void lstm_forward(const struct tile *t, REAL *g, REAL *h, REAL *c, const 
         add_products(g, p, c, n);
         add_products(f, p + 2 * n, c, n);
     }
-    apply(t, 0, g, p == NULL ? n + n : n);
+    apply(t, 0, g, p == NULL ? 3 * n : n);
     if (t->args->couples) {
         for (size_t j = 0; j < n; j++) {
             f[j] = 1 - g[j];
         }
-    } else {
+    } else if (p != NULL) {
         apply(t, 0, f, n);
     }
     apply(t, 1, cells, n);
@@ -401,19 +420,27 @@ static void gru_state(const struct tile *t, REAL *g, REAL *h)
     mix_states(h, g, g + 2 * t->size, t->size);
 }
 
-/* The products of a step with the states. */
-static void state_products(const struct tile *t)
+/* The products of step k with the states: behind x w' in the gates' place, if all rows are at the same step, or apart.
+ * Either way a sum is x w', plus the product, plus the bias. */
+static void state_products(const struct tile *t, size_t k, bool in_place)
 {
     size_t n = t->args->gates == 3 ? 2 * t->size : t->wide;
 
-    multiply_packed(t->rows, n, t->size, t->h, t->row, t->packed, t->sums, t->wide_row, false, t->panel);
+    if (in_place) {
+        size_t place = place_of(t, 0, step_of(t, 0, k));
+
+        multiply_packed(t->rows, n, t->size, t->h, t->row, t->packed, gates_of(t, place),
+                        (place_of(t, 1, step_of(t, 0, k)) - place) * t->wide, true, t->bias, t->panel);
+    } else {
+        multiply_packed(t->rows, n, t->size, t->h, t->row, t->packed, t->sums, t->wide_row, false, NULL, t->panel);
+    }
     if (t->args->gates == 3 && t->args->resets_last) {
-        multiply_packed(t->rows, t->size, t->size, t->h, t->row, t->packed_new, t->t, t->row, false, t->panel);
+        multiply_packed(t->rows, t->size, t->size, t->h, t->row, t->packed_new, t->t, t->row, false, NULL, t->panel);
     }
 }
 
 /* Row i, up to its new state; of GRU without resets_last up to what its second product reads. */
-static void forward_row(const struct tile *t, size_t i, size_t place, const REAL *peepholes)
+static void forward_row(const struct tile *t, size_t i, size_t place, bool in_place, const REAL *peepholes)
 {
     REAL *g = gates_of(t, place);
     REAL *h = t->h + i * t->row;
@@ -424,7 +451,9 @@ static void forward_row(const struct tile *t, size_t i, size_t place, const REAL
     if (keeps) {
         memcpy(before_of(t, place), h, t->size * sizeof *h);
     }
-    add_rows(g, t->sums + i * t->wide_row, t->bias, n_sums);
+    if (!in_place) {
+        add_rows(g, t->sums + i * t->wide_row, t->bias, n_sums);
+    }
     add_row(g + n_sums, t->bias + n_sums, t->wide - n_sums);
     if (t->args->gates == 4) {
         lstm_forward(t, g, h, c, peepholes);
@@ -459,20 +488,24 @@ static void clear_step(const struct tile *t, size_t place)
 /* at_zero: the states are all 0, and so are the products with them. */
 static void forward_step(const struct tile *t, size_t k, bool at_zero, const REAL *peepholes, REAL *y)
 {
+    bool in_place = !at_zero && t->lengths == NULL;
+
     if (at_zero) {
         memset(t->sums, 0, t->rows * t->wide_row * sizeof *t->sums);
     } else {
-        state_products(t);
+        state_products(t, k, in_place);
     }
     for (size_t i = 0; i < t->rows; i++) {
         if (k < length_of(t, i)) {
-            forward_row(t, i, place_of(t, i, step_of(t, i, k)), peepholes);
+            forward_row(t, i, place_of(t, i, step_of(t, i, k)), in_place, peepholes);
+            expect(t, i, k + 1, t->args->keeps && t->args->gates != 1);
         } else {
             clear_step(t, place_of(t, i, k));
         }
     }
     if (t->args->gates == 3 && !t->args->resets_last) {
-        multiply_packed(t->rows, t->size, t->size, t->t, t->row, t->packed_new, t->sums, t->wide_row, false, t->panel);
+        multiply_packed(t->rows, t->size, t->size, t->t, t->row, t->packed_new, t->sums, t->wide_row, false, NULL,
+                        t->panel);
         for (size_t i = 0; i < t->rows; i++) {
             if (k < length_of(t, i)) {
                 REAL *g = gates_of(t, place_of(t, i, step_of(t, i, k)));
@@ -657,7 +690,6 @@ static void backward_row(const struct tile *t, size_t i, size_t place, size_t be
 
         lstm_backward(t, g, d, kept_of(t, place), c_before, dh, t->c + i * t->row, peepholes,
                       by_row != NULL && t->args->sums != 0 ? by_row + row * 3 * n : NULL);
-        memset(back, 0, n * sizeof *back);
     } else if (t->args->gates == 3) {
         REAL *kept = kept_of(t, place);
 
@@ -673,7 +705,6 @@ static void backward_row(const struct tile *t, size_t i, size_t place, size_t be
     } else {
         memcpy(d, dh, n * sizeof *d);
         slope(t, 0, g, d, n);
-        memset(back, 0, n * sizeof *back);
     }
     leave_row(t, i, g, d, NULL, t->args->biases ? by_row : NULL);
 }
@@ -711,10 +742,13 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
         }
         backward_row(t, i, place_of(t, i, step), k != 0 ? place_of(t, i, step_of(t, i, k - 1)) : SIZE_MAX,
                      call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes, call->p[9]);
+        if (k != 0) {
+            expect(t, i, k - 1, false);
+        }
     }
     if (second) {
         multiply_packed(t->rows, t->size, t->size, t->sums + 2 * t->size, t->wide_row, t->packed_new, t->back, t->row,
-                        false, t->panel);
+                        false, NULL, t->panel);
         for (size_t i = 0; i < t->rows; i++) {
             if (k < length_of(t, i)) {
                 reset_row(t, i, place_of(t, i, step_of(t, i, k)), call->p[9]);
@@ -724,11 +758,17 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
     if (k == 0 && call->p[8] == NULL) { /* nobody has the states before */
         return;
     }
-    multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->back, t->row, false, t->panel);
+    if (t->lengths == NULL && t->args->gates != 3) { /* of every row, and nothing goes straight back */
+        multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->h, t->row, false, NULL, t->panel);
+        return;
+    }
+    multiply_packed(t->rows, t->size, n, t->sums, t->wide_row, t->packed, t->back, t->row, false, NULL, t->panel);
     for (size_t i = 0; i < t->rows; i++) {
         if (k < length_of(t, i)) {
             memcpy(t->h + i * t->row, t->back + i * t->row, t->size * sizeof *t->h);
-            add_row(t->h + i * t->row, t->t + i * t->row, t->size);
+            if (t->args->gates == 3) {
+                add_row(t->h + i * t->row, t->t + i * t->row, t->size);
+            }
         }
     }
 }
