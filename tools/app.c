@@ -531,7 +531,8 @@ int app_open(struct app *app)
         rc = set_up(app, vc_ctx_set_known(app->ctx, name, number), "known");
     }
     rc = rc == GO_ON ? files_check(app) : rc;
+    const char *first = app->parsed.n_args > 0 ? app->parsed.args[0] : NULL;
     rc = rc == GO_ON ? remote_inputs_open(app) : rc;
-    app->subject = subject;
+    app->subject = subject == first && first != NULL ? app->parsed.args[0] : subject;
     return rc;
 }

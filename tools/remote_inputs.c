@@ -4,18 +4,33 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int open_one(struct app *app, const char *name)
+#define MOST_WEIGHTS 15 /* whose headers take fewer than 20 requests with all else */
+
+/* The config.json takes the place of a model whose weights were left out. */
+static int open_one(struct app *app, char **name)
 {
     if (!app->command->reads_headers && !options_seen(&app->parsed, "remote")) {
         return app_refuse(
             app, VC_E_ARGUMENT,
             "%s lies on another machine: inspect, fit, estimate, plan and graph read what they need of it; "
             "quantize, run, convert, prune, merge and dequantize read all of it, with --remote",
-            name);
+            *name);
     }
-    enum vc_status status = vc_remote_open(app->ctx, name, &app->remotes[app->n_remotes]);
-    app->n_remotes += status == VC_OK;
-    return status == VC_OK ? GO_ON : app_fail(app, status);
+    enum vc_status status =
+        vc_remote_open(app->ctx, *name, app->command->takes_config ? MOST_WEIGHTS : 0, &app->remotes[app->n_remotes]);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    size_t n;
+    const char *config = vc_remote_config(app->remotes[app->n_remotes++], &n);
+    if (config != NULL && !app->common.quiet) {
+        fprintf(app_notes(app),
+                "note: %s: config.json answers; the headers of its %zu files of weights, which inspect reads, were not "
+                "asked for\n",
+                *name, n);
+    }
+    *name = config != NULL ? (char *)(uintptr_t)config : *name;
+    return GO_ON;
 }
 
 int remote_inputs_open(struct app *app)
@@ -29,7 +44,7 @@ int remote_inputs_open(struct app *app)
         if (app->remotes == NULL) {
             app->remotes = calloc((size_t)app->parsed.n_args, sizeof *app->remotes);
         }
-        rc = app->remotes != NULL ? open_one(app, app->parsed.args[i])
+        rc = app->remotes != NULL ? open_one(app, &app->parsed.args[i])
                                   : app_refuse(app, VC_E_NOMEM, "not enough memory for the names of the files");
     }
     return rc;

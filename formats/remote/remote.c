@@ -6,6 +6,8 @@
  *     https://h/d/x.gguf   the file, whose first request tells its length; of safetensors and of an index config.json
  *                          beside it, too, and of an index its shards
  *
+ * A question that config.json answers leaves files of weights out where there are many (vc_remote_open, most_weights).
+ *
  *     $TMPDIR/vcompress-a1b2c3/net/config.json, model-00001-of-00030.safetensors, ...     lengths, no bytes: holes */
 #define _GNU_SOURCE /* mkdtemp */
 #include <vcompress/remote.h>
@@ -37,6 +39,7 @@ struct entry {
     struct vc_remote *remote;
     const char *name; /* in the folder */
     bool there;       /* in the list of virtual files */
+    bool left_out;    /* a file of weights, or their index, that the folder does without */
 };
 
 struct vc_remote {
@@ -48,6 +51,8 @@ struct vc_remote {
     bool mounted;
     char *top;          /* "/tmp/vcompress-a1b2c3"; NULL: not made */
     const char *folder; /* the one in it */
+    size_t most_weights, n_left_out;
+    const char *config; /* the name of config.json, once weights are left out */
     size_t n, capacity;
     struct entry **entries; /* in the arena: lists point to them */
 };
@@ -177,6 +182,67 @@ out:
     return status;
 }
 
+static bool ends(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+
+    return n > k && strcmp(name + n - k, tail) == 0;
+}
+
+/* Whether `n` files of weights may be left out: there are more than were asked for, and config.json says which model it
+ * is. It does not say all of codes. */
+static enum vc_status may_leave_out(struct vc_remote *r, size_t n, bool *leave)
+{
+    struct entry *config = NULL;
+    char *text = NULL;
+    json_t *root = NULL;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < r->n; i++) {
+        config = strcmp(r->entries[i]->name, "config.json") == 0 ? r->entries[i] : config;
+    }
+    *leave = false;
+    if (r->most_weights == 0 || n <= r->most_weights || config == NULL || config->file.at.size > MOST_LIST) {
+        return VC_OK;
+    }
+    text = vc_alloc(r->ctx, VC_TAG_IO, (size_t)config->file.at.size);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_remote_read(r->ctx, &r->windows, &config->file, 0, text, (size_t)config->file.at.size));
+    root = json_loadb(text, (size_t)config->file.at.size, 0, NULL);
+    *leave =
+        json_is_string(json_object_get(root, "model_type")) && json_object_get(root, "quantization_config") == NULL;
+    r->config = vc_arena_printf(r->ctx, &r->arena, "%s/config.json", r->mount.name);
+    VC_TRY_ALLOC(r->config);
+out:
+    json_decref(root);
+    vc_free(r->ctx, text);
+    return status;
+}
+
+/* In the list of the hub: marks what is left out. */
+static enum vc_status leave_out(struct vc_remote *r)
+{
+    size_t n = 0;
+    bool leave;
+
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < r->n; i++) {
+            struct entry *entry = r->entries[i];
+            bool weights = ends(entry->name, ".safetensors") || ends(entry->name, ".bin");
+
+            entry->left_out = pass == 1 && (weights || ends(entry->name, INDEX_TAIL));
+            n += pass == 0 && weights && strchr(entry->name, '/') == NULL;
+        }
+        if (pass == 0) {
+            VC_CALL(may_leave_out(r, n, &leave));
+            VC_RETURN_IF(!leave, VC_OK);
+        }
+    }
+    r->n_left_out = n;
+    return VC_OK;
+}
+
 /* What is behind "hf:" or "hf://". */
 static const char *behind_scheme(const char *name)
 {
@@ -261,34 +327,36 @@ out:
     return status;
 }
 
-/* The shards that an index names, once each. */
-static enum vc_status probe_shards(struct vc_remote *r, const char *base, struct entry *index)
+/* The shards that an index names, once each, in the arena: *n of them. */
+static enum vc_status list_shards(struct vc_remote *r, struct entry *index, const char ***out, size_t *n)
 {
-    size_t n = (size_t)vc_min_u64(index->file.at.size, MOST_LIST + 1);
-    char *text = vc_alloc(r->ctx, VC_TAG_IO, n);
+    size_t n_bytes = (size_t)vc_min_u64(index->file.at.size, MOST_LIST + 1);
+    char *text = vc_alloc(r->ctx, VC_TAG_IO, n_bytes);
+    size_t capacity = 0;
     json_t *root = NULL;
     const char *tensor;
     json_t *value;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(text);
-    if (n > MOST_LIST) {
+    if (n_bytes > MOST_LIST) {
         VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "%s: is too long for an index", index->name));
     }
-    VC_TRY(vc_remote_read(r->ctx, &r->windows, &index->file, 0, text, n));
-    root = json_loadb(text, n, 0, NULL);
+    VC_TRY(vc_remote_read(r->ctx, &r->windows, &index->file, 0, text, n_bytes));
+    root = json_loadb(text, n_bytes, 0, NULL);
     json_object_foreach(json_object_get(root, "weight_map"), tensor, value)
     {
         const char *name = json_string_value(value);
         bool known = name == NULL || !is_plain_part(name, strlen(name)) || strchr(name, '/') != NULL;
 
-        for (size_t i = 0; i < r->n && !known; i++) {
-            known = strcmp(r->entries[i]->name, name) == 0;
+        for (size_t i = 0; i < *n && !known; i++) {
+            known = strcmp((*out)[i], name) == 0;
         }
         if (!known) {
-            name = vc_arena_copy(r->ctx, &r->arena, name, strlen(name));
-            VC_TRY_ALLOC(name);
-            VC_TRY(probe(r, base, name, false));
+            VC_TRY(VC_ARENA_GROW(r->ctx, &r->arena, *out, capacity, *n + 1));
+            (*out)[*n] = vc_arena_copy(r->ctx, &r->arena, name, strlen(name));
+            VC_TRY_ALLOC((*out)[*n]);
+            *n += 1;
         }
     }
 out:
@@ -297,19 +365,14 @@ out:
     return status;
 }
 
-static bool ends(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n > k && strcmp(name + n - k, tail) == 0;
-}
-
 /* One file at a URL, and what belongs to it. */
 static enum vc_status list_url(struct vc_remote *r, const char *url)
 {
     const char *base = r->mount.name;
     const char *name = url + strlen(base) + 1;
+    const char **shards = NULL;
+    size_t n = 0;
+    bool leave = false;
 
     VC_REFUSE_IF(strpbrk(url, "?#") != NULL, r->ctx, VC_E_UNSUPPORTED,
                  "an address with '?' or '#' has no name of a file at its end");
@@ -319,11 +382,17 @@ static enum vc_status list_url(struct vc_remote *r, const char *url)
     VC_CALL_ALLOC(name);
     VC_CALL(probe(r, base, name, false));
     if (ends(name, INDEX_TAIL)) {
-        VC_CALL(probe_shards(r, base, r->entries[0]));
+        VC_CALL(list_shards(r, r->entries[0], &shards, &n));
     }
     if (ends(name, INDEX_TAIL) || ends(name, ".safetensors")) {
         VC_CALL(probe(r, base, "config.json", true));
     }
+    VC_CALL(may_leave_out(r, n, &leave));
+    for (size_t i = 0; i < n && !leave; i++) {
+        VC_CALL(probe(r, base, shards[i], false));
+    }
+    r->entries[0]->left_out = leave;
+    r->n_left_out = leave ? n : 0;
     return VC_OK;
 }
 
@@ -389,7 +458,9 @@ static enum vc_status make_folder(struct vc_remote *r)
     VC_CALL_ALLOC(r->folder);
     VC_RETURN_IF(mkdir(r->folder, 0700) != 0, vc_fail_errno(r->ctx, errno, "cannot make a temporary folder (TMPDIR)"));
     for (size_t i = 0; i < r->n; i++) {
-        VC_CALL(make_hole(r, r->entries[i]));
+        if (!r->entries[i]->left_out) {
+            VC_CALL(make_hole(r, r->entries[i]));
+        }
     }
     r->mount.folder = r->folder;
     vc_mount_add(&r->mount);
@@ -440,6 +511,9 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
         VC_CALL(vc_hub_endpoint(r->ctx, endpoint, sizeof endpoint));
         VC_CALL(vc_fetcher_open(r->ctx, endpoint, &r->fetcher));
         VC_CALL(list_hub(r, endpoint));
+        if (name[n] == '\0') { /* not one file or folder of it */
+            VC_CALL(leave_out(r));
+        }
     } else {
         const char *slash = strrchr(name, '/');
 
@@ -454,7 +528,7 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
     return make_folder(r);
 }
 
-enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, struct vc_remote **out)
+enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_weights, struct vc_remote **out)
 {
     struct vc_remote *r = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *r);
 
@@ -462,6 +536,7 @@ enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, struct vc_re
     vc_clear_error(ctx);
     VC_CALL_ALLOC(r);
     r->ctx = ctx;
+    r->most_weights = most_weights;
     if (vc_remote_windows_make(ctx, &r->fetcher, &r->windows) != VC_OK || open_remote(r, name) != VC_OK) {
         (void)vc_context(ctx, "%.300s", name);
         vc_remote_close(r);
@@ -475,6 +550,12 @@ void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uin
 {
     *n_requests = remote->fetcher.n_requests;
     *n_bytes = remote->fetcher.n_bytes;
+}
+
+const char *vc_remote_config(const struct vc_remote *remote, size_t *n_left_out)
+{
+    *n_left_out = remote->n_left_out;
+    return remote->n_left_out != 0 ? remote->config : NULL;
 }
 
 void vc_remote_close(struct vc_remote *r)

@@ -17,6 +17,7 @@
 #define VCOMPRESS_REMOTE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <vcompress/context.h>
@@ -32,8 +33,16 @@ VC_API bool vc_remote_is(const char *name);
 
 /* Asks for the list of files, and makes a temporary folder in $TMPDIR with a file of the right length and without bytes
  * for each. VC_E_DEVICE: the plug-in is not installed. VC_E_IO: no answer, no permission, no such model. VC_E_FORMAT: an
- * answer that contradicts itself. */
-VC_API enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, struct vc_remote **out);
+ * answer that contradicts itself.
+ *
+ * Each file of weights costs a request or two for its header. most_weights: where there are more such files, they are left
+ * out if the model has a config.json without a quantization_config, which answers vc_estimate and the like as well; 0: all
+ * are there. A name that is one of the files has that file. */
+VC_API enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_weights, struct vc_remote **out);
+
+/* Where files of weights were left out: the name of the model's config.json, the remote's, and how many they are. Else
+ * NULL. */
+VC_API const char *vc_remote_config(const struct vc_remote *remote, size_t *n_left_out);
 
 /* Requests so far, redirects and tries included, and bytes of their answers. */
 VC_API void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uint64_t *n_bytes);

@@ -422,6 +422,27 @@ def main():
         check(result[0] in (0, 1) and len(server.requests) < 20 and server.n_bytes < 20e6,
               "70B: %s: exit %d, %d requests, %d bytes: %s" % (command, result[0], len(server.requests), server.n_bytes, result[2][-300:]))
         print("70B, 15 shards, %s: %d requests, %d bytes" % (command[0], len(server.requests), server.n_bytes))
+    # 30 shards: what config.json answers is asked of it alone, and is what the file itself answers; codes are in headers only.
+    for k in range(15, 30):
+        os.link(os.path.join(large, "model-00001-of-00015.safetensors"), os.path.join(large, "model-%05d-of-00030.safetensors" % k))
+        index["t%d" % k] = "model-%05d-of-00030.safetensors" % k
+    with open(os.path.join(large, "model.safetensors.index.json"), "w") as f:
+        json.dump({"metadata": {}, "weight_map": index}, f)
+    for command in (["fit", "--gpu", "RTX 4090"], ["estimate"], ["plan", "--memory", "24GiB"], ["graph"]):
+        here = run(*command, "--json", os.path.join(large, "config.json"))
+        for name in ("hf:o/n", server.url + "/model.safetensors.index.json"):
+            server.requests.clear()
+            result = run(*command, "--json", name, env={"HF_ENDPOINT": server.url})
+            check(result[0] == here[0] and len(server.requests) < 5, "30 shards: %s: exit %d, %d requests: %s" % (
+                command, result[0], len(server.requests), result[2][-300:]))
+            check("config.json answers; the headers of its 30 files" in result[2], "30 shards: no note: " + result[2])
+            check(len(result[1]) > 99 and [w for w in result[1].split() if w.isdigit()] == [w for w in here[1].split() if w.isdigit()],
+                  "30 shards: %s says something else than config.json" % command)
+    with open(os.path.join(large, "config.json"), "w") as f:
+        json.dump(dict(CONFIG, quantization_config={"quant_method": "gptq", "bits": 4}), f)
+    server.requests.clear()
+    run("estimate", "hf:o/n", env={"HF_ENDPOINT": server.url})
+    check(len(server.requests) > 30, "codes: the headers were not asked for")
     server.close()
     hub.close()
 

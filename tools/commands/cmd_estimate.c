@@ -73,5 +73,6 @@ const struct command command_estimate = {
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
     .reads_headers = true,
+    .takes_config = true,
     .run = run_estimate,
 };

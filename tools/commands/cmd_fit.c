@@ -15,8 +15,8 @@
 #include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
-#define MAX_DEVICES  32
-#define MOST         ((uint64_t)1 << 30)
+#define MAX_DEVICES 32
+#define MOST        ((uint64_t)1 << 30)
 
 struct fit_cli {
     struct memory_cli memory; /* first */
@@ -107,7 +107,8 @@ static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc
     struct vc_fit_options options = cli->fit;
 
     options.used_bytes = used_of(cli, row);
-    return vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, row->fit.visible_bytes, &options, &row->fit);
+    return vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, row->fit.visible_bytes, &options,
+                         &row->fit);
 }
 
 /* Adds the verdict for a GPU, or (gpu NULL) for a memory of that size. visible: bytes that a program sees. */
@@ -724,5 +725,6 @@ const struct command command_fit = {
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
     .reads_headers = true,
+    .takes_config = true,
     .run = run_fit,
 };

@@ -298,6 +298,7 @@ const struct command command_graph = {
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
     .reads_headers = true,
+    .takes_config = true,
     .schema = "vcompress.graph/1",
     .run = run_graph,
 };

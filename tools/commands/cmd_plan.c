@@ -356,7 +356,8 @@ static int run_plan(struct app *app, int n_args, char **args)
     bool own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
     cli.memory.memory.budget_bytes = own_budget ? INT64_MAX : cli.memory.memory.budget_bytes;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
-    cli.memory.memory.budget_bytes = own_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe, the room on the device */
+    cli.memory.memory.budget_bytes =
+        own_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe, the room on the device */
     cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
@@ -394,5 +395,6 @@ const struct command command_plan = {
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
     .reads_headers = true,
+    .takes_config = true,
     .run = run_plan,
 };

@@ -114,6 +114,7 @@ struct command {
     const char *schema; /* of its JSON document; NULL: has none */
     int (*run)(struct app *app, int n_args, char **args);
     bool reads_headers; /* INPUT may be a model of another machine, of which it reads little (remote_inputs.h) */
+    bool takes_config;  /* ... and a config.json without weights answers as well */
 };
 
 /* Every command, in the order of --help (main.c). */
