@@ -161,10 +161,11 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                                   const struct vc_arch_sizes *sizes)
 {
     const struct vc_tensor *t = &b->source->tensors[source];
-    const char *tail = layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
+    const char *tail = vc_llm_tail(t->name);
     /* What the rule asks for: one matrix for each expert; a vector that becomes a matrix of one row; rows in the order
      * of transformers; values minus 1; log(-value); rows of one element; codes and scales in tensors of their own. */
     bool experts = strchr(rule->from, '*') != NULL;
+    uint64_t n_experts = strncmp(rule->to, "altup", 5) == 0 ? sizes->copies - 1 : sizes->experts;
     bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
     bool heads = vc_arch_has(b->family, VC_ARCH_PERMUTES) &&
                  (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
@@ -188,7 +189,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
      * move by whole blocks. */
     vc_dtype_block(t->dtype, &block, &size);
     VC_REFUSE_IF(t->n_dims == 0 || t->n_dims - begin > 3 ||
-                     (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0)),
+                     (experts && (t->n_dims != 3 || t->shape[0] != n_experts || t->n_elems == 0)),
                  b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
                  experts ? "the matrices of all experts" : "1 to 3 dimensions");
     VC_REFUSE_IF((less_one || logarithm || rows || rule->form >= VC_MATRIX_CHANNELS ||
@@ -212,7 +213,10 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     }
     to.n_dims = t->n_dims - begin + row;
     to.row_elems = rows ? 1 : t->shape[t->n_dims - 1] / block;
-    to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
+    to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? n_experts : 1) / block / to.row_elems : 0;
+    if (strcmp(rule->to, "per_layer_token_embd") == 0 && sizes->input_rows != 0 && sizes->input_rows < to.shape[0]) {
+        to.shape[0] = to.piece_rows = sizes->input_rows; /* the others were made on the way there */
+    }
     /* A matrix that lies on its side, and one that is a vector. */
     if (rule->form == VC_MATRIX_TURNED && to.n_dims == 2) {
         to.columns = to.row_elems;
@@ -238,7 +242,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         to.row_elems = rule->rows == VC_ROWS_HEAD_COLUMNS ? sizes->unit / block : elems;
     }
     /* One tensor, or one for each expert; piece i begins at row i * piece_rows of the file's tensor. */
-    for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
+    for (uint64_t i = 0; i < (experts ? n_experts : 1); i++) {
         to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
         VC_CALL_ALLOC(to.name);
         piece = vc_arena_alloc(b->ctx, plan->arena, sizeof *piece);
@@ -459,15 +463,24 @@ static enum vc_status find_joined(const struct llm_back *b, const char *name, in
     return VC_OK;
 }
 
+/* Whether the rule is of models of another form: T5 with a gate, Falcon with two norms. */
+static bool is_other_form(const struct llm_back *b, const char *from)
+{
+    bool gate = vc_model_find(b->source, "enc.blk.0.ffn_gate.weight") != VC_NO_TENSOR;
+    bool norms = vc_model_find(b->source, "blk.0.attn_norm_2.weight") != VC_NO_TENSOR;
+
+    return (vc_ends_in(from, ".wi") && gate) || (vc_ends_in(from, "h.#.input_layernorm") && norms);
+}
+
 /* The rule that leads to that name. NULL: none. */
-static const struct vc_arch_name *find_rule(const struct vc_arch_name *rules, const char *name, int64_t *layer,
-                                            const char **rest)
+static const struct vc_arch_name *find_rule(const struct llm_back *b, const struct vc_arch_name *rules,
+                                            const char *name, int64_t *layer, const char **rest)
 {
     for (; rules != NULL && rules->from != NULL; rules++) {
         int64_t expert;
 
-        if (rules->to != NULL && rules->rows != VC_ROWS_EVEN && rules->rows != VC_ROWS_ODD &&
-            rules->rows != VC_ROWS_BEHIND && rules->form != VC_MATRIX_BLOCKS &&
+        if (rules->to != NULL && !is_other_form(b, rules->from) && rules->rows != VC_ROWS_EVEN &&
+            rules->rows != VC_ROWS_ODD && rules->rows != VC_ROWS_BEHIND && rules->form != VC_MATRIX_BLOCKS &&
             vc_arch_name_fits(rules->to, name, layer, &expert, rest) &&
             (vc_arch_name_is_whole(rules->to) ? (*rest)[0] == '\0'
                                               : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
@@ -510,13 +523,18 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
             }
             continue;
         }
-        const struct vc_arch_name *rule = find_rule(b->family->rules, name, &layer, &rest);
-        rule = rule != NULL ? rule : find_rule(vc_arch_names, name, &layer, &rest);
+        const struct vc_arch_name *rule = find_rule(b, b->family->rules, name, &layer, &rest);
+        rule = rule != NULL ? rule : find_rule(b, vc_arch_names, name, &layer, &rest);
+        uint64_t layers = strncmp(name, "dec.", 4) == 0 ? sizes->decoder_layers : sizes->layers;
         /* Tensors without a place of their own in the folder. */
         if (strncmp(name, "rope_f", 6) == 0 || b->source->tensors[i].part_of != VC_NO_TENSOR) {
             continue; /* which config.json says: the way there makes it again; or numbers of NVFP4, with their blocks */
         }
-        VC_REFUSE_IF(rule == NULL || layer >= (int64_t)sizes->layers, b->ctx, VC_E_UNSUPPORTED,
+        if (strcmp(b->family->gguf, "gemma3n") == 0 && layer >= (int64_t)sizes->owners && layer < (int64_t)layers &&
+            vc_is_one_of(vc_llm_tail(name), "attn_k.weight|attn_v.weight|attn_k_norm.weight")) {
+            continue; /* nothing reads them */
+        }
+        VC_REFUSE_IF(rule == NULL || layer >= (int64_t)layers, b->ctx, VC_E_UNSUPPORTED,
                      "%s: a %s of transformers has no such tensor", name, b->class_name);
         if (goes_with_other(b, rule)) {
             continue; /* with the first of the two */
@@ -696,6 +714,17 @@ static enum vc_status read_rest(struct llm_back *b)
                : vc_fail(b->ctx, VC_E_FORMAT, "metadata key '" VC_LLM_REST "': expected a JSON object");
 }
 
+static const char *end_of_class(const struct vc_arch_family *family)
+{
+    const char *gguf = family->gguf;
+
+    return vc_llm_is_encoder(family)        ? "Model"
+           : strcmp(gguf, "t5encoder") == 0 ? "EncoderModel"
+           : strcmp(gguf, "t5") == 0        ? "ForConditionalGeneration"
+           : strcmp(gguf, "gpt2") == 0      ? "LMHeadModel"
+                                            : "ForCausalLM";
+}
+
 /* The row of the file's architecture. One general.architecture may stand for several families, told apart by experts
  * and by a sliding window: "llama" is Llama, with experts it is Mixtral. Fills b->arch and b->class_name
  * ("LlamaForCausalLM"). */
@@ -722,10 +751,14 @@ static enum vc_status find_family(struct llm_back *b)
         b->family = vc_llm_family("granitemoeshared");
     }
     VC_CALL(read_rest(b));
+    const char *type = json_string_value(json_object_get(b->rest, "model_type"));
     if (b->family != NULL) {
         b->arch = vc_arch_family_class(b->family);
-        (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", b->family->class_name,
-                       strcmp(b->family->gguf, "gpt2") == 0 ? "LMHeadModel" : "ForCausalLM");
+        (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", b->family->class_name, end_of_class(b->family));
+        if (type != NULL && vc_is_one_of(type, "mt5|umt5")) {
+            (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", type[0] == 'm' ? "MT5" : "UMT5",
+                           end_of_class(b->family));
+        }
     }
     VC_REFUSE_IF(b->family == NULL, b->ctx, VC_E_UNSUPPORTED,
                  "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "

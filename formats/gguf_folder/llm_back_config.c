@@ -333,7 +333,7 @@ static bool take_rest(struct llm_back *b)
     for (size_t i = 0; vc_llm_rest[i] != NULL; i++) {
         json_t *value = json_object_get(b->rest, vc_llm_rest[i]);
 
-        if (value != NULL && strcmp(vc_llm_rest[i], "model_type") != 0) {
+        if (value != NULL && strcmp(vc_llm_rest[i], "model_type") != 0) { /* which chose the row (llm_back.c) */
             vc_back_set(b, b->config, vc_llm_rest[i], json_incref(value));
             rope = rope || strncmp(vc_llm_rest[i], "rope_", 5) == 0;
         }
@@ -411,15 +411,17 @@ static enum vc_status set_kinds(struct llm_back *b)
     json_t *list = json_array();
 
     period = recurrent && json_is_integer(interval) ? json_integer_value(interval) : period;
-    vc_back_set(b, b->config, recurrent ? "full_attention_interval" : "sliding_window",
-                json_integer(recurrent ? period : window));
+    bool encoder = strcmp(b->family->gguf, "modern-bert") == 0; /* the first of a period is full; both sides are seen */
+    const char *name = encoder ? "local_attention" : "sliding_window";
+    vc_back_set(b, b->config, recurrent ? "full_attention_interval" : name, json_integer(recurrent ? period : window));
     vc_back_set(b, b->config, "layer_types", list);
     if (window <= 0 || window > INT32_MAX || period <= 0 || layers > INT16_MAX ||
         (json_is_array(pattern) && json_array_size(pattern) != (size_t)layers)) {
         return refuse(b, key, "expected a number of tokens, and a pattern for all layers");
     }
     for (json_int_t i = 0; i < layers; i++) {
-        bool slides = json_is_array(pattern) ? json_is_true(json_array_get(pattern, (size_t)i)) : (i + 1) % period != 0;
+        bool slides =
+            json_is_array(pattern) ? json_is_true(json_array_get(pattern, (size_t)i)) : (i + !encoder) % period != 0;
 
         (void)json_array_append_new(list, json_string(!slides     ? "full_attention"
                                                       : recurrent ? "linear_attention"
@@ -461,6 +463,65 @@ static bool any_ends_in(const struct llm_back *b, const char *end)
         i++;
     }
     return i < b->source->n_tensors;
+}
+
+/* Rows of a matrix; null: it is not there. */
+static json_t *rows_of(const struct llm_back *b, const char *name)
+{
+    size_t i = vc_model_find(b->source, name);
+
+    return i != VC_NO_TENSOR && b->source->tensors[i].n_dims == 2
+               ? json_integer((json_int_t)b->source->tensors[i].shape[0])
+               : json_null();
+}
+
+/* Members of encoders, and of models with two stacks or several copies of the states. */
+static void set_others(struct llm_back *b)
+{
+    const char *gguf = b->family->gguf;
+    json_int_t key_heads = json_integer_value(vc_back_find(b, ".attention.head_count_kv"));
+    json_t *sparse;
+
+    if (vc_arch_has(b->family, VC_ARCH_ENCODER)) {
+        vc_back_set(b, b->config, "vocab_size", rows_of(b, "token_embd.weight"));
+        vc_back_set(b, b->config, "type_vocab_size", rows_of(b, "token_types.weight"));
+    } else if (strcmp(gguf, "modern-bert") == 0) {
+        vc_back_set(b, b->config, "global_rope_theta", json_incref(json_object_get(b->config, "rope_theta")));
+        vc_back_set(b, b->config, "local_rope_theta", json_incref(json_object_get(b->config, "rope_local_base_freq")));
+        (void)json_object_del(b->config, "rope_theta"); /* which its class would take for both */
+    } else if (vc_is_one_of(gguf, "t5|t5encoder")) {
+        bool gate = any_ends_in(b, ".ffn_gate.weight");
+
+        for (size_t i = 0; i < 5; i++) { /* its class has other names */
+            static const char *const names[][2] = {{"hidden_size", "d_model"},
+                                                   {"head_dim", "d_kv"},
+                                                   {"intermediate_size", "d_ff"},
+                                                   {"num_hidden_layers", "num_layers"},
+                                                   {"num_attention_heads", "num_heads"}};
+            json_t *value = json_object_get(b->config, names[i][0]);
+            if (value != NULL) {
+                vc_back_set(b, b->config, names[i][1], json_incref(value));
+            }
+        }
+        vc_back_set(b, b->config, "feed_forward_proj", json_string(gate ? "gated-gelu" : "relu"));
+        vc_back_set(b, b->config, "scale_decoder_outputs",
+                    json_false()); /* a factor is in the head, where there is one */
+    } else if (strcmp(gguf, "falcon") == 0) {
+        bool grouped = has_tensor(b, "blk.0.attn_norm_2.weight");
+
+        vc_back_set(b, b->config, "num_kv_heads", json_integer(key_heads));
+        vc_back_set(b, b->config, "multi_query", json_boolean(!grouped && key_heads == 1));
+        vc_back_set(b, b->config, "new_decoder_architecture", json_boolean(grouped));
+    } else if (strcmp(gguf, "gemma3n") == 0) {
+        sparse = json_array();
+        for (json_int_t i = 0; i < said(b, "num_hidden_layers") && i < INT16_MAX; i++) {
+            b->failed = json_array_append_new(sparse, json_real(i < 10 ? 0.95 : 0.0)) != 0 || b->failed;
+        }
+        vc_back_set(b, b->config, "activation_sparsity_pattern", sparse);
+        vc_back_set(b, b->config, "num_kv_shared_layers",
+                    json_integer(json_integer_value(vc_back_find(b, ".attention.shared_kv_layers"))));
+        vc_back_set(b, b->config, "vocab_size_per_layer_input", rows_of(b, "per_layer_token_embd.weight"));
+    }
 }
 
 /* Members that follow from several keys, or from which tensors there are, family by family. */
@@ -532,6 +593,7 @@ static json_t *make_family(const struct llm_back *b)
     const struct vc_arch_family *f = b->family;
     bool largest = said(b, "num_hidden_layers") == (json_int_t)f->largest;
     bool own_biases = vc_arch_has(f, VC_ARCH_QKV_BIAS) && vc_arch_has(f, VC_ARCH_EXPERTS);
+    const char *activation = vc_back_text(b, ".hidden_activation");
     json_int_t scalar = largest ? said(b, "hidden_size") / said(b, "num_attention_heads") : head_size(b);
     const char *activation_key = vc_arch_has(f, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act";
     bool sum_is_1 = vc_arch_has(f, VC_ARCH_SUM_KEY) && vc_arch_has(f, VC_ARCH_SUM_IS_1);
@@ -541,7 +603,9 @@ static json_t *make_family(const struct llm_back *b)
         activation_key = strcmp(f->gguf, "gpt2") == 0 ? "activation_function" : "mlp_hidden_act";
     }
     return json_pack("{s:o*, s:b, s:b, s:b, s:o*, s:o*}", activation_key,
-                     f->activation != NULL ? json_stringn(f->activation, strcspn(f->activation, "|")) : NULL,
+                     activation != NULL      ? json_string(activation)
+                     : f->activation != NULL ? json_stringn(f->activation, strcspn(f->activation, "|"))
+                                             : NULL,
                      own_biases ? "qkv_bias" : "attention_bias",
                      any_ends_in(b, ".attn_q.bias") || any_ends_in(b, ".attn_qkv.bias") ||
                          any_ends_in(b, ".attn_q_a.bias") || any_ends_in(b, ".attn_kv_a_mqa.bias"),
@@ -561,12 +625,13 @@ bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
     return json_is_integer(key) && *id < (uint64_t)said(b, "vocab_size");
 }
 
-/* The id, or null. */
+/* The id, or null; of encoders, whose classes want a number, 0. */
 static json_t *token(const struct llm_back *b, const char *word)
 {
     uint64_t id;
+    json_t *none = vc_llm_is_encoder(b->family) ? json_integer(0) : json_null();
 
-    return vc_back_token(b, word, &id) ? json_integer((json_int_t)id) : json_null();
+    return vc_back_token(b, word, &id) ? json_integer((json_int_t)id) : none;
 }
 
 /* The type that most elements of matrices have; NULL: they are blocks whose codes are not kept. Scales of codes need
@@ -613,6 +678,7 @@ enum vc_status vc_back_config(struct llm_back *b)
         }
     }
     set_implied(b);
+    set_others(b);
     if ((vc_arch_slides(b->family) && !json_is_array(json_object_get(b->config, "layer_types"))) ||
         vc_llm_says_recurrent(b->family)) {
         VC_CALL(set_kinds(b));

@@ -13,7 +13,7 @@ import gguf_folders
 from gguf_folders import FAMILIES, M, RANDOM, WRONG, Gguf, check, convert, count, folder, gpt_oss, make, read, run, write
 from test_gguf_folder import bytes_json, main, piece, pieces, vocabulary
 
-BACK = set(FAMILIES) - {"bert", "roberta", "eurobert", "gemma4_text", "gemma4", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"}
+BACK = set(FAMILIES) - {"bert", "roberta", "gemma4_text", "gemma4", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"}
 
 
 def read_folder(path):
@@ -54,6 +54,8 @@ def back_family(kind, config, source):
     made = go_back(kind + ".back", "--no-vocab")
     if made is None:
         return
+    if kind == "eurobert":  # its class has no head, and no prefix
+        source = {name.removeprefix("model."): tensor for name, tensor in source.items()}
     check(set(made[1]) == set(source), f"{kind}: back: {sorted(set(made[1]) ^ set(source))}")
     for name in set(made[1]) & set(source):
         shape, x = source[name]
