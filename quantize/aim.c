@@ -29,7 +29,7 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
 
     *aim = (struct vc_aim){.set = options->target == VC_TARGET_CHOSEN,
                            .sqnr_db = options->aim_sqnr_db,
-                           .file_bytes = options->aim_bytes,
+                           .budget.file_bytes = options->aim_bytes,
                            .bpw = options->aim_bpw,
                            .loss = options->aim_loss,
                            .costs = options->costs,
@@ -119,10 +119,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struc
     for (size_t i = 0; i < aim->n_costs && !known; i++) {
         known = vc_model_find(plan->model, aim->costs[i].tensor) != VC_NO_TENSOR;
     }
-    aim->file_bytes = aim->bpw > 0.0 ? (uint64_t)(aim->bpw * (double)n_weights / 8.0) : aim->file_bytes;
-    if (aim->bpw > 0.0 && aim->file_bytes == 0) {
-        aim->file_bytes = 1;
-    }
+    aim->budget.file_bytes = aim->bpw > 0.0 ? vc_search_bytes_of_bits(aim->bpw, n_weights) : aim->budget.file_bytes;
     return known ? VC_OK
                  : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of no tensor of this model: '%s' is of another one",
                            vc_option(ctx, "costs"), aim->costs[0].tensor);

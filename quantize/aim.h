@@ -11,6 +11,7 @@
 
 #include "passes/candidate_runs.h"
 #include "quantize/schemes/schemes.h"
+#include "search/search_parts.h"
 
 #define VC_AIM_CANDIDATES 16
 
@@ -24,10 +25,10 @@ struct vc_aim_candidate {
 /* What a pass with an aim knows; zeros without one. */
 struct vc_aim {
     bool set;
-    double sqnr_db;      /* every tensor reaches this; 0: another aim */
-    uint64_t file_bytes; /* the output has at most so many; 0: another aim */
-    double bpw;          /* ... bits per weight; file_bytes follows when it is planned */
-    double loss;         /* the costs together stay below this share of the outputs; 0: another aim */
+    double sqnr_db;                 /* every tensor reaches this; 0: another aim */
+    struct vc_search_budget budget; /* the output has at most so many bytes; 0: another aim */
+    double bpw;                     /* ... bits per weight; budget follows when it is planned */
+    double loss;                    /* the costs together stay below this share of the outputs; 0: another aim */
     const struct vc_measured_cost *costs;
     size_t n_costs;      /* 0: the errors of weights count */
     size_t n_candidates; /* of this plan, for this output's dialect */

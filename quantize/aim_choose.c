@@ -13,7 +13,6 @@
 
 #include "core/job/job_passes.h"
 #include "core/job/totals.h"
-#include "search/search_parts.h"
 
 #define KEEP       UINT32_MAX /* in place of the number of a candidate */
 #define SAME_ERROR 1e-4       /* errors of the same weights and scheme are equal but for the order of sums */
@@ -210,7 +209,8 @@ static enum vc_status apply_to(struct choosing *c, const struct vc_search_point 
 
     vc_item_undo(c->ctx, item);
     if (point->number == KEEP) {
-        return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
+        return vc_item_keep_as(c->ctx, item,
+                               c->aim->budget.file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
     }
     candidate = &c->aim->candidates[point->number];
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
@@ -279,7 +279,7 @@ static enum vc_status keep_or_bar(struct choosing *c, bool *done)
         return VC_OK;
     }
     VC_CALL(lay_out(c, &file)); /* the last points, of no error */
-    *done = file <= c->aim->file_bytes;
+    *done = vc_search_within(&c->aim->budget, file, NULL);
     for (size_t i = 0; i < c->whole.n && !*done; i++) {
         struct vc_search_part *part = &c->whole.parts[i];
 
@@ -344,7 +344,7 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
     }
     for (size_t i = 0; i < c->aim->n_candidates && text != NULL; i++) {
         if (counts[i] != 0) {
-            mixed = n++ != 0 && c->aim->file_bytes != 0 && c->aim->n_costs == 0
+            mixed = n++ != 0 && c->aim->budget.file_bytes != 0 && c->aim->n_costs == 0
                         ? ", by errors of weights alone, so that a mix may lose more than one scheme for all"
                         : "";
             text =
@@ -375,19 +375,20 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     enum vc_status status = VC_OK;
     bool kept = false;
 
-    c.why = aim->loss > 0.0
-                ? vc_arena_printf(ctx, plan->arena, "the smallest below %g %% of the outputs", 100.0 * aim->loss)
-            : aim->file_bytes != 0
-                ? vc_arena_printf(ctx, plan->arena, "for a file of %llu bytes", (unsigned long long)aim->file_bytes)
-                : vc_arena_printf(ctx, plan->arena, "the smallest that has %g dB", aim->sqnr_db);
+    c.why =
+        aim->loss > 0.0
+            ? vc_arena_printf(ctx, plan->arena, "the smallest below %g %% of the outputs", 100.0 * aim->loss)
+        : aim->budget.file_bytes != 0
+            ? vc_arena_printf(ctx, plan->arena, "for a file of %llu bytes", (unsigned long long)aim->budget.file_bytes)
+            : vc_arena_printf(ctx, plan->arena, "the smallest that has %g dB", aim->sqnr_db);
     VC_TRY_ALLOC(c.why);
     VC_TRY(list_tensors(&c));
     c.whole.lay_out = lay_out;
     c.whole.user = &c;
-    if (aim->file_bytes != 0) {
+    if (aim->budget.file_bytes != 0) {
         VC_TRY(keep_or_bar(&c, &kept));
         if (!kept) {
-            VC_TRY(vc_search_by_size(ctx, &c.whole, aim->file_bytes));
+            VC_TRY(vc_search_by_size(ctx, &c.whole, &aim->budget));
         }
     } else if (aim->loss > 0.0) {
         VC_TRY(vc_search_by_error(ctx, &c.whole, aim->loss * aim->loss));

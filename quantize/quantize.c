@@ -714,7 +714,7 @@ static const char *aim_field(const struct vc_aim *aim)
     if (aim->loss > 0.0) {
         return "aim_loss";
     }
-    return aim->file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db";
+    return aim->budget.file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db";
 }
 
 /* What is chosen for one tensor depends on all others, or loaders need to know it of all. Refused with a shard by
@@ -805,7 +805,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
         return vc_note_add(ctx, &q->arena, unmatched, &pass->note);
     }
     if (q->aim.set) {
-        plan->aim_bytes = q->aim.file_bytes;
+        plan->aim_bytes = q->aim.budget.file_bytes;
         plan->aim_option = q->aim.bpw > 0.0 ? "aim_bpw" : "aim_bytes";
         return check_all_here(ctx, q, plan);
     }
@@ -981,10 +981,10 @@ static const char *aim_text(struct vc_ctx *ctx, struct quantize *q)
     if (q->aim.loss > 0.0) {
         return vc_arena_printf(ctx, &q->arena, " --aim-loss %g", q->aim.loss);
     }
-    if (q->aim.file_bytes == 0) {
+    if (q->aim.budget.file_bytes == 0) {
         return vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db);
     }
-    return vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);
+    return vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.budget.file_bytes);
 }
 
 /* How ranges of activations are chosen, in the words of the option. NULL: no memory. */

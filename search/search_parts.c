@@ -283,8 +283,9 @@ static enum vc_status end(struct choosing *c, enum vc_status status)
 
 /* The smallest file there can be comes first: it tells what the file has beside the parts, and is what is left where
  * nothing fits. */
-static enum vc_status choose_for_file(struct choosing *c, uint64_t limit)
+static enum vc_status choose_for_file(struct choosing *c, const struct vc_search_budget *budget)
 {
+    const uint64_t limit = budget->file_bytes;
     double best_error = (double)INFINITY;
     double best_bound = 0.0;
     uint64_t room = 0;
@@ -301,16 +302,17 @@ static enum vc_status choose_for_file(struct choosing *c, uint64_t limit)
         if (round == 0) {
             remember(c, c->best);
         }
-        if (file <= limit && vc_search_error(c->whole) < best_error) {
+        if (vc_search_within(budget, file, NULL) && vc_search_error(c->whole) < best_error) {
             best_error = vc_search_error(c->whole);
             best_bound = c->whole->bound;
             remember(c, c->best);
         }
         uint64_t next = limit > beside ? limit - beside : 0;
-        if (file > limit && next >= room) { /* what the file has beside them grew: that much less */
+        if (!vc_search_within(budget, file, NULL) &&
+            next >= room) { /* what the file has beside them grew: that much less */
             next = room > file - limit ? room - (file - limit) : 0;
         }
-        if (next == room || (round == 0 && file > limit)) {
+        if (next == room || (round == 0 && !vc_search_within(budget, file, NULL))) {
             break;
         }
         room = next;
@@ -320,11 +322,12 @@ static enum vc_status choose_for_file(struct choosing *c, uint64_t limit)
     return VC_OK;
 }
 
-enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole, uint64_t file_bytes)
+enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole,
+                                 const struct vc_search_budget *budget)
 {
     struct choosing c = {.ctx = ctx, .whole = whole, .parts = whole->parts, .n = whole->n};
 
-    return end(&c, choose_for_file(&c, file_bytes));
+    return end(&c, choose_for_file(&c, budget));
 }
 
 /* ---- an error ---- */

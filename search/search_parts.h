@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/base/ctx.h"
+#include "search/search_choice.h"
 #include "search/search_points.h"
 
 struct vc_search_part {
@@ -25,8 +26,9 @@ struct vc_search_whole {
 uint64_t vc_search_bytes(const struct vc_search_whole *whole);
 double vc_search_error(const struct vc_search_whole *whole);
 
-/* Chooses for a file of at most that many bytes; where there is none, the smallest one. The file was laid out as it was
+/* Chooses for a file within the budget; where there is none, the smallest one. The file was laid out as it was
  * chosen. VC_E_NOMEM, VC_E_CANCELLED, what lay_out returns. */
-enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole, uint64_t file_bytes);
+enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole,
+                                 const struct vc_search_budget *budget);
 /* Chooses the fewest bytes whose errors add up to at most that. */
 enum vc_status vc_search_by_error(struct vc_ctx *ctx, struct vc_search_whole *whole, double error);

@@ -94,7 +94,7 @@ static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe 
         return vc_shrink_count(s, k);
     }
     s->candidates[k].need_bytes = recipe->fit.need_bytes;
-    s->candidates[k].within = recipe->fit.verdict == VC_FITS;
+    s->candidates[k].within = vc_search_has_room(&recipe->fit);
     return VC_OK;
 }
 
@@ -159,40 +159,25 @@ static enum vc_status add_layers(struct vc_shrinking *s)
     return VC_OK;
 }
 
-/* The candidate of one layer that lost least, among those that are not taken. VC_NO_CANDIDATE: none. */
-static size_t next_layer(const struct vc_shrinking *s, const bool *taken)
-{
-    size_t found = VC_NO_CANDIDATE;
-
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        const struct vc_shrink_candidate *c = &s->candidates[k];
-
-        if (s->chains[k].drop != NULL && s->chains[k].scheme == NULL && c->reason == NULL && !isnan(c->kd) &&
-            !taken[k] && (found == VC_NO_CANDIDATE || c->kd < s->candidates[found].kd)) {
-            found = k;
-        }
-    }
-    return found;
-}
-
 /* The layers that lost least alone are removed together. That is a guess, since layers make up for each
  * other: each of the candidates is measured. */
 enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
 {
-    bool taken[VC_SHRINK_MOST] = {false};
+    bool others[VC_SHRINK_MOST];
     const char *drop = NULL;
     size_t n_layers = 0;
 
     for (size_t k = 0; k < s->result.n_candidates; k++) {
-        n_layers += s->chains[k].drop != NULL;
+        others[k] = s->chains[k].drop == NULL;
+        n_layers += !others[k];
     }
     for (size_t n = 1; n <= n_layers / 2; n++) { /* an eighth, a quarter and half of the layers */
-        size_t k = next_layer(s, taken);
+        size_t k = vc_shrink_pick(s, VC_SEARCH_CHEAPEST, others);
 
-        if (k == VC_NO_CANDIDATE) {
+        if (k == VC_SEARCH_NONE) {
             break;
         }
-        taken[k] = true;
+        others[k] = true;
         drop = drop == NULL ? s->chains[k].drop : vc_arena_printf(s->ctx, &s->arena, "%s,%s", drop, s->chains[k].drop);
         VC_CALL_ALLOC(drop);
         if (n == (n_layers + 7) / 8 || n == (n_layers + 3) / 4 || n == n_layers / 2) {

@@ -165,20 +165,18 @@ static enum vc_status take_refusal(struct vc_shrinking *s, size_t k, enum vc_sta
 static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct vc_report *report)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
-    uint64_t limit = s->result.limit_bytes;
     struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
 
     c->file_bytes = report->totals.file_after;
     c->need_bytes = report->totals.host_after;
-    c->within = limit == 0 || (c->file_bytes != 0 && c->file_bytes <= limit) ||
-                (c->file_bytes == 0 && c->deflate && !s->write.dry_run);
+    bool open = c->file_bytes == 0 && c->deflate && !s->write.dry_run;
     if (s->gpu != NULL) {
         VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
         s->counted = *fit;
         c->need_bytes = fit->need_bytes;
-        c->within = c->within && fit->verdict == VC_FITS;
     }
+    c->within = vc_search_within(&s->budget, open ? 1 : c->file_bytes, &s->counted);
     return VC_OK;
 }
 

@@ -249,10 +249,6 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
     }
     VC_TRY(status);
     s->result.output_bytes = vc_model_file_bytes(net.model);
-    if (s->result.limit_bytes != 0 && s->result.output_bytes > s->result.limit_bytes) {
-        miss(s, vc_arena_printf(s->ctx, &s->arena, "the output has %llu bytes, the limit is %llu",
-                                (unsigned long long)s->result.output_bytes, (unsigned long long)s->result.limit_bytes));
-    }
     if (s->gpu != NULL) {
         if (net.graph != NULL || s->sized == NULL) {
             VC_TRY(vc_shrink_fit(s, &net, &s->result.fit));
@@ -260,11 +256,16 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
             VC_TRY(vc_shrink_count(s, k));
             s->result.fit = s->counted;
         }
-        if (s->result.fit.verdict != VC_FITS) {
-            miss(s, vc_arena_printf(s->ctx, &s->arena, "the output needs %llu bytes on %s, which has %llu",
-                                    (unsigned long long)s->result.fit.need_bytes, s->gpu->name,
-                                    (unsigned long long)s->result.fit.usable_bytes));
-        }
+    }
+    if (!vc_search_within(&s->budget, s->result.output_bytes, &s->result.fit)) {
+        bool larger = s->result.limit_bytes != 0 && s->result.output_bytes > s->result.limit_bytes;
+
+        miss(s, larger ? vc_arena_printf(s->ctx, &s->arena, "the output has %llu bytes, the limit is %llu",
+                                         (unsigned long long)s->result.output_bytes,
+                                         (unsigned long long)s->result.limit_bytes)
+                       : vc_arena_printf(s->ctx, &s->arena, "the output needs %llu bytes on %s, which has %llu",
+                                         (unsigned long long)s->result.fit.need_bytes, s->gpu->name,
+                                         (unsigned long long)s->result.fit.usable_bytes));
     }
     VC_TRY(judge(s, path));
     s->result.proved = true;

@@ -10,6 +10,7 @@
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/text/text.h"
+#include "search/search_choice.h"
 #include "search/search_points.h"
 #include "search/search_schemes.h"
 
@@ -50,12 +51,13 @@ struct vc_shrinking {
     struct vc_model *stats;         /* statistics of the rows to train; NULL: none */
     bool refits;                    /* by these, weights that stay make up for those that go: for some tensor */
     struct vc_data_options train, choose, prove;
+    struct vc_search_budget budget;
     struct vc_gpu device; /* of options.visible_bytes */
     const struct vc_gpu *gpu;
     struct vc_fit counted; /* on it, of the candidate whose sizes were taken last */
-    const char *plans; /* without data, for a device: what plan calls its best recipe; NULL: none fits */
-    const char *rest;  /* "bf16" */
-    bool zeros;        /* the output can be deflated, so that zeros save room */
+    const char *plans;     /* without data, for a device: what plan calls its best recipe; NULL: none fits */
+    const char *rest;      /* "bf16" */
+    bool zeros;            /* the output can be deflated, so that zeros save room */
     bool onnx;
     const char *output, *work, *name; /* its path without slashes at the end; the folder beside it; its last step */
     const char *stats_path, *final_stats, *recipe;
@@ -87,6 +89,9 @@ enum vc_status vc_shrink_names(struct vc_shrinking *s);
 enum vc_status vc_shrink_check_names(struct vc_shrinking *s);
 /* Refuses what a writer refuses about the output's name. */
 enum vc_status vc_shrink_try_output(struct vc_shrinking *s);
+
+/* shrink_search.c: the candidate that the rule takes, without those that are skipped (NULL: none). VC_SEARCH_NONE: none. */
+size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_search_rule rule, const bool *skipped);
 
 /* candidates.c: all candidates of a search with data, in their order. Without data: uniform types, and for a device
  * the recipes of plan. */

@@ -99,6 +99,7 @@ static void set_limits(struct vc_shrinking *s)
                                     .cuda_bytes = s->options.visible_bytes};
         s->gpu = &s->device;
     }
+    s->budget = (struct vc_search_budget){r->limit_bytes, s->gpu != NULL};
 }
 
 /* The graph, where the model or a file says it. Without data a model may go without.
@@ -228,75 +229,30 @@ static bool is_measured(const struct vc_shrinking *s, size_t k)
     return s->candidates[k].reason == NULL && !isnan(cost(s, k));
 }
 
-/* Candidate a is to be preferred to b, both measured and within.
- *     max_loss alone:     what holds before what does not; of two that hold the smaller one
- *     other limits:       the lower cost; of equal ones the smaller one
- */
-static bool is_better(const struct vc_shrinking *s, size_t a, size_t b)
+size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_search_rule rule, const bool *skipped)
 {
-    const struct vc_shrink_candidate *x = &s->candidates[a];
-    const struct vc_shrink_candidate *y = &s->candidates[b];
-
-    if (wants_smallest(s)) {
-        bool x_holds = x->loss <= s->options.max_loss;
-        bool y_holds = y->loss <= s->options.max_loss;
-
-        if (x_holds != y_holds) {
-            return x_holds;
-        }
-        if (x_holds && x->file_bytes != y->file_bytes) {
-            return x->file_bytes < y->file_bytes;
-        }
-    }
-    return cost(s, a) < cost(s, b) || (cost(s, a) == cost(s, b) && x->file_bytes < y->file_bytes);
-}
-
-/* The number of the best measured candidate within the limits, or VC_NO_CANDIDATE. */
-static size_t best(const struct vc_shrinking *s)
-{
-    size_t found = VC_NO_CANDIDATE;
-
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        if (is_measured(s, k) && s->candidates[k].within && (found == VC_NO_CANDIDATE || is_better(s, k, found))) {
-            found = k;
-        }
-    }
-    return found;
-}
-
-/* Where the time ended before a candidate within the limits was measured: the first of the list, which is in the order
- * of harm, whose size is known by its headers. */
-static size_t first_within(const struct vc_shrinking *s)
-{
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        const struct vc_shrink_candidate *c = &s->candidates[k];
-
-        if (c->within && c->file_bytes != 0 && c->reason == NULL && c->steps == 0) {
-            return k;
-        }
-    }
-    return VC_NO_CANDIDATE;
-}
-
-/* The smallest of all, in the file or on the device, where none is within the limits.
- * It is what the sentence of a missed limit names. */
-static size_t nearest(const struct vc_shrinking *s)
-{
-    bool file = s->result.limit_bytes != 0 || s->gpu == NULL;
-    uint64_t least = 0;
-    size_t found = VC_NO_CANDIDATE;
+    struct vc_search_candidate list[VC_SHRINK_MOST];
 
     for (size_t k = 0; k < s->result.n_candidates; k++) {
         const struct vc_shrink_candidate *c = &s->candidates[k];
 
-        uint64_t bytes = file ? c->file_bytes : c->need_bytes;
-
-        if (c->reason == NULL && bytes != 0 && (found == VC_NO_CANDIDATE || bytes < least)) {
-            found = k;
-            least = bytes;
-        }
+        list[k] = (struct vc_search_candidate){.file_bytes = c->file_bytes,
+                                               .need_bytes = c->need_bytes,
+                                               .cost = cost(s, k),
+                                               .harm = s->chains[k].harm,
+                                               .possible = c->reason == NULL,
+                                               .within = c->within,
+                                               .holds = c->loss <= s->options.max_loss,
+                                               .trained = c->steps != 0,
+                                               .skipped = skipped != NULL && skipped[k]};
     }
-    return found;
+    return vc_search_pick(list, s->result.n_candidates, rule);
+}
+
+/* By which rule a measured candidate is taken. */
+static enum vc_search_rule rule_of(const struct vc_shrinking *s)
+{
+    return wants_smallest(s) ? VC_SEARCH_SMALLEST : VC_SEARCH_BEST;
 }
 
 /* The measured candidates than which no other is both at most as large and at most as costly, the smallest first. Returns how
@@ -411,20 +367,17 @@ static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
 /* Trains the candidates that lose least before training. */
 static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
 {
-    bool done[VC_SHRINK_MOST] = {false};
+    bool done[VC_SHRINK_MOST];
     size_t n = s->result.n_candidates;
 
+    for (size_t k = 0; k < VC_SHRINK_MOST; k++) { /* training knows one type; what it makes comes behind n */
+        done[k] = k >= n || s->chains[k].aim_bytes != 0;
+    }
     for (int round = 0; round < N_FINALISTS; round++) {
-        size_t found = VC_NO_CANDIDATE;
+        size_t found = vc_shrink_pick(s, rule_of(s), done);
         size_t made;
 
-        for (size_t k = 0; k < n; k++) {
-            if (!done[k] && s->chains[k].aim_bytes == 0 && is_measured(s, k) && s->candidates[k].within &&
-                (found == VC_NO_CANDIDATE || is_better(s, k, found))) {
-                found = k;
-            }
-        }
-        if (found == VC_NO_CANDIDATE) {
+        if (found == VC_SEARCH_NONE) {
             break;
         }
         done[found] = true;
@@ -464,7 +417,7 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
         VC_CALL(train_best(s, first));
     }
     s->until = s->options.seconds;
-    k = best(s);
+    k = vc_shrink_pick(s, rule_of(s), NULL);
     if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
         VC_CALL(try_trained(s, k, steps, &k));
     }
@@ -499,25 +452,12 @@ static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
                                        mixed->name, 100 * mixed->error, uniform->name, 100 * uniform->error));
 }
 
-/* Within the limits by headers; of two with the same harm the first of the list. */
-static size_t least_harm(const struct vc_shrinking *s)
-{
-    size_t found = VC_NO_CANDIDATE;
-
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        if (s->candidates[k].within && (found == VC_NO_CANDIDATE || s->chains[k].harm < s->chains[found].harm)) {
-            found = k;
-        }
-    }
-    return found;
-}
-
 /* Without data: the least harmful type within the limits; and for a limit of bytes a mixture of
  * types, where its error is so much less that it cannot be an accident of weights that matter little. */
 static enum vc_status search_by_weights(struct vc_shrinking *s)
 {
     struct vc_shrink_chain mixed = {.aim_bytes = s->result.limit_bytes};
-    size_t k = least_harm(s);
+    size_t k = vc_shrink_pick(s, VC_SEARCH_GENTLEST, NULL); /* by headers */
     size_t n;
     enum vc_status status = VC_OK;
 
@@ -572,21 +512,15 @@ static const char *say_states(struct vc_shrinking *s)
                                  (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
 }
 
-/* Sets r->chosen, or says in r->missed what was nearest to the limits. */
 /* The candidate that harms less than number `chosen`, and of these most, and is not within the limits. */
 static size_t next_better(const struct vc_shrinking *s, size_t chosen)
 {
-    size_t found = VC_NO_CANDIDATE;
+    bool skipped[VC_SHRINK_MOST];
 
     for (size_t k = 0; k < s->result.n_candidates; k++) {
-        double harm = s->chains[k].harm;
-
-        if (s->candidates[k].reason == NULL && !s->candidates[k].within && harm > 0 && harm < s->chains[chosen].harm &&
-            (found == VC_NO_CANDIDATE || harm > s->chains[found].harm)) {
-            found = k;
-        }
+        skipped[k] = s->chains[k].harm >= s->chains[chosen].harm;
     }
-    return found;
+    return vc_shrink_pick(s, VC_SEARCH_NEXT_BETTER, skipped);
 }
 
 /* Notes why the chosen candidate is preferred to the others. */
@@ -620,6 +554,7 @@ static enum vc_status say_why(struct vc_shrinking *s)
                            c->name, 100 * s->chains[k].harm, rest));
 }
 
+/* Sets r->chosen, or says in r->missed what was nearest to the limits. */
 static enum vc_status choose(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
@@ -628,10 +563,10 @@ static enum vc_status choose(struct vc_shrinking *s)
         VC_CALL(search_by_weights(s));
     } else {
         VC_CALL(search_by_data(s));
-        r->chosen = best(s);
+        r->chosen = vc_shrink_pick(s, rule_of(s), NULL);
     }
     if (r->chosen == VC_NO_CANDIDATE && r->out_of_time) {
-        r->chosen = first_within(s);
+        r->chosen = vc_shrink_pick(s, VC_SEARCH_FIRST, NULL);
     }
     if (r->chosen != VC_NO_CANDIDATE && r->out_of_time && !is_measured(s, r->chosen)) {
         VC_CALL(add_note(s, vc_arena_printf(s->ctx, &s->arena,
@@ -649,7 +584,7 @@ static enum vc_status choose(struct vc_shrinking *s)
         const char *states = say_states(s);
         const char *ended = "";
         const char *plans = "";
-        size_t k = nearest(s);
+        size_t k = vc_shrink_pick(s, by_file ? VC_SEARCH_NEAREST_FILE : VC_SEARCH_NEAREST_DEVICE, NULL);
 
         VC_CALL_ALLOC(states);
         VC_REFUSE_IF(k == VC_NO_CANDIDATE, s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
@@ -687,9 +622,8 @@ static enum vc_status check_need(struct vc_shrinking *s)
     if (s->gpu != NULL) {
         VC_CALL(vc_shrink_fit(s, &net, &fit));
     }
-    VC_REFUSE_IF(fit.verdict == VC_FITS && s->options.max_loss < 0 &&
-                     (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes),
-                 s->ctx, VC_E_ARGUMENT, "is within the limits as it is%s: there is nothing to do",
+    VC_REFUSE_IF(s->options.max_loss < 0 && vc_search_within(&s->budget, s->result.input_bytes, &fit), s->ctx,
+                 VC_E_ARGUMENT, "is within the limits as it is%s: there is nothing to do",
                  s->sized != NULL && fit.weights_only
                      ? ", as far as weights alone tell (of the rest sizes of inputs are open)"
                      : "");

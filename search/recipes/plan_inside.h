@@ -9,6 +9,7 @@
 #include "core/base/arena.h"
 #include "graph/planned_model.h"
 #include "memory/made_as.h"
+#include "search/search_choice.h"
 #include "search/search_points.h"
 #include "search/search_schemes.h"
 

@@ -255,7 +255,7 @@ static enum vc_status try_host(struct search *s, size_t n, struct vc_choice choi
     choice.experts = true;
     s->n = n;
     VC_CALL(try_choice(s, choice));
-    *fits = s->n != n && s->choices[n].fit.verdict == VC_FITS;
+    *fits = s->n != n && vc_search_has_room(&s->choices[n].fit);
     return VC_OK;
 }
 
@@ -326,7 +326,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                     VC_CALL(try_choice(s, one));
                 }
             }
-            if (s->n != first && s->choices[first].fit.verdict != VC_FITS) {
+            if (s->n != first && !vc_search_has_room(&s->choices[first].fit)) {
                 VC_CALL(try_experts(s, &choice));
             }
         }
@@ -338,7 +338,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
 static bool one_fits(const struct search *s)
 {
     for (size_t k = 0; k < s->n; k++) {
-        if (s->choices[k].fit.verdict == VC_FITS) {
+        if (vc_search_has_room(&s->choices[k].fit)) {
             return true;
         }
     }
@@ -535,7 +535,7 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
                                  .time = choice->time,
                                  .does_less = choice->less != 0};
     VC_CALL(vc_plan_words(p, choice, recipe));
-    if (out->best == VC_NO_RECIPE && choice->fit.verdict == VC_FITS) {
+    if (out->best == VC_NO_RECIPE && vc_search_has_room(&choice->fit)) {
         out->best = out->n;
     }
     out->n++;
@@ -675,7 +675,7 @@ void vc_recipes_refuse(struct vc_recipes *recipes, size_t index)
     recipes->recipes[index].refused = true;
     recipes->best = VC_NO_RECIPE;
     for (size_t k = recipes->n; k-- > 0;) {
-        if (recipes->recipes[k].fit.verdict == VC_FITS && !recipes->recipes[k].refused) {
+        if (vc_search_has_room(&recipes->recipes[k].fit) && !recipes->recipes[k].refused) {
             recipes->best = k;
         }
     }
