@@ -122,6 +122,28 @@ bool vc_shrink_is_late(const struct vc_shrinking *s)
     return s->options.seconds > 0 && vc_shrink_seconds(s) >= s->until;
 }
 
+double vc_shrink_end(const struct vc_shrinking *s)
+{
+    return fmax(s->options.seconds - 2 * s->longest, s->until);
+}
+
+void vc_shrink_set_end(const struct vc_shrinking *s, double until)
+{
+    s->ctx->shared->deadline = until > 0 ? s->started - s->used + until : 0;
+}
+
+bool vc_shrink_has_ended(struct vc_shrinking *s, enum vc_status status)
+{
+    bool ended = status == VC_E_CANCELLED && s->options.seconds > 0 && atomic_load(&s->ctx->shared->cancelled) == 0;
+
+    vc_shrink_set_end(s, 0);
+    if (ended) {
+        s->result.out_of_time = true;
+        vc_clear_error(s->ctx);
+    }
+    return ended;
+}
+
 /* ---- candidates ---- */
 
 /* Failures that are about this candidate, and not about the machine: the search goes on without it. */
@@ -214,6 +236,20 @@ static size_t same_before(struct vc_shrinking *s, size_t k, const struct vc_repo
     return VC_NO_CANDIDATE;
 }
 
+/* The job of the whole chain, planned. Its sizes alone are asked for in a dry run of codes whose scale of the tensor is found
+ * by reading it. */
+static enum vc_status plan_chain(struct vc_shrinking *s, size_t k, struct vc_write_options write, struct vc_job **job)
+{
+    const struct vc_search_scheme *scheme = s->chains[k].scheme;
+
+    write.layout = vc_shrink_layout(s, k);
+    write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
+    VC_CALL(vc_job_create(s->ctx, s->given, job));
+    (*job)->sizes_only = s->write.dry_run && scheme != NULL && scheme->target == VC_TARGET_NVFP4;
+    VC_CALL(vc_chain_add(s, &s->chains[k], *job));
+    return vc_job_plan(s->ctx, *job, &write);
+}
+
 /* A plan of the whole chain: nothing is read but headers. */
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 {
@@ -222,13 +258,7 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
     enum vc_status status;
 
     write.dry_run = true;
-    write.layout = vc_shrink_layout(s, k);
-    write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
-    VC_TRY(vc_job_create(s->ctx, s->given, &job));
-    /* whose scale of the tensor is found by reading it */
-    job->sizes_only = s->write.dry_run && s->chains[k].scheme != NULL && s->chains[k].scheme->target == VC_TARGET_NVFP4;
-    VC_TRY(vc_chain_add(s, &s->chains[k], job));
-    VC_TRY(vc_job_plan(s->ctx, job, &write));
+    VC_TRY(plan_chain(s, k, write, &job));
     VC_TRY(take_sizes(s, k, vc_job_report(job)));
     size_t same = same_before(s, k, vc_job_report(job));
     if (same != VC_NO_CANDIDATE) {
@@ -265,12 +295,11 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
     enum vc_status status;
 
     write.path = path;
+    if (path == NULL && write.format == NULL) { /* the format is that of the output's name all the same */
+        write.format = vc_format_of_name(s->write.path);
+    }
     write.force = true;
-    write.layout = vc_shrink_layout(s, k);
-    write.deflate = c->deflate ? VC_DEFLATE_AUTO : s->write.deflate;
-    VC_TRY(vc_job_create(s->ctx, s->given, &job));
-    VC_TRY(vc_chain_add(s, &s->chains[k], job));
-    VC_TRY(vc_job_plan(s->ctx, job, &write));
+    VC_TRY(plan_chain(s, k, write, &job));
     VC_TRY(vc_job_run(s->ctx, job));
     const struct vc_report *report = vc_job_report(job);
     if (path != NULL) {
@@ -358,12 +387,17 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         const char *folder = make_folder(s, k);
 
         VC_CALL_ALLOC(folder);
+        vc_shrink_set_end(s, s->chains[k].steps != 0 ? s->until : vc_shrink_end(s));
         status = s->chains[k].steps != 0 ? train(s, k, path) : make(s, k, data ? path : NULL);
         if (status == VC_OK && data) {
             status = judge(s, k, path);
         }
+        bool ended = vc_shrink_has_ended(s, status);
         if (status != VC_OK || c->steps == 0) { /* what was trained may be the output */
             vc_remove_folder(folder);
+        }
+        if (ended) { /* it was not measured */
+            return VC_OK;
         }
         if (status != VC_OK) {
             VC_CALL(take_refusal(s, k, status));
@@ -372,8 +406,9 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         VC_CALL(vc_journal_add(s, k));
     }
     c->measure = isnan(c->kd) ? NULL : vc_teacher_loss_measure(s->whole.loss);
+    s->longest = c->steps == 0 && c->seconds > s->longest ? c->seconds : s->longest;
     if (s->options.tell != NULL) {
-        s->options.tell(s->options.user, c, s->options.seconds > 0 ? s->options.seconds - vc_shrink_seconds(s) : NAN);
+        s->options.tell(s->options.user, c, vc_shrink_rest(s));
     }
     return VC_OK;
 }

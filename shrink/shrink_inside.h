@@ -64,10 +64,14 @@ struct vc_shrinking {
     struct vc_quality whole;                     /* of the model on the rows to choose */
     struct vc_quality parts[3][VC_MOST_OUTPUTS]; /* of several outputs: of `whole`, result.teacher and result.quality */
     double started, used;                        /* seconds: when this call began; that interrupted calls took before */
-    double until;                                /* with options.seconds: when the work under way has to end */
+    double until;                                /* with options.seconds: from when on none of this kind begins */
+    double row_seconds;                          /* of a row through the model and its teacher; 0: not known yet */
     double step_seconds;                         /* of a training step; 0: not known yet */
+    uint64_t steps_ahead;                        /* of training, as far as it is planned */
+    double longest;                              /* of the untrained candidates: making and measuring */
     double deadline_cut;                         /* while training: when the steps will not end in time; 0: no limit */
     bool too_slow;
+    bool tried_all; /* the candidates without training */
     FILE *journal;
     int lock;   /* of the work folder; -1: not locked */
     bool ours;  /* the work folder is of this search, which may remove it */
@@ -127,6 +131,14 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s);
 double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *whole, const struct vc_quality *now);
 double vc_shrink_seconds(const struct vc_shrinking *s); /* since the search began, interrupted calls included */
 bool vc_shrink_is_late(const struct vc_shrinking *s);   /* s->until has passed */
+/* With options.seconds: when the search ends, so that the output can be made and judged in what is left; at least `until`. */
+double vc_shrink_end(const struct vc_shrinking *s);
+/* Work from here on ends as cancelled where `until` (of vc_shrink_seconds) passes; 0: no end. */
+void vc_shrink_set_end(const struct vc_shrinking *s, double until);
+/* Whether the status is that of such an end: the error is cleared then, and result.out_of_time set. */
+bool vc_shrink_has_ended(struct vc_shrinking *s, enum vc_status status);
+/* Seconds that the rest of the search takes, by what was measured so far, at most those of options.seconds. */
+double vc_shrink_rest(const struct vc_shrinking *s);
 bool vc_shrink_is_refusal(enum vc_status status);
 
 /* journal.c: what was measured, a line for each candidate. */

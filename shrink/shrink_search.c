@@ -21,7 +21,8 @@
  * with the same list, and the journal says what is known of number k.
  *
  * With a limit of time each part of the work has its own end (s->until), so that trying many candidates
- * cannot take the time that training needs. */
+ * cannot take the time that training needs. What is under way at the end of all (vc_shrink_end), or of training at the end of
+ * its part, ends as a cancelled call does (vc_shrink_set_end), also where a loaded machine is slower than it was measured. */
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/option_struct.h"
@@ -31,9 +32,11 @@
 #include <string.h>
 
 #define USUAL_STEPS  2400
-#define FIRST_SHARE  12 /* candidates for the winner are trained a twelfth of the steps */
+#define ROWS_OF_STEP (4 * 64) /* a usual batch, forward and backward */
+#define FIRST_SHARE  12       /* candidates for the winner are trained a twelfth of the steps */
 #define N_FINALISTS  3
-#define SEARCH_SHARE 0.4 /* of options.seconds: for all candidates; until FIRST_UNTIL for training the first ones */
+#define STATS_SHARE  0.4 /* of options.seconds: for statistics */
+#define SEARCH_SHARE 0.4 /* the same for all candidates; until FIRST_UNTIL for training the first ones */
 #define FIRST_UNTIL  0.65
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
@@ -197,8 +200,12 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
     options.data = &s->train;
     options.write = &write;
     options.second_moments = true;
+    vc_shrink_set_end(s, STATS_SHARE * s->options.seconds);
     enum vc_status status = vc_calibrate(s->ctx, &options, &report);
     vc_calibration_report_free(report);
+    if (vc_shrink_has_ended(s, status)) {
+        return VC_OK;
+    }
     if (status == VC_E_UNSUPPORTED || status == VC_E_NOMEM) { /* no product of the graph, or too many columns */
         vc_clear_error(s->ctx);
         return VC_OK;
@@ -297,6 +304,27 @@ static bool is_worth_trying(const struct vc_shrinking *s, size_t k)
     return s->candidates[k].reason == NULL && (s->candidates[k].within || one_layer);
 }
 
+/* Those that are not tried yet, the training that is planned, and the output, which is made, verified and judged. A step
+ * of training is taken to be four passes over its rows until one was measured. */
+double vc_shrink_rest(const struct vc_shrinking *s)
+{
+    double left = s->options.seconds > 0 ? fmax(s->options.seconds - vc_shrink_seconds(s), 0) : (double)INFINITY;
+    double step = s->step_seconds > 0 ? s->step_seconds : s->row_seconds * ROWS_OF_STEP;
+    double done = 0;
+    size_t n_done = 0;
+    size_t n = 0;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        bool tried = s->candidates[k].seconds > 0 && s->candidates[k].steps == 0;
+
+        done += tried ? s->candidates[k].seconds : 0;
+        n_done += tried;
+        n += !tried && s->candidates[k].steps == 0 && is_worth_trying(s, k);
+    }
+    double each = n_done != 0 ? done / (double)n_done : 0;
+    return fmin((double)(s->tried_all ? 0 : n) * each + (double)s->steps_ahead * step + 2 * each, left);
+}
+
 /* Candidates from number k on. */
 static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 {
@@ -320,6 +348,7 @@ static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t ste
     enum vc_status status = VC_OK;
 
     *made = VC_NO_CANDIDATE;
+    s->steps_ahead -= vc_min_u64(s->steps_ahead, steps);
     if (chain.aim_bytes != 0) { /* training knows one type of codes */
         return VC_OK;
     }
@@ -403,20 +432,25 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     uint64_t steps = s->options.steps != 0 ? s->options.steps : USUAL_STEPS;
     uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
 
+    double began = vc_seconds();
+
     VC_CALL(vc_shrink_quality(s, NULL, &s->choose, s->parts[0], &s->whole));
+    s->row_seconds = (vc_seconds() - began) / (double)vc_max_u64(s->whole.n_rows, 1);
     VC_CALL(vc_shrink_choose_metric(s));
+    s->steps_ahead = N_FINALISTS * first + steps;
     s->until = SEARCH_SHARE * s->options.seconds;
     VC_CALL(try_from(s, 0));
     size_t k = s->result.n_candidates;
     VC_CALL(vc_shrink_list_layers(s));
     VC_CALL(try_from(s, k));
+    s->tried_all = true;
     s->until = FIRST_UNTIL * s->options.seconds;
     if (wants_smallest(s)) {
         VC_CALL(train_smallest(s, first));
     } else {
         VC_CALL(train_best(s, first));
     }
-    s->until = s->options.seconds;
+    s->until = vc_shrink_end(s);
     k = vc_shrink_pick(s, rule_of(s), NULL);
     if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
         VC_CALL(try_trained(s, k, steps, &k));
@@ -467,8 +501,9 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
         return VC_OK;
     }
     s->until = s->options.seconds;
+    s->tried_all = true; /* but for the mixture */
     VC_CALL(vc_shrink_try(s, k));
-    s->result.out_of_time = vc_shrink_is_late(s);
+    s->result.out_of_time = s->result.out_of_time || vc_shrink_is_late(s);
     n = s->result.out_of_time ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
     VC_CALL(status);
     if (n != VC_NO_CANDIDATE) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/kept_files.h"
 
@@ -250,7 +251,10 @@ enum vc_status vc_call_end(struct vc_ctx *ctx, enum vc_status status)
 
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx)
 {
-    VC_REFUSE_IF(VC_UNLIKELY(atomic_load_explicit(&ctx->shared->cancelled, memory_order_relaxed) != 0), ctx,
+    const struct vc_shared *s = ctx->shared;
+    bool late = VC_UNLIKELY(s->deadline > 0) && vc_seconds() >= s->deadline;
+
+    VC_REFUSE_IF(VC_UNLIKELY(late || atomic_load_explicit(&s->cancelled, memory_order_relaxed) != 0), ctx,
                  VC_E_CANCELLED, "interrupted");
     return VC_OK;
 }

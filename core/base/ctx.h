@@ -47,6 +47,7 @@ struct vc_shared {
     const char *(*option_name)(const char *field); /* vc_ctx_set_option_names; NULL: none */
     struct vc_known_input *known;                  /* vc_ctx_set_known: a list */
     atomic_int cancelled;
+    double deadline; /* vc_seconds() from which on work counts as cancelled; 0: none. Set between jobs alone */
     /* The kernel table chosen for this context; owned by kernels/, which sets it at first use. */
     void *kernels;
     void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
@@ -104,7 +105,7 @@ const char *vc_option(const struct vc_ctx *ctx, const char *field);
 /* What vc_ctx_set_known said of that name; NULL: nothing. */
 struct vc_known_input *vc_ctx_known(const struct vc_ctx *ctx, const char *name);
 
-/* VC_E_CANCELLED, with its sentence, from vc_ctx_cancel until the end of the call. */
+/* VC_E_CANCELLED, with its sentence, from vc_ctx_cancel until the end of the call, and behind the deadline. */
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx);
 
 /* A context for one worker. No allocation: `child` is the worker's own storage. */

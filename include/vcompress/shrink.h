@@ -73,13 +73,14 @@ struct vc_shrink_options {
     const struct vc_data_options *eval; /* rows to prove, instead of a part of `data`; NULL: a part of `data` */
     uint64_t seed;                      /* of the parts and of training */
     uint64_t steps;                     /* of training the winner; 0: 2400; candidates for it are trained a twelfth */
-    double seconds; /* when so much time has passed, the best so far is taken; 0: no limit of time */
+    double seconds; /* work that is under way then ends, and the best so far is taken; 0: no limit of time */
 
     const struct vc_write_options *write; /* the output: path, force, layout, format, dry_run. Must have a path */
     const char *recipe;                   /* a text file for the passes; NULL: the path of the output and ".recipe" */
     bool keep_going; /* write the nearest candidate although a limit is missed; the status stays VC_E_GATE */
     bool resume;     /* go on from the journal that an interrupted call left beside the output */
-    /* Called when a candidate was measured. left: seconds until options.seconds, or NaN. May be NULL. */
+    /* Called when a candidate was measured. left: the seconds that the rest of the search, its output and the proof are expected to
+     * take, by what was measured so far; no more than until `seconds`. May be NULL. */
     void (*tell)(void *user, const struct vc_shrink_candidate *candidate, double left);
     void *user;
     enum vc_teacher_loss loss;           /* how outputs are compared, trained and proved: distill.h */

@@ -70,7 +70,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     loss (kd|mse|cosine|auto|reverse|js|bce|huber): --data: what answers are compared by, with the teacher's, and with y if it has floats: divergence of classes, from the teacher (kd), from the student (reverse) or Jensen-Shannon's (js)
     type (GLOB=SCHEME): the scheme of the tensors whose names match, of every candidate, as in vcompress quantize: one of its --scheme, of GGUF files a block type (q6_k), or keep
     type_file (FILE): the same from the lines of a file, behind those of --type
-    time (TIME): take the best that was found after TIME
+    time (TIME): take the best that was found in TIME, which ends what is under way
     steps (N): --data: steps of training the winner (default 2400)
     seed (N): --data: of the parts of the rows, and of training (default 0)
     keep_going: write the nearest file although a limit is missed

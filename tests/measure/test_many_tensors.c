@@ -9,6 +9,7 @@
 #include <vcompress/sensitivity.h>
 #include <vcompress/verify.h>
 
+#include "core/base/clock.h"
 #include "measure/packed_stats.h"
 #include "onnx_builder.h"
 #include "same_figures.h"
@@ -303,6 +304,11 @@ static void expect_cancelled(const char *path)
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
     vc_ctx_cancel(ctx);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_CANCELLED);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    ctx->shared->deadline = vc_seconds(); /* has passed: until it is taken away, every call ends so */
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_CANCELLED);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_CANCELLED);
+    ctx->shared->deadline = vc_seconds() + 1e6;
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     vc_job_free(job);
     vc_model_close(model);

@@ -683,12 +683,8 @@ static int run_fit(struct app *app, int n_args, char **args)
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
-    /* the budget is found by fit_budget, from the devices */
-    bool own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
-    if (own_budget) {
-        cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
-    }
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    bool own_budget = cli.memory.seeks_budget; /* which fit_budget finds, from the devices */
     cli.fit.context_bytes = cli.memory.memory.context_bytes;
     if (memory_cli_is_mcu(&cli.memory) && !options_seen(&app->parsed, "margin")) {
         cli.fit.margin_bytes = 0; /* nobody else uses the RAM */

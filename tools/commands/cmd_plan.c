@@ -353,11 +353,9 @@ static int run_plan(struct app *app, int n_args, char **args)
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
-    bool own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
-    cli.memory.memory.budget_bytes = own_budget ? INT64_MAX : cli.memory.memory.budget_bytes;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
     cli.memory.memory.budget_bytes =
-        own_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe, the room on the device */
+        cli.memory.seeks_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe its own */
     cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;

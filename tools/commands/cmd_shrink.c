@@ -154,7 +154,7 @@ static const struct opt search_opts[] = {
     /* an end before the last candidate */
     {.name = "time", .value = "TIME", .kind = OPT_CALL, .call = take_time, .option = "seconds",
      .wanted = "seconds, or a time such as 90s, 10min or 2h",
-     .help = "take the best that was found after TIME; where none was measured, the first of the list that is within the limits"},
+     .help = "take the best that was found in TIME, which ends what is under way; where none was measured, the first of the list that is within the limits"},
     /* the training of the best candidates */
     {.name = "steps", .value = "N", .kind = OPT_COUNT, SHRINK(steps),
      .needs = "data", .help = "steps of training the winner (default 2400); three candidates for it are trained a twelfth of them"},
@@ -213,8 +213,8 @@ static const char *fmt_loss(char *buf, enum vc_metric metric, double loss)
     return buf;
 }
 
-/* vc_shrink_options.tell: a line when a candidate was measured, or refused for a reason. left: seconds of --time, NaN
- * without one. The progress line is ended first, since both go to the terminal. */
+/* vc_shrink_options.tell: a line when a candidate was measured, or refused for a reason. left: seconds of the
+ * whole search, about. The progress line is ended first, since both go to the terminal. */
 static void tell(void *user, const struct vc_shrink_candidate *c, double left)
 {
     struct shrink_cli *cli = user;
@@ -240,9 +240,7 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
         }
         fprintf(out->to, "  %.1f s", c->seconds);
     }
-    if (!isnan(left)) {
-        fprintf(out->to, "  %.0f s left", left > 0 ? left : 0);
-    }
+    fprintf(out->to, "  about %.0f s left", left);
     fputs(c->reason == NULL && !c->within ? "  too large\n" : "\n", out->to);
     (void)fflush(out->to);
 }

@@ -581,6 +581,11 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
         rc = cli->source.graph != NULL ? bind_all(app, cli, &cli->source) : refuse_sizes(app, cli);
     }
     GO(rc == GO_ON ? open_teacher(app, cli) : rc);
+    cli->seeks_budget =
+        cli->own_allocator && cli->memory.recompute == VC_RECOMPUTE_AUTO && cli->memory.budget_bytes == 0;
+    if (cli->seeks_budget) {
+        cli->memory.budget_bytes = INT64_MAX;
+    }
     status =
         vc_memory_estimate(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory, &cli->report);
     return status == VC_OK ? GO_ON : app_fail(app, status);

@@ -9,10 +9,11 @@ struct memory_cli {
     uint64_t batch, sequence;                                     /* --batch and --seq; 0: not given */
     uint64_t dp, tp, pp, accumulate, chunks, stage, lora, im2col; /* for fields that are narrower */
     bool foreach, no_foreach, dropout, no_dropout;
-    bool own_allocator;              /* without --allocator: that of the program, as fit has it; else exact sizes */
-    char scheme[32];                 /* of --dtype; "": a type of floats */
-    bool tell_device;                /* the table ends with what the device's programs take */
-    const char *teacher_path;        /* --teacher; NULL: none */
+    bool own_allocator;       /* without --allocator: that of the program, as fit has it; else exact sizes */
+    bool seeks_budget;        /* --recompute auto, with own_allocator: within the room on the device, counted as kept */
+    char scheme[32];          /* of --dtype; "": a type of floats */
+    bool tell_device;         /* the table ends with what the device's programs take */
+    const char *teacher_path; /* --teacher; NULL: none */
     struct graph_source teacher;     /* opened */
     struct vc_memory_report report;  /* of memory_cli_count */
     struct vc_memory_layers *layers; /* of each; NULL: not asked for */
