@@ -363,6 +363,17 @@ static const struct vc_arch_name rules_of_nemotron_h[] = {
     {.from = NULL},
 };
 
+/* Attention and a recurrent part side by side in each layer; llama.cpp calls a norm without ".weight". */
+static const struct vc_arch_name rules_of_falcon_h1[] = {
+    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.pre_ff_layernorm.weight", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    MAMBA_RULES("mamba."),
+    {.from = NULL},
+};
+
 static const struct vc_arch_name rules_of_mamba2[] = {
     {.from = "embeddings", .to = "token_embd", .shape = "VH"},
     {.from = "norm_f", .to = "output_norm", .shape = "H"},
@@ -891,6 +902,10 @@ static const struct vc_arch_family families[] = {
      .first = QKVO, .second = MAMBA, .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES,
      .sparse = "ffn_gate_inp ffn_up_exps ffn_down_exps exp_probs_b.bias ffn_up_shexp ffn_down_shexp",
      .activation = "relu2", .rules = rules_of_nemotron_h, .prefix = "backbone.", .keeps = "max_position_embeddings"},
+    {"falcon_h1", "FalconH1", NULL, "falcon-h1", ON(OWN_HEAD),
+     .layer = "attn_norm " QKVO " " MLP " ssm_in ssm_conv1d ssm_dt.bias ssm_a ssm_d ssm_out",
+     .maybe = "ffn_norm ssm_norm ssm_conv1d.bias attn_output.bias " QKV_BIASES, .activation = SILU,
+     .rules = rules_of_falcon_h1},
     /* older ones */
     {"cohere", "Cohere", NULL, "command-r", ON(NO_HEAD), .layer = "attn_norm " QKVO " " MLP, .activation = SILU},
     {"cohere2", "Cohere2", NULL, "cohere2", ON(NO_HEAD), .windows = VC_WINDOW_PATTERN,
@@ -1072,7 +1087,7 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 static const char of_llama_cpp[] =
     "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm codeshell "
     "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-    "exaone exaone-moe falcon-h1 glm-dsa "
+    "exaone exaone-moe glm-dsa "
     " grok grovemoe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
     " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "

@@ -482,8 +482,9 @@ static const struct vc_arch_name *find_rule(const struct llm_back *b, const stru
         if (rules->to != NULL && !is_other_form(b, rules->from) && rules->rows != VC_ROWS_EVEN &&
             rules->rows != VC_ROWS_ODD && rules->rows != VC_ROWS_BEHIND && rules->form != VC_MATRIX_BLOCKS &&
             vc_arch_name_fits(rules->to, name, layer, &expert, rest) &&
-            (vc_arch_name_is_whole(rules->to) ? (*rest)[0] == '\0'
-                                              : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
+            (vc_arch_name_is_whole(rules->to) || vc_ends_in(rules->from, "_ff_layernorm.weight")
+                 ? (*rest)[0] == '\0'
+                 : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
             return rules;
         }
     }

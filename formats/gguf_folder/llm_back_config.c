@@ -557,6 +557,12 @@ static void set_implied(struct llm_back *b)
             vc_back_set(b, b->config, "num_experts_per_tok", json_integer(0));
             vc_back_set(b, b->config, "shared_intermediate_size", json_integer(said(b, "intermediate_size")));
         }
+    } else if (strcmp(gguf, "falcon-h1") == 0) { /* its numbers are in the matrices */
+        vc_back_set(b, b->config, "mamba_d_ssm", json_integer(inner));
+        vc_back_set(b, b->config, "mamba_d_head", json_integer(unit));
+        vc_back_set(b, b->config, "mamba_conv_bias", json_boolean(conv_bias));
+        vc_back_set(b, b->config, "mamba_rms_norm", json_boolean(any_ends_in(b, ".ssm_norm.weight")));
+        vc_back_set(b, b->config, "mamba_norm_before_gate", json_false());
     } else if (vc_is_one_of(gguf, "nemotron_h|nemotron_h_moe")) {
         vc_back_set(b, b->config, "mamba_head_dim", json_integer(unit));
         vc_back_set(b, b->config, "use_conv_bias", json_boolean(conv_bias));

@@ -350,6 +350,11 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "nomic-bert")) {
         return check_nomic(ctx, config, family);
     }
+    if (is(family, "falcon-h1") &&
+        (vc_llm_count(config, "mamba_d_ssm", vc_arch_size_of(sizes, 'i')) != vc_arch_size_of(sizes, 'i') ||
+         (vc_llm_flag(config, "mamba_rms_norm", false) && vc_llm_flag(config, "mamba_norm_before_gate", true)))) {
+        return refuse_key(ctx, family, "mamba_norm_before_gate", "is true, or \"mamba_d_ssm\" not all heads together");
+    }
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
     }

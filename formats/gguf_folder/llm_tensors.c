@@ -117,6 +117,12 @@ static bool is_head(const char *name)
            strncmp(name, "classifier.", 11) == 0;
 }
 
+/* Whether the rule's names are whole: nothing follows. */
+static bool is_whole(const struct vc_arch_name *rule)
+{
+    return vc_arch_name_is_whole(rule->to) || vc_ends_in(rule->from, ".weight");
+}
+
 /* Whether the name begins as the rule's; *rest: what follows, ".weight" for example. Sets layer and expert of the
  * match. */
 static bool fits(const struct vc_arch_name *rule, const char *name, struct match *match, const char **rest)
@@ -183,8 +189,7 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
             continue;
         }
         if (!fits(rule, name, &match, &rest) ||
-            (vc_arch_name_is_whole(rule->to) ? rest[0] != '\0'
-                                             : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
+            (is_whole(rule) ? rest[0] != '\0' : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
             continue;
         }
         *known = true;
@@ -534,6 +539,52 @@ static bool wants_head(const struct planning *p)
     return vc_arch_has(p->family, VC_ARCH_OWN_HEAD) || scales_head(p);
 }
 
+/* Falcon-H1 multiplies what goes into its matrices, or comes out of them, by numbers that llama.cpp has in the matrices;
+ * those of ssm_in are of its parts: gate, x, B, C and steps. */
+static enum vc_status multiply(const struct planning *p, const char *tail, struct llm_tensor *to)
+{
+    static const struct {
+        const char *tail, *keys[2];
+        size_t entry; /* of the first key, a list */
+    } rows[] = {{"attn_q.weight", {"attention_in_multiplier"}, 0},
+                {"attn_k.weight", {"attention_in_multiplier", "key_multiplier"}, 0},
+                {"attn_v.weight", {"attention_in_multiplier"}, 0},
+                {"attn_output.weight", {"attention_out_multiplier"}, 0},
+                {"ffn_gate.weight", {"mlp_multipliers"}, 0},
+                {"ffn_down.weight", {"mlp_multipliers"}, 1},
+                {"ssm_in.weight", {"ssm_in_multiplier"}, 0},
+                {"ssm_out.weight", {"ssm_out_multiplier"}, 0},
+                {"token_embd.weight", {"embedding_multiplier"}, 0},
+                {"output.weight", {"lm_head_multiplier"}, 0}};
+    const json_t *parts = vc_llm_find(p->config, "ssm_multipliers");
+    const uint64_t inner = vc_arch_size_of(p->sizes, 'i');
+    const uint64_t states = p->sizes->key_units * p->sizes->state;
+    const uint64_t ends[] = {inner, 2 * inner, 2 * inner + states, 2 * inner + 2 * states};
+    double factor = 1.0;
+    float *each;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t k = 0; k < 2 && strcmp(rows[i].tail, tail) == 0 && rows[i].keys[k] != NULL; k++) {
+            const json_t *list = vc_llm_find(p->config, rows[i].keys[k]);
+
+            factor *= json_is_array(list) ? json_number_value(json_array_get(list, rows[i].entry))
+                                          : vc_llm_real(p->config, rows[i].keys[k], 1.0);
+        }
+    }
+    to->scale = (float)factor;
+    if (strcmp(tail, "ssm_in.weight") == 0 && json_array_size(parts) == 5) {
+        each = vc_arena_alloc(p->ctx, p->plan->arena, (size_t)to->shape[0] * sizeof *each);
+        VC_CALL_ALLOC(each);
+        to->row_scales = each;
+        for (uint64_t i = 0, part = 0; i < to->shape[0]; i++) {
+            part += part < 4 && i == ends[part];
+            each[i] = (float)json_number_value(json_array_get(parts, (size_t)part));
+        }
+    }
+    to->dtype = to->scale != 1.0F || to->row_scales != NULL ? VC_DTYPE_F32 : to->dtype;
+    return VC_OK;
+}
+
 /* The numbers that change a tensor's values. A factor of the attention scores goes into the norm of the queries where
  * the family has one, else into the projection of the queries: scores are linear in both. Its product is stored as f32,
  * where f16 would round twice. */
@@ -641,7 +692,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
 {
     const struct vc_arch_name *rule = matches[0].rule;
     const char *tail = vc_llm_tail(matches[0].name);
-    bool bias = vc_ends_in(matches[0].name, ".bias") && !vc_arch_name_is_whole(rule->to);
+    bool bias = vc_ends_in(matches[0].name, ".bias") && !is_whole(rule);
     struct llm_tensor t = {.name = matches[0].name,
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
@@ -666,6 +717,9 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     }
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
+    if (strcmp(p->family->gguf, "falcon-h1") == 0) {
+        VC_CALL(multiply(p, tail, &t));
+    }
     vc_llm_order_heads(p->sizes, rule, &t);
     t.function = rule->form == VC_MATRIX_LOGARITHM ? LLM_MINUS_EXP : LLM_LINEAR;
     p->plan->tensors[p->plan->n++] = t;

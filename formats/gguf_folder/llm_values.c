@@ -459,7 +459,8 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
                                   size_t size, uint64_t at, unsigned char *to, uint64_t n)
 {
     uint64_t piece_elems = t->piece_rows * t->row_elems;
-    bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F && t->function == LLM_LINEAR;
+    bool as_is =
+        t->dtype == t->from && t->row_scales == NULL && t->scale == 1.0F && t->add == 0.0F && t->function == LLM_LINEAR;
 
     while (n != 0) {
         const struct llm_piece *piece =
@@ -467,7 +468,9 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t in_piece = at % piece_elems;
         uint64_t column = in_piece % t->row_elems;
         uint64_t row = piece->first + source_row(&t->order, in_piece / t->row_elems) * t->step;
-        bool alone = t->order.groups != 0 || (t->step != 1 && t->columns == 0); /* rows do not follow one another */
+        struct llm_tensor row_of = *t; /* with the factor of the row */
+        bool alone = t->order.groups != 0 || t->row_scales != NULL ||
+                     (t->step != 1 && t->columns == 0); /* rows do not follow one another */
         uint64_t part = vc_min_u64(n, alone ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
         uint64_t there = t->rows_there * t->row_elems;
@@ -487,7 +490,8 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
             VC_CALL(
                 vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to, (size_t)part * size));
         } else {
-            VC_CALL(convert(ctx, source, t, piece->source, first, to, part));
+            row_of.scale *= t->row_scales != NULL ? t->row_scales[in_piece / t->row_elems] : 1.0F;
+            VC_CALL(convert(ctx, source, &row_of, piece->source, first, to, part));
         }
         at += part;
         to += part * size;

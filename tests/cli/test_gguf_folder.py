@@ -226,6 +226,32 @@ def test_eyes():
             check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"eyes: {says}: exit {rc}: {err.strip()}")
 
 
+def test_falcon_h1():
+    """Numbers that multiply are in the matrices; those of ssm_in by its parts: 2 x 8 rows, 2 x 4 of states, 2 of steps."""
+    shapes = [("self_attn.q_proj.weight", "attn_q.weight", (8, 8)), ("self_attn.k_proj.weight", "attn_k.weight", (4, 8)), ("self_attn.v_proj.weight", "attn_v.weight", (4, 8)),
+              ("self_attn.o_proj.weight", "attn_output.weight", (8, 8)), ("feed_forward.gate_proj.weight", "ffn_gate.weight", (12, 8)),
+              ("feed_forward.up_proj.weight", "ffn_up.weight", (12, 8)), ("feed_forward.down_proj.weight", "ffn_down.weight", (8, 12)),
+              ("mamba.in_proj.weight", "ssm_in.weight", (26, 8)), ("mamba.out_proj.weight", "ssm_out.weight", (8, 8)), ("mamba.dt_bias", "ssm_dt.bias", (2,)),
+              ("input_layernorm.weight", "attn_norm.weight", (8,)), ("pre_ff_layernorm.weight", "ffn_norm", (8,)), ("mamba.conv1d.weight", "ssm_conv1d.weight", (16, 1, 3)),
+              ("mamba.A_log", "ssm_a", (2,)), ("mamba.D", "ssm_d", (2,))]
+    rules = [("model.layers.0." + a, "blk.0." + b, s) for a, b, s in shapes] + [
+        ("model.embed_tokens.weight", "token_embd.weight", (12, 8)), ("lm_head.weight", "output.weight", (12, 8)), ("model.final_layernorm.weight", "output_norm.weight", (8,))]
+    config = {"model_type": "falcon_h1", "architectures": ["FalconH1ForCausalLM"], "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "num_key_value_heads": 1, "head_dim": 4, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 1e11, "vocab_size": 12, "mamba_d_ssm": 8, "mamba_n_heads": 2,
+              "mamba_d_head": 4, "mamba_n_groups": 1, "mamba_d_state": 4, "mamba_d_conv": 3, "key_multiplier": 4.0, "attention_in_multiplier": 0.5, "mlp_multipliers": [2.0, 8.0],
+              "ssm_in_multiplier": 2.0, "ssm_multipliers": [1.0, 2.0, 4.0, 8.0, 16.0], "embedding_multiplier": 32.0, "tie_word_embeddings": False}
+    factors = {"attn_q": 0.5, "attn_k": 2.0, "attn_v": 0.5, "ffn_gate": 2.0, "ffn_down": 8.0, "token_embd": 32.0}
+    apart = [b for _, b, _ in rules if any(b.endswith(x + ".weight") for x in factors) or "ssm_" in b]
+    found = named("falcon_h1", config, rules, {"general.architecture": "falcon-h1", "falcon-h1.ssm.inner_size": 8, "falcon-h1.ssm.group_count": 1}, apart)
+    for a, b, _ in rules if found else ():
+        factor = factors.get(b.rsplit(".", 2)[-2] if b.endswith(".weight") else "")
+        check(factor is None or found[0].tensors[b][2] == [factor * v for v in found[1][a][1]], f"falcon_h1: {b}")
+    if found:
+        parts = [1] * 8 + [2] * 8 + [4] * 4 + [8] * 4 + [16] * 2
+        check(found[0].tensors["blk.0.ssm_in.weight"][2] == [2.0 * parts[i // 8] * v for i, v in enumerate(found[1]["model.layers.0.mamba.in_proj.weight"][1])], "falcon_h1: ssm_in")
+        says("falcon_h1", config, "\"mamba_norm_before_gate\" is true", mamba_rms_norm=True)
+
+
 def integers(x, shape):
     """An array of int64 as .npy."""
     head = "{'descr': '<i8', 'fortran_order': False, 'shape': %r, }" % (shape,)
@@ -836,4 +862,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_eyes, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_eyes, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
