@@ -476,14 +476,14 @@ static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
     if (!mixed->within || !(mixed->error < uniform->error)) {
         return VC_OK;
     }
-    if (mixed->error < MIXED_BETTER * uniform->error) {
-        s->result.chosen = n;
-        return VC_OK;
-    }
-    return add_note(s, vc_arena_printf(s->ctx, &s->arena,
-                                       "'%s' has less error of the weights (%.2f %%), but not 3 dB less than '%s' "
-                                       "(%.2f %%): a type for all weights is the safer choice then, and is taken",
-                                       mixed->name, 100 * mixed->error, uniform->name, 100 * uniform->error));
+    bool better = mixed->error < MIXED_BETTER * uniform->error;
+    s->result.chosen = better ? n : k;
+    return add_note(
+        s, vc_arena_printf(s->ctx, &s->arena, "'%s' has less error of the weights (%.2f %%)%s '%s' (%.2f %%)%s",
+                           mixed->name, 100 * mixed->error,
+                           better ? ", and is taken: it is more than 3 dB less than" : ", but not 3 dB less than",
+                           uniform->name, 100 * uniform->error,
+                           better ? "" : ": a type for all weights is the safer choice then, and is taken"));
 }
 
 /* Without data: the least harmful type within the limits; and for a limit of bytes a mixture of
@@ -611,7 +611,7 @@ static enum vc_status choose(struct vc_shrinking *s)
     }
     forget_unknown(s);
     mark_front(s);
-    if (r->chosen != VC_NO_CANDIDATE && !r->out_of_time) {
+    if (r->chosen != VC_NO_CANDIDATE && (!r->out_of_time || is_measured(s, r->chosen))) {
         VC_CALL(say_why(s));
     }
     if (r->chosen == VC_NO_CANDIDATE) {

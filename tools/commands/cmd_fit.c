@@ -123,29 +123,6 @@ static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gp
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
-/* How many devices the options divide the model between: dp x tp x pp. */
-static uint64_t devices_of(const struct vc_memory_options *o)
-{
-    const unsigned ways[] = {o->dp, o->tp, o->pp}; /* 0: not divided */
-    uint64_t n = 1;
-
-    for (size_t k = 0; k < 3; k++) {
-        n *= ways[k] > 1 ? ways[k] : 1;
-    }
-    return n;
-}
-
-/* "A100:2" with --tp 4 is refused: the figures would be those of a device that is not there. GO_ON or a status. */
-static int check_count(struct app *app, const struct fit_cli *cli, const char *name, unsigned count)
-{
-    uint64_t n = devices_of(&cli->memory.memory);
-
-    return count < 2 || n <= count
-               ? GO_ON
-               : app_usage(app, "--gpu: '%s' are %u devices, but --dp, --tp and --pp are about %llu", name, count,
-                           (unsigned long long)n);
-}
-
 /* Adds the device that a word of --gpu means. What others use of the device at hand is found by device_find and holds
  * for this row alone. */
 static int add_named(struct app *app, struct fit_cli *cli, const char *name)
@@ -156,7 +133,7 @@ static int add_named(struct app *app, struct fit_cli *cli, const char *name)
     unsigned count = 1;
     int rc = device_find(app, &cli->device, cli->catalogue, name, &gpu, &count, &visible, &cli->fit.used_bytes);
 
-    rc = rc == GO_ON ? check_count(app, cli, name, count) : rc;
+    rc = rc == GO_ON ? memory_cli_check_devices(app, &cli->memory, name, count) : rc;
     rc = rc == GO_ON ? add_row(app, cli, gpu, count, visible) : rc;
     cli->fit.used_bytes = others;
     return rc;
@@ -602,7 +579,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
         print_experts(app, cli);
         if (several) {
             fprintf(app->out.to, "several devices: each has a memory of its own%s\n",
-                    devices_of(&cli->memory.memory) > 1 ? "" : " and holds the whole model");
+                    memory_cli_devices(&cli->memory) > 1 ? "" : " and holds the whole model");
         }
         if (cli->baseline != NULL) {
             print_growth(app, cli);

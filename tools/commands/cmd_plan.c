@@ -109,7 +109,7 @@ static int find_device(struct app *app, struct plan_cli *cli)
     int rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
                          &cli->fit.used_bytes);
     cli->options.n_devices = count;
-    return rc;
+    return rc == GO_ON ? memory_cli_check_devices(app, &cli->memory, cli->gpu, count) : rc;
 }
 
 /* Command lines of all recipes, then the dry runs of those that are shown: with --all or --json all, else the best. A

@@ -591,6 +591,27 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+uint64_t memory_cli_devices(const struct memory_cli *cli)
+{
+    const unsigned ways[] = {cli->memory.dp, cli->memory.tp, cli->memory.pp}; /* 0: not divided */
+    uint64_t n = 1;
+
+    for (size_t k = 0; k < 3; k++) {
+        n *= ways[k] > 1 ? ways[k] : 1;
+    }
+    return n;
+}
+
+int memory_cli_check_devices(struct app *app, const struct memory_cli *cli, const char *name, unsigned count)
+{
+    uint64_t n = memory_cli_devices(cli);
+
+    return count < 2 || n <= count
+               ? GO_ON
+               : app_usage(app, "--gpu: '%s' are %u devices, but --dp, --tp and --pp are about %llu", name, count,
+                           (unsigned long long)n);
+}
+
 /* over_budget is set by --recompute auto alone, where no plan comes below --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 {

@@ -76,6 +76,11 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
         .help = "what others have taken already"                                                                     \
     }
 
+/* How many devices the options divide the model between: dp x tp x pp. */
+uint64_t memory_cli_devices(const struct memory_cli *cli);
+/* "A100:2" with --tp 4 is refused: the figures would be those of a device that is not there. GO_ON or a status. */
+int memory_cli_check_devices(struct app *app, const struct memory_cli *cli, const char *name, unsigned count);
+
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. Sentences name app->subject, or the teacher while
  * that is opened. memory_cli_close afterwards, whatever it returned. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
