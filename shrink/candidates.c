@@ -74,16 +74,12 @@ static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes 
 static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
 {
     struct vc_shrink_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
-    bool gguf = vc_shrink_is_gguf(s);
     enum vc_status status = VC_OK;
 
     VC_CALL_ALLOC(chain.share);
     chain.harm = vc_search_harm(recipe->error, true);
     if (recipe->n_passes == 2) {
-        chain.scheme = recipe->more_tensors ? vc_search_eight(gguf) : vc_search_half(false);
-        if (gguf && !recipe->more_tensors) { /* GGUF's list has no halves */
-            return VC_OK;
-        }
+        chain.scheme = recipe->more_tensors ? vc_search_eight(vc_shrink_is_gguf(s)) : vc_search_half(false);
     }
     size_t k = vc_shrink_add(s, &chain, &status);
     VC_CALL(status);
@@ -194,11 +190,15 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
     struct vc_search_place place = place_of(s);
     struct vc_shrink_chain chain = {.share = NULL};
+    bool added;
 
     place.kinds |= s->options.data == NULL && s->gpu != NULL && s->write.layout == NULL ? VC_SEARCH_BITSANDBYTES : 0U;
+    if (vc_shrink_is_gguf(s) && vc_memory_float_type(NULL, s->given) == VC_DTYPE_F32) { /* its list has no halves */
+        chain.scheme = vc_search_half(false);
+        chain.harm = chain.scheme->error;
+        VC_CALL(add_unless_refused(s, &chain, &added));
+    }
     for (size_t at = 0; (chain.scheme = vc_search_next(&place, &at)) != NULL;) {
-        bool added;
-
         chain.harm = chain.scheme->error;
         enum vc_status status = chain.scheme->layout != NULL ? add_unless_refused(s, &chain, &added) : add(s, &chain);
         VC_CALL(status);

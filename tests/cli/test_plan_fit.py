@@ -140,6 +140,14 @@ class Agreement(unittest.TestCase):
         subprocess.run(["cp", os.path.join(MODELS, "..", "..", "graph", "goldens", "llama-gguf", "model.gguf"), self.dir.name], check=True)
         self.check(["--ctx", "64", "model.gguf"])
         self.check(["--runtime", "dequantize", "model.gguf"])
+        # what shrink takes of a GGUF file of f32 is what plan takes: halves first
+        for what in ("fp16 weights", "fp16 weights, 30 % of the neurons removed"):
+            recipes = json.loads(self.run_lines(["plan", "--memory", "3GiB", "--json", "model.gguf"]))["recipes"]
+            recipe = next(r for r in recipes if r["what"] == what)
+            memory = str(recipe["need_bytes"] + 256 * MIB)
+            found = json.loads(self.run_lines(["shrink", "--memory", memory, "-n", "--json", "-o", "s.gguf", "model.gguf"]))
+            chosen = found["candidates"][found["chosen"]]
+            self.assertEqual((chosen["passes"], chosen["need_bytes"], chosen["within"]), (recipe["passes"], recipe["need_bytes"], True))
 
 
 if __name__ == "__main__":
