@@ -206,16 +206,6 @@ static void put_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *c
     add_types(s, text);
 }
 
-/* The text moves into the arena, and its own memory is released, also after a failure. */
-static enum vc_status take(struct vc_shrinking *s, struct vc_text *text, const char **out)
-{
-    enum vc_status status = text->status;
-
-    *out = status == VC_OK ? vc_arena_copy(s->ctx, &s->arena, text->n == 0 ? "" : text->data, text->n) : NULL;
-    vc_text_release(text);
-    return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
-}
-
 /* Name and lines, four at most: prune, cast, distill, quantize. */
 enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_chain *chain,
                                  struct vc_shrink_candidate *out)
@@ -231,7 +221,7 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_
     if (prunes(chain)) {
         vc_text_init(&text, s->ctx);
         put_prune(s, chain, &text);
-        VC_CALL(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
     }
     if (casts_first(s, chain)) {
         lines[out->n_lines] = vc_arena_printf(s->ctx, &s->arena, "quantize --%s --rest %s", s->rest, s->rest);
@@ -240,12 +230,12 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_
     if (chain->steps != 0) {
         vc_text_init(&text, s->ctx);
         put_distill(s, chain, &text);
-        VC_CALL(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
     }
     if (quantizes(s, chain)) {
         vc_text_init(&text, s->ctx);
         put_quantize(s, chain, &text);
-        VC_CALL(take(s, &text, &lines[out->n_lines++]));
+        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
     }
     vc_text_init(&text, s->ctx);
     if (chain->share != NULL) {
@@ -262,7 +252,7 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_
     if (chain->steps != 0) {
         vc_text_add(&text, ", %llu steps", (unsigned long long)chain->steps);
     }
-    return take(s, &text, &out->name);
+    return vc_text_take(&text, &s->arena, &out->name);
 }
 
 /* ---- passes ---- */

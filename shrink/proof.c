@@ -159,9 +159,7 @@ static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink
     for (size_t k = 0; k < c->n_lines; k++) {
         vc_text_add(&text, "%s\n", c->lines[k]);
     }
-    s->result.recipe = text.status == VC_OK ? vc_arena_copy(s->ctx, &s->arena, text.data, text.n) : NULL;
-    vc_text_release(&text);
-    return s->result.recipe != NULL ? VC_OK : VC_E_NOMEM;
+    return vc_text_take(&text, &s->arena, &s->result.recipe);
 }
 
 /* The file gets its name, unless the name belongs to an input. */

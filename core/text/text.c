@@ -8,6 +8,7 @@
 
 #include <vcompress/report.h>
 
+#include "core/base/arena.h"
 #include "core/base/checked.h"
 
 #define LARGE \
@@ -291,6 +292,15 @@ char *vc_text_detach(struct vc_text *text)
     }
     vc_text_release(text);
     return given;
+}
+
+enum vc_status vc_text_take(struct vc_text *text, struct vc_arena *arena, const char **out)
+{
+    enum vc_status status = text->status;
+
+    *out = status == VC_OK ? vc_arena_copy(text->ctx, arena, text->n == 0 ? "" : text->data, text->n) : NULL;
+    vc_text_release(text);
+    return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
 }
 
 void vc_text_free(char *text)

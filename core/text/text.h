@@ -3,6 +3,8 @@
 
 #include "core/base/ctx.h"
 
+struct vc_arena;
+
 struct vc_text {
     struct vc_ctx *ctx;
     char *data; /* NUL-terminated once something was added; owned, vc_text_release */
@@ -36,6 +38,10 @@ void vc_text_add_json_number(struct vc_text *text, double x);
 
 /* The text, for vc_text_free, which the pool counts until then; `text` is empty. NULL, with text->status telling why. */
 char *vc_text_detach(struct vc_text *text);
+
+/* Moves the text into an arena, "" where nothing was added; `text` is released, also after a failure. What failed in `text`, or
+ * VC_E_NOMEM; *out is NULL then. */
+enum vc_status vc_text_take(struct vc_text *text, struct vc_arena *arena, const char **out);
 
 bool vc_ends_in(const char *text, const char *end);
 /* "a" is one of the words of "a b" (or of "a|b"). */

@@ -49,8 +49,8 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
         }
     }
     vc_text_add(&text, "%s", rest);
-    const char *name = text.status == VC_OK ? vc_arena_copy(b->ctx, arena, text.data, text.n) : NULL;
-    vc_text_release(&text);
+    const char *name;
+    (void)vc_text_take(&text, arena, &name);
     return name;
 }
 

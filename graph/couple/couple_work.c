@@ -96,7 +96,6 @@ static enum vc_status name_sizes(struct vc_couple *c)
 {
     const char *name;
     struct vc_text text;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&text, c->ctx);
     for (uint32_t k = 0; (name = vc_graph_symbol(c->graph, k)) != NULL; k++) {
@@ -105,12 +104,7 @@ static enum vc_status name_sizes(struct vc_couple *c)
                         (long long)vc_graph_symbol_size(c->graph, k));
         }
     }
-    VC_TRY(text.status);
-    c->sizes->work_at = vc_arena_copy(c->ctx, c->arena, text.n != 0 ? text.data : "", text.n);
-    VC_TRY_ALLOC(c->sizes->work_at);
-out:
-    vc_text_release(&text);
-    return status;
+    return vc_text_take(&text, c->arena, &c->sizes->work_at);
 }
 
 /* All or nothing: one node without known work leaves sizes->work NULL, and no command prints a share of the total. */

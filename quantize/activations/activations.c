@@ -104,7 +104,6 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *
 {
     struct vc_text text;
     size_t n_short = 0;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&text, ctx);
     vc_text_add(&text, "%zu of %zu Conv, Gemm and MatMul run on int8 kernels of onnxruntime", a->n_layers,
@@ -130,12 +129,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *
     if (vc_act_opset(&a->graph) < VC_GRAPH_CODES_OPSET) {
         vc_text_add(&text, "; opset %lld becomes %d", (long long)vc_act_opset(&a->graph), VC_GRAPH_CODES_OPSET);
     }
-    VC_TRY(text.status);
-    *note = vc_arena_copy(ctx, arena, text.data, text.n);
-    VC_TRY_ALLOC(*note);
-out:
-    vc_text_release(&text);
-    return status;
+    return vc_text_take(&text, arena, note);
 }
 
 /* An edit for each coded value puts QuantizeLinear and DequantizeLinear behind it when the file is written. */

@@ -6,16 +6,6 @@
 #include "core/text/text.h"
 #include "search/recipes/plan_inside.h"
 
-/* The text in the arena of the recipes; "" where there is none. */
-static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)
-{
-    enum vc_status status = text->status;
-
-    *out = status == VC_OK ? vc_arena_copy(p->ctx, &p->out->arena, text->n == 0 ? "" : text->data, text->n) : NULL;
-    vc_text_release(text);
-    return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
-}
-
 /* The type as an option has it. */
 static const char *type_word(enum vc_dtype type)
 {
@@ -103,5 +93,5 @@ enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choi
     recipe->more_tensors = form->scheme != NULL && form->scheme->target != VC_TARGET_F16;
     recipe->format = form->kept && form->scheme->gguf != NULL ? "gguf" : NULL;
     recipe->ask = form->ask;
-    return take(p, &text, &recipe->what);
+    return vc_text_take(&text, &p->out->arena, &recipe->what);
 }
