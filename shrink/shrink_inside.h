@@ -71,7 +71,8 @@ struct vc_shrinking {
     double longest;                              /* of the untrained candidates: making and measuring */
     double deadline_cut;                         /* while training: when the steps will not end in time; 0: no limit */
     bool too_slow;
-    bool tried_all; /* the candidates without training */
+    bool tried_all;   /* the candidates without training */
+    bool has_trained; /* one of them, with a figure */
     FILE *journal;
     int lock;   /* of the work folder; -1: not locked */
     bool ours;  /* the work folder is of this search, which may remove it */

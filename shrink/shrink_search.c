@@ -6,7 +6,7 @@
  *     vc_shrink_list       all candidates, counted from headers
  *     choose               without data: the least harmful, or a mixture of types
  *                          with data: every candidate is measured, then some are trained
- *     make_chosen          the file, if it is not there from training
+ *     vc_shrink_make       the file, if it is not there from training
  *     vc_shrink_prove      read back, verified, judged on rows that steered nothing; then it gets its name
  *
  * With data:
@@ -358,7 +358,11 @@ static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t ste
     }
     chain.steps = steps;
     *made = vc_shrink_add(s, &chain, &status);
-    return *made != VC_NO_CANDIDATE ? vc_shrink_try(s, *made) : status;
+    if (*made != VC_NO_CANDIDATE) {
+        VC_CALL(vc_shrink_try(s, *made));
+        s->has_trained = s->has_trained || is_measured(s, *made);
+    }
+    return status;
 }
 
 /* Halves the front until the smallest candidate that training brings within max_loss is found.
@@ -415,17 +419,6 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
     return VC_OK;
 }
 
-/* Training of the best for all steps is worth its time only if the short training helped, or none was done. */
-static bool has_trained(const struct vc_shrinking *s)
-{
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        if (s->chains[k].steps != 0 && is_measured(s, k)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* With data: the loss of every candidate, then training. */
 static enum vc_status search_by_data(struct vc_shrinking *s)
 {
@@ -452,7 +445,8 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     }
     s->until = vc_shrink_end(s);
     k = vc_shrink_pick(s, rule_of(s), NULL);
-    if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
+    /* all steps are worth their time only where few helped, or none were made */
+    if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !s->has_trained)) {
         VC_CALL(try_trained(s, k, steps, &k));
     }
     return VC_OK;
@@ -514,12 +508,6 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
         VC_CALL(choose_mixed(s, k, n));
     }
     return VC_OK;
-}
-
-/* The chosen candidate as a file in the work folder: trained ones are there, others are made now. */
-static enum vc_status make_chosen(struct vc_shrinking *s, size_t k)
-{
-    return s->chains[k].steps != 0 ? VC_OK : vc_shrink_make(s, k);
 }
 
 /* A candidate that was never made, and whose size headers do not tell, is not within a limit of bytes. */
@@ -708,7 +696,9 @@ static enum vc_status search(struct vc_shrinking *s)
     VC_TRY(vc_shrink_list(s));
     VC_TRY(choose(s));
     if (s->result.chosen != VC_NO_CANDIDATE && !s->write.dry_run) {
-        VC_TRY(make_chosen(s, s->result.chosen));
+        if (s->chains[s->result.chosen].steps == 0) { /* trained ones are there */
+            VC_TRY(vc_shrink_make(s, s->result.chosen));
+        }
         VC_TRY(vc_shrink_prove(s, s->result.chosen));
     }
     s->result.seconds = vc_shrink_seconds(s);
