@@ -120,9 +120,9 @@ void vc_text_add(struct vc_text *text, const char *format, ...)
     text->n += (size_t)n;
 }
 
-/* Length of the valid UTF-8 sequence at s (n bytes left), 0 if there is none. */
-static size_t utf8_length(const unsigned char *s, size_t n)
+size_t vc_utf8_length(const char *text, size_t n)
 {
+    const unsigned char *s = (const unsigned char *)text;
     size_t len;
 
     if (s[0] < 0x80) {
@@ -170,7 +170,7 @@ bool vc_utf8_valid(const char *s, size_t n)
                 continue;
             }
         }
-        size_t len = utf8_length((const unsigned char *)s + i, n - i);
+        size_t len = vc_utf8_length(s + i, n - i);
         if (len == 0 || s[i] == '\0') {
             return false;
         }
@@ -217,7 +217,7 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
     vc_text_add_bytes(text, "\"", 1);
     while (i < n) {
         size_t run = vc_json_plain_bytes(s + i, n - i);
-        size_t len = run != 0 ? run : utf8_length((const unsigned char *)s + i, n - i);
+        size_t len = run != 0 ? run : vc_utf8_length(s + i, n - i);
 
         if (len == 0) {
             vc_text_add_bytes(text, "\xef\xbf\xbd", 3);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "formats/io/infile.h"
+#include "formats/tokenizer/pieces.h"
 
 /* ---- WordPiece ---- */
 
@@ -113,39 +114,6 @@ enum vc_status vc_vocab_mark_words(struct vocab *v)
 
 /* ---- Unigram ---- */
 
-static int base64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = memchr(digits, c, sizeof digits - 1);
-
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/* The table of characters, from base64. 4 digits are 3 bytes; up to the first '='. */
-static enum vc_status take_charsmap(struct vocab *v, const char *text)
-{
-    unsigned char *bytes = vc_arena_alloc(v->ctx, v->arena, strlen(text) / 4 * 3 + 3);
-    uint32_t bits = 0;
-    unsigned n_bits = 0;
-    size_t n = 0;
-
-    VC_CALL_ALLOC(bytes);
-    for (; *text != '\0' && *text != '='; text++) {
-        int value = base64_value(*text);
-
-        VC_REFUSE_IF(value < 0, v->ctx, VC_E_FORMAT, "tokenizer.json: its precompiled_charsmap is no base64");
-        bits = bits << 6 | (uint32_t)value;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            bytes[n++] = (unsigned char)(bits >> n_bits);
-        }
-    }
-    v->charsmap = bytes;
-    v->n_charsmap = n;
-    return VC_OK;
-}
-
 /* A step of the normalizer, or of what cuts the text. Sequences are followed 8 deep. A step that splits at spaces, or
  * joins two and more, means remove_extra_whitespaces. */
 static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned depth)
@@ -161,7 +129,9 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
         VC_CALL(take_step(v, json_array_get(steps, i), depth + 1));
     }
     if (map != NULL) {
-        VC_CALL(take_charsmap(v, map));
+        if (vc_charsmap_decode(v->ctx, v->arena, map, &v->charsmap, &v->n_charsmap) != VC_OK) {
+            return vc_context(v->ctx, "tokenizer.json");
+        }
     }
     if (type != NULL && strcmp(type, "Metaspace") == 0) {
         v->space_prefix =

@@ -82,6 +82,11 @@ static bool is_word(uint32_t c)
     return vc_unicode_is_alphanumeric(c) || c == 0xb2 || c == 0xb3 || c == 0xb9 || (c >= 0xbc && c <= 0xbe);
 }
 
+static bool is_hex(uint32_t c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
 static bool set_fits(const struct vc_pattern *p, uint32_t number, uint32_t c);
 
 /* Whether the entry has the character. */
@@ -109,16 +114,10 @@ static bool item_fits(const struct vc_pattern *p, const struct item *item, uint3
         fits = set_fits(p, item->low, c);
         break;
     case ITEM_HEX:
-        fits = c < 0x80 && strchr("0123456789abcdefABCDEF", (int)c) != NULL && c != 0;
+        fits = is_hex(c);
         break;
     }
     return fits != item->negated;
-}
-
-/* The letters that one with another case may be: ASCII's, and the two that fold to them. */
-static uint32_t fold(uint32_t c)
-{
-    return c == 0x17f ? 's' : vc_unicode_lower(c);
 }
 
 /* Any of the entries. */
@@ -138,7 +137,7 @@ static bool set_looks(const struct vc_pattern *p, const struct set *set, uint32_
     bool fits = items_fit(p, set, c);
 
     if (!fits && set->any_case) {
-        uint32_t low = fold(c);
+        uint32_t low = c == 0x17f ? 's' : vc_unicode_lower(c); /* with U+212A the two that fold to ASCII's letters */
 
         fits = items_fit(p, set, low) || (low >= 'a' && low <= 'z' && items_fit(p, set, low - 32));
     }
@@ -274,15 +273,10 @@ static uint32_t take_hex(struct compiling *c, size_t most)
 {
     uint32_t value = 0;
 
-    for (size_t i = 0; i < most && c->at < c->n; i++) {
-        static const char digits[] = "0123456789abcdef";
-        const char *found = strchr(digits, c->text[c->at] | 0x20);
+    for (size_t i = 0; i < most && c->at < c->n && is_hex((unsigned char)c->text[c->at]); i++) {
+        unsigned digit = (unsigned char)c->text[c->at++];
 
-        if (found == NULL || c->text[c->at] == '\0' || (c->text[c->at] < '0')) {
-            break;
-        }
-        value = value << 4 | (uint32_t)(found - digits);
-        c->at++;
+        value = value << 4 | (digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
     }
     return value;
 }
@@ -324,6 +318,16 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     return VC_OK;
 }
 
+/* An escape, or a character as it is. */
+static enum vc_status parse_character(struct compiling *c, struct item *item)
+{
+    if (take(c, "\\")) {
+        return parse_escape(c, item);
+    }
+    item->low = item->high = next_character(c);
+    return VC_OK;
+}
+
 static enum vc_status parse_class(struct compiling *c, uint32_t *number);
 
 /* One entry of a class: an escape, a class in it, a character or a range. */
@@ -335,20 +339,12 @@ static enum vc_status parse_entry(struct compiling *c, struct item *item)
         item->kind = ITEM_SET;
         return parse_class(c, &item->low);
     }
-    if (take(c, "\\")) {
-        VC_CALL(parse_escape(c, item));
-    } else {
-        item->low = item->high = next_character(c);
-    }
+    VC_CALL(parse_character(c, item));
     if (item->kind == ITEM_RANGE && c->at + 1 < c->n && c->text[c->at] == '-' && c->text[c->at + 1] != ']') {
         struct item high = {.kind = ITEM_RANGE};
 
         c->at++;
-        if (take(c, "\\")) {
-            VC_CALL(parse_escape(c, &high));
-        } else {
-            high.high = next_character(c);
-        }
+        VC_CALL(parse_character(c, &high));
         VC_RETURN_IF(high.kind != ITEM_RANGE || high.high < item->low, refuse(c, "a range"));
         item->high = high.high;
     }
@@ -390,59 +386,56 @@ static enum vc_status parse_class(struct compiling *c, uint32_t *number)
     return add_set(c, set, number);
 }
 
+/* Decimal digits; without one it is 0. */
+static uint32_t take_number(struct compiling *c)
+{
+    char *end;
+    unsigned long number = strtoul(c->text + c->at, &end, 10);
+
+    c->at = (size_t)(end - c->text);
+    return (uint32_t)number;
+}
+
 /* How often: behind an atom. *kind: 0 greedy, 1 lazy, 2 possessive. False: once, nothing is said. A brace that says no
  * number is a character. */
 static bool parse_times(struct compiling *c, uint32_t *least, uint32_t *most, unsigned *kind)
 {
     size_t begin = c->at;
-    bool braces = false;
+    bool braces = take(c, "{");
+    bool counts = braces && (c->text[c->at] == ',' || (c->text[c->at] >= '0' && c->text[c->at] <= '9'));
 
-    *least = 0;
-    *most = NO_LIMIT;
-    *kind = 0;
-    if (take(c, "*")) {
-    } else if (take(c, "+")) {
-        *least = 1;
-    } else if (take(c, "?")) {
-        *most = 1;
-    } else if (take(c, "{")) {
-        char *end;
-
-        braces = true;
-        if (c->text[c->at] != ',' && (c->text[c->at] < '0' || c->text[c->at] > '9')) {
-            c->at = begin;
-            return false;
-        }
-        *least = (uint32_t)strtoul(c->text + c->at, &end, 10);
-        c->at = (size_t)(end - c->text);
-        *most = *least;
-        if (take(c, ",")) {
-            *most = c->text[c->at] == '}' ? NO_LIMIT : (uint32_t)strtoul(c->text + c->at, &end, 10);
-            c->at = c->text[c->at] == '}' ? c->at : (size_t)(end - c->text);
-        }
-        if (!take(c, "}")) {
-            c->at = begin;
-            return false;
-        }
-    } else {
+    *least = counts ? take_number(c) : take(c, "+");
+    *most = c->at == begin && take(c, "?") ? 1 : NO_LIMIT;
+    if (counts) {
+        *most = !take(c, ",") ? *least : c->text[c->at] == '}' ? NO_LIMIT : take_number(c);
+    }
+    if (braces ? !counts || !take(c, "}") : c->at == begin && !take(c, "*")) {
+        c->at = begin;
         return false;
     }
     *kind = take(c, "?") ? 1 : !braces && take(c, "+") ? 2 : 0;
     return true;
 }
 
-/* A copy of instructions [from, to) at the end, its targets moved with it. Instructions that name others by number are
- * SPLIT, JUMP, AHEAD and WHOLE. */
+/* Moves what an instruction says of others by number: SPLIT, JUMP, AHEAD and WHOLE do. */
+static struct code moved(struct code code, uint32_t move)
+{
+    bool targets = code.op == OP_SPLIT || code.op == OP_JUMP || code.op == OP_AHEAD || code.op == OP_WHOLE;
+
+    code.a += targets ? move : 0;
+    code.b += code.op == OP_SPLIT ? move : 0;
+    return code;
+}
+
+/* A copy of instructions [from, to) at the end. */
 static enum vc_status copy_code(struct compiling *c, size_t from, size_t to)
 {
     uint32_t move = (uint32_t)(c->p->n_code - from);
 
     for (size_t i = from; i < to; i++) {
-        struct code code = c->p->code[i];
-        bool targets = code.op == OP_SPLIT || code.op == OP_JUMP || code.op == OP_AHEAD || code.op == OP_WHOLE;
+        struct code code = moved(c->p->code[i], move);
 
-        VC_CALL(
-            emit(c, code.op, targets ? code.a + move : code.a, code.op == OP_SPLIT ? code.b + move : code.b, code.c));
+        VC_CALL(emit(c, code.op, code.a, code.b, code.c));
     }
     return VC_OK;
 }
@@ -453,12 +446,8 @@ static enum vc_status insert(struct compiling *c, size_t from, struct code code)
     struct vc_pattern *p = c->p;
 
     VC_CALL(emit(c, OP_JUMP, 0, 0, 0));
-    memmove(&p->code[from + 1], &p->code[from], (p->n_code - 1 - from) * sizeof *p->code);
-    for (size_t i = from + 1; i < p->n_code; i++) {
-        struct code *k = &p->code[i];
-
-        k->a += k->op == OP_SPLIT || k->op == OP_JUMP || k->op == OP_AHEAD || k->op == OP_WHOLE;
-        k->b += k->op == OP_SPLIT;
+    for (size_t i = p->n_code - 1; i > from; i--) {
+        p->code[i] = moved(p->code[i - 1], 1);
     }
     p->code[from] = code;
     return VC_OK;
@@ -529,7 +518,7 @@ static enum vc_status repeat(struct compiling *c, size_t from, size_t width, uin
 
 static enum vc_status parse_choice(struct compiling *c, size_t *width);
 
-/* (?=..) and (?!..), (?>..): a body of its own. */
+/* (?=..) and (?!..), which take no character, (?>..): a body of its own. */
 static enum vc_status parse_apart(struct compiling *c, enum op op, bool negated, size_t *width)
 {
     size_t here = c->p->n_code;
@@ -538,6 +527,7 @@ static enum vc_status parse_apart(struct compiling *c, enum op op, bool negated,
     VC_CALL(parse_choice(c, width));
     VC_CALL(emit(c, OP_MATCH, 0, 0, 0));
     c->p->code[here].a = (uint32_t)c->p->n_code;
+    *width = op == OP_AHEAD ? 0 : *width;
     return take(c, ")") ? VC_OK : refuse(c, "a group without an end");
 }
 
@@ -560,19 +550,11 @@ static enum vc_status parse_group(struct compiling *c, size_t *width)
 {
     bool before = c->any_case;
 
-    if (take(c, "?=")) {
-        *width = 0;
-        VC_CALL(parse_apart(c, OP_AHEAD, false, width));
-        *width = 0;
-        return VC_OK;
-    }
-    if (take(c, "?!")) {
-        VC_CALL(parse_apart(c, OP_AHEAD, true, width));
-        *width = 0;
-        return VC_OK;
+    *width = 0;
+    if (take(c, "?=") || take(c, "?!")) {
+        return parse_apart(c, OP_AHEAD, c->text[c->at - 1] == '!', width);
     }
     if (take(c, "?<=") || take(c, "?<!")) {
-        *width = 0;
         return parse_behind(c, c->text[c->at - 1] == '!');
     }
     if (take(c, "?>")) {
@@ -580,7 +562,6 @@ static enum vc_status parse_group(struct compiling *c, size_t *width)
     }
     if (take(c, "?i)")) {
         c->any_case = true;
-        *width = 0;
         return VC_OK;
     }
     if (take(c, "?i:")) {
@@ -619,8 +600,7 @@ static enum vc_status parse_atom(struct compiling *c, size_t *width)
         return emit(c, OP_SET, number, 0, 0);
     }
     if (take(c, ".")) {
-        item = (struct item){.kind = ITEM_RANGE, .negated = true, .low = '\n', .high = '\n'};
-        return emit_item(c, item);
+        return emit_item(c, (struct item){.kind = ITEM_RANGE, .negated = true, .low = '\n', .high = '\n'});
     }
     if (take(c, "^") || take(c, "\\A")) {
         *width = 0;
@@ -631,11 +611,7 @@ static enum vc_status parse_atom(struct compiling *c, size_t *width)
         return emit(c, OP_END, 0, c->text[c->at - 1] == '$', 0);
     }
     VC_RETURN_IF(strchr("*+?", c->text[c->at]) != NULL, refuse(c, "nothing to repeat"));
-    if (take(c, "\\")) {
-        VC_CALL(parse_escape(c, &item));
-    } else {
-        item.low = item.high = next_character(c);
-    }
+    VC_CALL(parse_character(c, &item));
     return emit_item(c, item);
 }
 
@@ -747,11 +723,6 @@ static bool run_end(const struct matching *m, const struct code *code, size_t *p
     return count >= code->b;
 }
 
-static bool is_at_end(const struct matching *m, const struct code *code, size_t place)
-{
-    return place == m->n || (code->b != 0 && m->s[place] == '\n');
-}
-
 /* From instruction `at` on at `place`; *end: where the match ends, SIZE_MAX: there is none. depth: of bodies of their own. */
 static enum vc_status match(struct matching *m, uint32_t at, size_t place, size_t *end)
 {
@@ -802,7 +773,7 @@ static enum vc_status match(struct matching *m, uint32_t at, size_t place, size_
             fits = place == 0 || (code->b != 0 && m->s[place - 1] == '\n');
             break;
         case OP_END:
-            fits = is_at_end(m, code, place);
+            fits = place == m->n || (code->b != 0 && m->s[place] == '\n');
             break;
         case OP_MATCH:
             *end = place;

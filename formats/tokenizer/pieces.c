@@ -64,12 +64,6 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
     return r->take(r->user, r->n_pieces++, &piece);
 }
 
-/* Numbers below 0, of 64 bits: there is no such token. */
-static uint64_t number_of(const struct vc_field *field)
-{
-    return field->value > INT32_MAX ? UINT64_MAX : field->value;
-}
-
 /* Of hundreds of fields those that tell how texts are taken apart. */
 static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 {
@@ -81,24 +75,12 @@ static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
         if (field.type != VC_WIRE_VARINT) {
             continue;
         }
-        switch (field.number) {
-        case 3:
+        if (field.number == 3) {
             rules->kind = field.value;
-            break;
-        case 24:
-            rules->space_behind = field.value != 0;
-            break;
-        case 35:
-            rules->byte_fallback = field.value != 0;
-            break;
-        case 41:
-            rules->begin = number_of(&field);
-            break;
-        case 42:
-            rules->end = number_of(&field);
-            break;
-        default:
-            break;
+        } else if (field.number == 24 || field.number == 35) {
+            *(field.number == 24 ? &rules->space_behind : &rules->byte_fallback) = field.value != 0;
+        } else if (field.number == 41 || field.number == 42) { /* numbers below 0, of 64 bits: there is no such token */
+            *(field.number == 41 ? &rules->begin : &rules->end) = field.value > INT32_MAX ? UINT64_MAX : field.value;
         }
     }
     return VC_OK;
@@ -184,6 +166,29 @@ out:
  *          0      4  bytes of the trie
  *          4      n  units u32 of a double array (Darts): 8 bits label, bit 8 a leaf follows, 10 and up offset
  *        4+n    ...  texts, each with a NUL behind; the value of a leaf is the place of its text */
+
+/* 4 digits are 3 bytes; up to the first '='. */
+enum vc_status vc_charsmap_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text,
+                                  const unsigned char **out, size_t *n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned char *bytes = vc_arena_alloc(ctx, arena, strlen(text) / 4 * 3 + 3);
+    uint32_t bits = 0;
+
+    VC_CALL_ALLOC(bytes);
+    *n = 0;
+    for (size_t i = 0; text[i] != '\0' && text[i] != '='; i++) {
+        const char *digit = strchr(digits, text[i]);
+
+        VC_REFUSE_IF(digit == NULL, ctx, VC_E_FORMAT, "precompiled_charsmap is no base64 at byte %zu", i);
+        bits = bits << 6 | (uint32_t)(digit - digits);
+        if (i % 4 != 0) {
+            bytes[(*n)++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
+        }
+    }
+    *out = bytes;
+    return VC_OK;
+}
 
 /* Only sizes are checked here: what a leaf says is checked when it is read. */
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out)

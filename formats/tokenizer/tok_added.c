@@ -30,17 +30,15 @@ static enum vc_status read_one(struct vc_ctx *ctx, struct vc_tokenizer *t, const
     struct tok_added token = {.single_word = vc_tok_flag(entry, "single_word", false),
                               .left = vc_tok_flag(entry, "lstrip", false),
                               .right = vc_tok_flag(entry, "rstrip", false)};
-    const json_t *id = json_object_get(entry, "id");
 
     token.normalized = vc_tok_flag(entry, "normalized", !vc_tok_flag(entry, "special", false));
     VC_CALL(vc_tok_text_of(ctx, t, entry, "content", &token.s, &token.n));
-    VC_REFUSE_IF(token.s == NULL || !json_is_integer(id) || json_integer_value(id) < 0 ||
-                     json_integer_value(id) > INT32_MAX,
-                 ctx, VC_E_FORMAT, "added token %zu has no text, or no number", number);
+    token.id = vc_tok_number(json_object_get(entry, "id"));
+    VC_REFUSE_IF(token.s == NULL || token.id == VC_NO_ID, ctx, VC_E_FORMAT, "added token %zu has no text, or no number",
+                 number);
     const struct tok_entry *known = vc_tok_vocab_find(&t->model.vocab, token.s, token.n);
-    token.id = known != NULL ? known->id : (uint32_t)json_integer_value(id);
+    token.id = known != NULL ? known->id : token.id;
     VC_CALL(vc_tok_vocab_add(ctx, &t->arena, &t->contents, token.s, token.n, token.id, 0));
-    t->most = token.id > t->most ? token.id : t->most;
     return put(ctx, t, token.normalized ? &t->normalized : &t->raw, token);
 }
 
@@ -85,22 +83,13 @@ static void take_spaces(const struct tok_added *token, const char *s, size_t n, 
     }
 }
 
-/* Nothing where the part is empty. */
-static enum vc_status add_part(struct vc_ctx *ctx, const struct tok_text *text, struct tok_piece piece, size_t begin,
-                               size_t end, uint32_t id, struct tok_pieces *to)
-{
-    struct tok_piece part = {(uint32_t)(piece.begin + begin), (uint32_t)(piece.begin + end), piece.at, id};
-
-    part.at = begin != 0 && begin < end ? text->at[part.begin] : part.at;
-    return begin < end ? vc_tok_add_piece(ctx, to, part) : VC_OK;
-}
-
 /* From left to right; a token that may not stand there is passed over, and so are all its bytes. */
-enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *set, const struct tok_text *text,
-                                struct tok_piece piece, struct tok_pieces *to)
+enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *by,
+                                const struct tok_piece *word)
 {
-    const char *s = text->s + piece.begin;
-    size_t n = piece.end - piece.begin;
+    const struct tok_added_set *set = by;
+    const char *s = t->text.s + word->begin;
+    size_t n = word->end - word->begin;
     size_t done = 0;
 
     for (size_t i = 0; set->n != 0 && i < n;) {
@@ -119,9 +108,9 @@ enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *
         }
         take_spaces(token, s, n, &begin, &end);
         begin = begin > done ? begin : done;
-        VC_CALL(add_part(ctx, text, piece, done, begin, VC_NO_ID, to));
-        VC_CALL(add_part(ctx, text, piece, begin, end, token->id, to));
+        VC_CALL(vc_tok_add_part(ctx, &t->text, word, done, begin, VC_NO_ID, &t->others));
+        VC_CALL(vc_tok_add_part(ctx, &t->text, word, begin, end, token->id, &t->others));
         done = end;
     }
-    return add_part(ctx, text, piece, done, n, VC_NO_ID, to);
+    return vc_tok_add_part(ctx, &t->text, word, done, n, VC_NO_ID, &t->others);
 }

@@ -25,10 +25,9 @@ static enum vc_status put_around(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     uint32_t *list = before ? f->before : f->behind;
     size_t *n = before ? &f->n_before : &f->n_behind;
 
-    VC_REFUSE_IF(!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX ||
-                     *n == VC_MOST_FRAME,
-                 ctx, VC_E_FORMAT, "the post-processor has a token without a number, or too many tokens");
-    list[(*n)++] = (uint32_t)json_integer_value(id);
+    VC_REFUSE_IF(vc_tok_number(id) == VC_NO_ID || *n == VC_MOST_FRAME, ctx, VC_E_FORMAT,
+                 "the post-processor has a token without a number, or too many tokens");
+    list[(*n)++] = vc_tok_number(id);
     return VC_OK;
 }
 
@@ -108,10 +107,7 @@ void vc_tok_find_end(struct vc_tokenizer *t, const json_t *settings, const json_
     uint32_t found = text != NULL ? find_id(t, text) : VC_NO_ID;
 
     id = json_is_array(id) ? json_array_get(id, 0) : id;
-    if (found == VC_NO_ID && json_is_integer(id) && json_integer_value(id) >= 0 &&
-        json_integer_value(id) <= INT32_MAX) {
-        found = (uint32_t)json_integer_value(id);
-    }
+    found = found == VC_NO_ID ? vc_tok_number(id) : found;
     t->frame.has_end = found != VC_NO_ID;
     t->frame.end = t->frame.has_end ? found : 0;
 }

@@ -8,7 +8,6 @@
 #include "formats/tokenizer/tokenizer_parts.h"
 
 #define UNKNOWN_PENALTY 10.0 /* of Unigram: below the lowest score */
-#define MOST_IDS        ((json_int_t)1 << 31)
 
 /* A kind of model: how its part of tokenizer.json is read, and how a word becomes tokens. */
 struct tok_model_row {
@@ -40,9 +39,8 @@ static enum vc_status read_vocab(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     VC_REFUSE_IF(!json_is_object(vocab), ctx, VC_E_FORMAT, "the model has no vocab");
     json_object_keylen_foreach(vocab, text, n, id)
     {
-        VC_REFUSE_IF(!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= MOST_IDS, ctx,
-                     VC_E_FORMAT, "token '%.60s' has no number", text);
-        VC_CALL(vc_tok_vocab_add(ctx, &t->arena, &t->model.vocab, text, n, (uint32_t)json_integer_value(id), 0));
+        VC_REFUSE_IF(vc_tok_number(id) == VC_NO_ID, ctx, VC_E_FORMAT, "token '%.60s' has no number", text);
+        VC_CALL(vc_tok_vocab_add(ctx, &t->arena, &t->model.vocab, text, n, vc_tok_number(id), 0));
     }
     return VC_OK;
 }
@@ -79,18 +77,15 @@ static void find_bytes(struct tok_model *m)
     }
 }
 
-/* The n bytes as tokens of bytes, at one place each; *done false: one of them has none. */
-static enum vc_status put_bytes(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at, size_t n,
-                                bool *done)
+/* Whether each of the n bytes has a token, which stands for it where the whole has none. */
+static bool has_bytes(const struct tok_model *m, const char *s, size_t n)
 {
-    *done = true;
+    bool all = m->byte_fallback;
+
     for (size_t i = 0; i < n; i++) {
-        *done = *done && t->model.byte_ids[(unsigned char)s[i]] != VC_NO_ID;
+        all = all && m->byte_ids[(unsigned char)s[i]] != VC_NO_ID;
     }
-    for (size_t i = 0; *done && i < n; i++) {
-        VC_CALL(vc_tok_put_token(ctx, t, t->model.byte_ids[(unsigned char)s[i]], at[i]));
-    }
-    return VC_OK;
+    return all;
 }
 
 /* ------------------------------------------------------------------------------------------------ the heap */
@@ -123,18 +118,12 @@ static struct tok_candidate pop(struct vc_tokenizer *t)
     struct tok_candidate last = t->heap[--t->n_heap];
     size_t i = 0;
 
-    for (;;) {
-        size_t child = 2 * i + 1;
-
-        if (child >= t->n_heap) {
-            break;
-        }
+    for (size_t child; (child = 2 * i + 1) < t->n_heap; i = child) {
         child += child + 1 < t->n_heap && comes_before(&t->heap[child + 1], &t->heap[child]);
         if (!comes_before(&t->heap[child], &last)) {
             break;
         }
         t->heap[i] = t->heap[child];
-        i = child;
     }
     t->heap[i] = last;
     return top;
@@ -307,26 +296,19 @@ static enum vc_status make_cells(struct vc_ctx *ctx, struct vc_tokenizer *t, con
                 add_cell(ctx, t, n_cells, (struct tok_cell){.id = id, .begin = (uint32_t)begin, .n = (uint32_t)bytes}));
             continue;
         }
-        if (m->byte_fallback) {
-            bool all = true;
+        /* the affixes count as bytes of the character, as they do in the library */
+        bool alone = (begin == 0 || m->prefix[0] == '\0') && (i != n || m->suffix[0] == '\0');
+        const char *text = alone ? s + begin : t->other.s;
+        size_t n_text = alone ? bytes : t->other.n;
 
-            /* the affixes count as bytes of the character, as they do in the library */
-            bool alone = (begin == 0 || m->prefix[0] == '\0') && (i != n || m->suffix[0] == '\0');
-            const char *text = alone ? s + begin : t->other.s;
-            size_t n_text = alone ? bytes : t->other.n;
-
+        if (has_bytes(m, text, n_text)) {
             for (size_t k = 0; k < n_text; k++) {
-                all = all && m->byte_ids[(unsigned char)text[k]] != VC_NO_ID;
-            }
-            for (size_t k = 0; all && k < n_text; k++) {
                 VC_CALL(add_cell(ctx, t, n_cells,
                                  (struct tok_cell){.id = m->byte_ids[(unsigned char)text[k]],
                                                    .begin = (uint32_t)(begin + (k < bytes ? k : bytes - 1)),
                                                    .n = 1}));
             }
-            if (all) {
-                continue;
-            }
+            continue;
         }
         if (m->unknown == VC_NO_ID) {
             continue;
@@ -342,16 +324,44 @@ static enum vc_status make_cells(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return unknown.n != 0 ? add_cell(ctx, t, n_cells, unknown) : VC_OK;
 }
 
-/* The merge of a cell and the next one, if there is one. */
-static enum vc_status offer(struct vc_ctx *ctx, struct vc_tokenizer *t, int32_t cell)
+/* Pieces are symbols whatever they are made of; control, unknown and byte pieces are found by no text. */
+static const struct tok_entry *find_piece(const struct tok_model *m, const char *s, size_t n)
 {
-    if (cell < 0 || t->cells[cell].next < 0) {
-        return VC_OK;
+    const struct tok_entry *entry = vc_tok_vocab_find(&m->vocab, s, n);
+
+    return entry != NULL && (m->types[entry->id] == VC_PIECE_NORMAL || m->types[entry->id] == VC_PIECE_USER) ? entry
+                                                                                                             : NULL;
+}
+
+/* The merge of cell `place` and the next one, if there is one: of BPE by their numbers, of SentencePiece by the piece that they
+ * are together. */
+static bool find_candidate(const struct vc_tokenizer *t, const char *s, int32_t place, struct tok_candidate *to)
+{
+    const struct tok_cell *cell = &t->cells[place >= 0 ? place : 0];
+
+    if (place < 0 || cell->n == 0 || cell->next < 0) {
+        return false;
     }
-    const struct tok_merge *merge = find_merge(&t->model, t->cells[cell].id, t->cells[t->cells[cell].next].id);
-    return merge == NULL
-               ? VC_OK
-               : push(ctx, t, (struct tok_candidate){.order = merge->rank, .place = (uint32_t)cell, .id = merge->id});
+    const struct tok_cell *next = &t->cells[cell->next];
+    *to = (struct tok_candidate){.place = (uint32_t)place, .id = cell->n + next->n};
+    if (!t->model.is_pieces) {
+        const struct tok_merge *merge = find_merge(&t->model, cell->id, next->id);
+
+        to->order = merge != NULL ? merge->rank : 0;
+        to->id = merge != NULL ? merge->id : 0;
+        return merge != NULL;
+    }
+    const struct tok_entry *piece =
+        cell->frozen || next->frozen ? NULL : find_piece(&t->model, s + cell->begin, cell->n + next->n);
+    to->order = piece != NULL ? -piece->score : 0;
+    return piece != NULL;
+}
+
+static enum vc_status offer(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, int32_t place)
+{
+    struct tok_candidate candidate;
+
+    return find_candidate(t, s, place, &candidate) ? push(ctx, t, candidate) : VC_OK;
 }
 
 /* The next cell becomes part of this one. */
@@ -369,6 +379,27 @@ static void join(struct vc_tokenizer *t, struct tok_cell *cell)
 
 /* Candidates are offered for all neighbours first, then for the two new pairs behind each merge. One of cells that have
  * changed since then is dropped when it is taken. */
+static enum vc_status merge_cells(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, size_t n_cells)
+{
+    t->n_heap = 0;
+    for (size_t i = 0; i + 1 < n_cells; i++) {
+        VC_CALL(offer(ctx, t, s, (int32_t)i));
+    }
+    while (t->n_heap != 0) {
+        struct tok_candidate top = pop(t);
+        struct tok_candidate now;
+
+        if (!find_candidate(t, s, (int32_t)top.place, &now) || now.id != top.id) {
+            continue;
+        }
+        join(t, &t->cells[top.place]);
+        t->cells[top.place].id = top.id;
+        VC_CALL(offer(ctx, t, s, t->cells[top.place].before));
+        VC_CALL(offer(ctx, t, s, (int32_t)top.place));
+    }
+    return VC_OK;
+}
+
 static enum vc_status bpe_word(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at, size_t n)
 {
     size_t n_cells = 0;
@@ -381,24 +412,7 @@ static enum vc_status bpe_word(struct vc_ctx *ctx, struct vc_tokenizer *t, const
         }
     }
     VC_CALL(make_cells(ctx, t, s, n, &n_cells));
-    t->n_heap = 0;
-    for (size_t i = 0; i + 1 < n_cells; i++) {
-        VC_CALL(offer(ctx, t, (int32_t)i));
-    }
-    while (t->n_heap != 0) {
-        struct tok_candidate top = pop(t);
-        struct tok_cell *cell = &t->cells[top.place];
-        const struct tok_merge *merge =
-            cell->n != 0 && cell->next >= 0 ? find_merge(&t->model, cell->id, t->cells[cell->next].id) : NULL;
-
-        if (merge == NULL || merge->id != top.id) {
-            continue;
-        }
-        join(t, cell);
-        cell->id = top.id;
-        VC_CALL(offer(ctx, t, cell->before));
-        VC_CALL(offer(ctx, t, (int32_t)top.place));
-    }
+    VC_CALL(merge_cells(ctx, t, s, n_cells));
     for (int32_t i = n_cells != 0 ? 0 : -1; i >= 0; i = t->cells[i].next) {
         VC_CALL(vc_tok_put_token(ctx, t, t->cells[i].id, at[t->cells[i].begin]));
     }
@@ -489,7 +503,6 @@ static enum vc_status read_unigram(struct vc_ctx *ctx, struct vc_tokenizer *t, c
 {
     struct tok_model *m = &t->model;
     const json_t *vocab = json_object_get(part, "vocab");
-    const json_t *unknown = json_object_get(part, "unk_id");
     size_t n = json_array_size(vocab);
 
     VC_REFUSE_IF(n == 0, ctx, VC_E_FORMAT, "the model has no vocab");
@@ -504,8 +517,7 @@ static enum vc_status read_unigram(struct vc_ctx *ctx, struct vc_tokenizer *t, c
                                  (uint32_t)i, json_number_value(score)));
         m->least = json_number_value(score) < m->least ? json_number_value(score) : m->least;
     }
-    m->unknown =
-        json_is_integer(unknown) && json_integer_value(unknown) >= 0 ? (uint32_t)json_integer_value(unknown) : VC_NO_ID;
+    m->unknown = vc_tok_number(json_object_get(part, "unk_id"));
     VC_REFUSE_IF(m->unknown != VC_NO_ID && m->unknown >= n, ctx, VC_E_FORMAT, "unk_id is no token");
     m->byte_fallback = vc_tok_flag(part, "byte_fallback", false);
     find_bytes(m);
@@ -569,12 +581,13 @@ static enum vc_status find_paths(struct vc_ctx *ctx, struct vc_tokenizer *t, con
 static enum vc_status put_unknown(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, const uint32_t *at,
                                   size_t n)
 {
-    bool done = false;
-
-    if (t->model.byte_fallback) {
-        VC_CALL(put_bytes(ctx, t, s, at, n, &done));
+    if (!has_bytes(&t->model, s, n)) {
+        return vc_tok_put_token(ctx, t, t->model.unknown, at[0]);
     }
-    return done ? VC_OK : vc_tok_put_token(ctx, t, t->model.unknown, at[0]);
+    for (size_t i = 0; i < n; i++) {
+        VC_CALL(vc_tok_put_token(ctx, t, t->model.byte_ids[(unsigned char)s[i]], at[i]));
+    }
+    return VC_OK;
 }
 
 /* The tokens of the path, in its order: unknown ones that follow each other are one. */
@@ -614,32 +627,7 @@ static enum vc_status unigram(struct vc_ctx *ctx, struct vc_tokenizer *t, const 
 
 /* ------------------------------------------------------------------------------------------------ SentencePiece's BPE */
 
-/* Pieces are symbols whatever they are made of; control, unknown and byte pieces are found by no text. */
-static const struct tok_entry *find_piece(const struct tok_model *m, const char *s, size_t n)
-{
-    const struct tok_entry *entry = vc_tok_vocab_find(&m->vocab, s, n);
-
-    return entry != NULL && (m->types[entry->id] == VC_PIECE_NORMAL || m->types[entry->id] == VC_PIECE_USER) ? entry
-                                                                                                             : NULL;
-}
-
-static enum vc_status offer_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, int32_t place)
-{
-    const struct tok_cell *cell = &t->cells[place >= 0 ? place : 0];
-    const struct tok_cell *next;
-    const struct tok_entry *entry;
-
-    if (place < 0 || cell->next < 0) {
-        return VC_OK;
-    }
-    next = &t->cells[cell->next];
-    entry = cell->frozen || next->frozen ? NULL : find_piece(&t->model, s + cell->begin, cell->n + next->n);
-    return entry == NULL ? VC_OK
-                         : push(ctx, t,
-                                (struct tok_candidate){
-                                    .order = -entry->score, .place = (uint32_t)place, .bytes = cell->n + next->n});
-}
-
+/* Characters as cells, and symbols, which are not cut. */
 static enum vc_status make_symbols(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, size_t n, size_t *n_cells)
 {
     for (size_t i = 0; i < n;) {
@@ -665,21 +653,7 @@ static enum vc_status piece_bpe(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
     size_t n_cells = 0;
 
     VC_CALL(make_symbols(ctx, t, s, n, &n_cells));
-    t->n_heap = 0;
-    for (size_t i = 0; i + 1 < n_cells; i++) {
-        VC_CALL(offer_piece(ctx, t, s, (int32_t)i));
-    }
-    while (t->n_heap != 0) {
-        struct tok_candidate top = pop(t);
-        struct tok_cell *cell = &t->cells[top.place];
-
-        if (cell->n == 0 || cell->next < 0 || cell->n + t->cells[cell->next].n != top.bytes) {
-            continue;
-        }
-        join(t, cell);
-        VC_CALL(offer_piece(ctx, t, s, cell->before));
-        VC_CALL(offer_piece(ctx, t, s, (int32_t)top.place));
-    }
+    VC_CALL(merge_cells(ctx, t, s, n_cells));
     for (int32_t i = n_cells != 0 ? 0 : -1; i >= 0;) {
         const struct tok_cell *cell = &t->cells[i];
         uint32_t id = id_of(&t->model, s + cell->begin, cell->n);
@@ -737,10 +711,16 @@ enum vc_status vc_tok_read_model(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return vc_fail(ctx, VC_E_UNSUPPORTED, "the model '%.60s' is not known", type);
 }
 
+struct taking {
+    struct vc_ctx *ctx;
+    struct vc_tokenizer *t;
+};
+
 /* vc_pieces_read. */
-static enum vc_status take_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, uint64_t number,
-                                 const struct vc_piece *piece)
+static enum vc_status take_piece(void *user, uint64_t number, const struct vc_piece *piece)
 {
+    struct vc_ctx *ctx = ((struct taking *)user)->ctx;
+    struct vc_tokenizer *t = ((struct taking *)user)->t;
     struct tok_model *m = &t->model;
     size_t capacity = m->vocab.capacity;
 
@@ -765,18 +745,6 @@ static enum vc_status take_piece(struct vc_ctx *ctx, struct vc_tokenizer *t, uin
                : VC_OK;
 }
 
-struct taking {
-    struct vc_ctx *ctx;
-    struct vc_tokenizer *t;
-};
-
-static enum vc_status take(void *user, uint64_t number, const struct vc_piece *piece)
-{
-    struct taking *taking = user;
-
-    return take_piece(taking->ctx, taking->t, number, piece);
-}
-
 enum vc_status vc_tok_read_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *path)
 {
     struct tok_model *m = &t->model;
@@ -786,7 +754,7 @@ enum vc_status vc_tok_read_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     m->prefix = m->suffix = "";
     m->least = FLT_MAX;
     m->most = -FLT_MAX;
-    VC_CALL(vc_pieces_read(ctx, &t->arena, path, &t->rules, take, &taking));
+    VC_CALL(vc_pieces_read(ctx, &t->arena, path, &t->rules, take_piece, &taking));
     m->row = t->rules.kind == VC_PIECES_BPE ? &pieces_bpe : &pieces_unigram;
     m->byte_fallback = t->rules.byte_fallback;
     m->unknown = t->rules.unknown < m->vocab.n ? (uint32_t)t->rules.unknown : VC_NO_ID;

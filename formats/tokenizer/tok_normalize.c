@@ -48,9 +48,7 @@ static void order_marks(struct letter *letters, size_t n)
             while (end < n && letters[end].mark_class != 0) {
                 end++;
             }
-            if (end - i > 1) {
-                qsort(&letters[i], end - i, sizeof *letters, by_class);
-            }
+            qsort(&letters[i], end - i, sizeof *letters, by_class);
         }
         i = end;
     }
@@ -300,12 +298,10 @@ static enum vc_status clean(struct vc_ctx *ctx, const struct tok_step *step, uin
         }
         c = is_line || vc_unicode_is_space(c) ? ' ' : c;
     }
-    bool chinese = step->flags[CHINESE] && is_chinese(c);
-    if (chinese) {
-        VC_CALL(vc_tok_put_char(ctx, to, ' ', at));
-    }
+    size_t n_space = step->flags[CHINESE] && is_chinese(c) ? 1 : 0;
+    VC_CALL(vc_tok_put(ctx, to, " ", n_space, at));
     VC_CALL(vc_tok_put_char(ctx, to, c, at));
-    return chinese ? vc_tok_put_char(ctx, to, ' ', at) : VC_OK;
+    return vc_tok_put(ctx, to, " ", n_space, at);
 }
 
 /* Cleaned first; accents are marks of the decomposed text. */
@@ -336,42 +332,20 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ precompiled */
 
-/* -1: none. */
-static int base64_digit(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
-/* Base64, in which tokenizer.json has SentencePiece's table. */
+/* SentencePiece's table. */
 static enum vc_status read_precompiled(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part,
                                        struct tok_step *step)
 {
     const char *text;
+    const unsigned char *bytes;
     size_t n;
-    size_t n_bytes = 0;
-    uint32_t bits = 0;
 
     VC_CALL(vc_tok_text_of(ctx, t, part, "precompiled_charsmap", &text, &n));
     if (text == NULL) {
         return VC_OK;
     }
-    unsigned char *bytes = vc_arena_alloc(ctx, &t->arena, n + 1);
-    VC_CALL_ALLOC(bytes);
-    for (size_t i = 0; i < n && text[i] != '='; i++) {
-        int digit = base64_digit(text[i]);
-
-        VC_REFUSE_IF(digit < 0, ctx, VC_E_FORMAT, "precompiled_charsmap is no base64 at byte %zu", i);
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 != 0) {
-            bytes[n_bytes++] = (unsigned char)(bits >> (i % 4 == 1 ? 4 : i % 4 == 2 ? 2 : 0));
-        }
-    }
-    return vc_charsmap_open(ctx, bytes, n_bytes, &step->charsmap);
+    VC_CALL(vc_charsmap_decode(ctx, &t->arena, text, &bytes, &n));
+    return vc_charsmap_open(ctx, bytes, n, &step->charsmap);
 }
 
 #define CONTROLS (VC_OF(VC_CC) | VC_OF(VC_CF) | VC_OF(VC_ZL) | VC_OF(VC_ZP))
@@ -487,11 +461,6 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ SentencePiece */
 
-static enum vc_status put_space(struct vc_ctx *ctx, const struct vc_tokenizer *t, struct tok_text *to, uint32_t at)
-{
-    return t->rules.escapes_spaces ? vc_tok_put(ctx, to, "\xe2\x96\x81", 3, at) : vc_tok_put(ctx, to, " ", 1, at);
-}
-
 /* What the text begins with, changed: *n bytes of the result, *used of the text. */
 static const char *changed(const struct vc_tokenizer *t, const struct vc_charsmap *map, const char *s, size_t room,
                            size_t *n, size_t *used)
@@ -517,53 +486,40 @@ static const char *changed(const struct vc_tokenizer *t, const struct vc_charsma
     return s;
 }
 
+/* Where spaces are joined, those at both ends go. What goes in front stands only before a text of which something is left. */
 enum vc_status vc_tok_normalize_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, size_t n,
                                        struct tok_text *to)
 {
-    const char *space = t->rules.escapes_spaces ? "\xe2\x96\x81" : " ";
+    const struct vc_piece_rules *rules = &t->rules;
+    const char *space = rules->escapes_spaces ? "\xe2\x96\x81" : " ";
     size_t n_space = strlen(space);
-    bool behind_space = t->rules.joins_spaces;
+    bool behind_space = rules->joins_spaces;
+    bool began = false;
     struct vc_charsmap map;
-    size_t i = 0;
     size_t more, used;
 
-    VC_CALL(vc_charsmap_open(ctx, t->rules.charsmap, t->rules.n_charsmap, &map));
-    while (t->rules.joins_spaces && i < n) { /* spaces at the begin */
+    VC_CALL(vc_charsmap_open(ctx, rules->charsmap, rules->n_charsmap, &map));
+    for (size_t i = 0; i < n; i += used) {
         const char *text = changed(t, &map, s + i, n - i, &more, &used);
 
-        if (more != 1 || text[0] != ' ') {
-            break;
+        if (!began && (!rules->joins_spaces || more != 1 || text[0] != ' ')) {
+            began = true;
+            VC_CALL(vc_tok_put(ctx, to, space, rules->space_prefix && !rules->space_behind ? n_space : 0, 0));
         }
-        i += used;
-    }
-    if (i == n) {
-        return VC_OK;
-    }
-    if (t->rules.space_prefix && !t->rules.space_behind) {
-        VC_CALL(put_space(ctx, t, to, 0));
-    }
-    while (i < n) {
-        const char *text = changed(t, &map, s + i, n - i, &more, &used);
-
         while (behind_space && more != 0 && text[0] == ' ') {
             text++;
             more--;
         }
         for (size_t k = 0; k < more; k++) {
-            uint32_t at = (uint32_t)(i + (text >= s && text < s + n ? k : 0));
+            bool blank = text[k] == ' ';
 
-            if (text[k] == ' ') {
-                VC_CALL(put_space(ctx, t, to, at));
-            } else {
-                VC_CALL(vc_tok_put(ctx, to, text + k, 1, at));
-            }
+            VC_CALL(vc_tok_put(ctx, to, blank ? space : text + k, blank ? n_space : 1,
+                               (uint32_t)(i + (text >= s && text < s + n ? k : 0))));
         }
-        behind_space = more != 0 ? text[more - 1] == ' ' : behind_space;
-        behind_space = behind_space && t->rules.joins_spaces;
-        i += used;
+        behind_space = (more != 0 ? text[more - 1] == ' ' : behind_space) && rules->joins_spaces;
     }
-    while (t->rules.joins_spaces && to->n >= n_space && memcmp(to->s + to->n - n_space, space, n_space) == 0) {
+    while (rules->joins_spaces && to->n >= n_space && memcmp(to->s + to->n - n_space, space, n_space) == 0) {
         to->n -= n_space;
     }
-    return t->rules.space_prefix && t->rules.space_behind ? put_space(ctx, t, to, (uint32_t)n) : VC_OK;
+    return vc_tok_put(ctx, to, space, began && rules->space_prefix && rules->space_behind ? n_space : 0, (uint32_t)n);
 }

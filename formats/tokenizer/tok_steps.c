@@ -19,6 +19,13 @@ enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const 
     return *out != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+uint32_t vc_tok_number(const json_t *value)
+{
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
+
+    return number >= 0 && number <= INT32_MAX ? (uint32_t)number : VC_NO_ID;
+}
+
 /* `otherwise` also where the member is no flag. */
 bool vc_tok_flag(const json_t *part, const char *key, bool otherwise)
 {

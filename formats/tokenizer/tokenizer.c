@@ -66,13 +66,6 @@ static enum vc_status open_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     return status;
 }
 
-static void find_most(struct vc_tokenizer *t)
-{
-    for (size_t i = 0; i < t->model.vocab.n; i++) {
-        t->most = t->model.vocab.entries[i].id > t->most ? t->model.vocab.entries[i].id : t->most;
-    }
-}
-
 /* tokenizer.json decides where it is there; settings and configuration only tell what is put around a text. */
 enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc_tokenizer **out)
 {
@@ -102,7 +95,6 @@ enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc
         vc_tok_frame_pieces(t, settings.root);
     }
     vc_tok_find_end(t, settings.root, config.root);
-    find_most(t);
 out:
     vc_hf_json_free(ctx, &json);
     vc_hf_json_free(ctx, &settings);
@@ -146,55 +138,17 @@ const struct vc_token_frame *vc_tokenizer_frame(const struct vc_tokenizer *t)
 
 uint32_t vc_tokenizer_most(const struct vc_tokenizer *t)
 {
-    return t->most;
+    return t->model.vocab.most > t->contents.most ? t->model.vocab.most : t->contents.most;
 }
 
 /* ------------------------------------------------------------------------------------------------ a text */
 
-/* The new text becomes the text. */
-static void swap_text(struct vc_tokenizer *t)
+/* What lies between added tokens (vc_tok_change_words). */
+static enum vc_status normalize(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
+                                const struct tok_piece *word)
 {
-    struct tok_text text = t->text;
-
-    t->text = t->other;
-    t->other = text;
-}
-
-/* Cuts all words of t->pieces at added tokens of the set. */
-static enum vc_status cut_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_added_set *set)
-{
-    struct tok_pieces pieces = t->pieces;
-
-    t->others.n = 0;
-    for (size_t i = 0; i < pieces.n; i++) {
-        if (pieces.items[i].id == VC_NO_ID) {
-            VC_CALL(vc_tok_cut_added(ctx, set, &t->text, pieces.items[i], &t->others));
-        } else {
-            VC_CALL(vc_tok_add_piece(ctx, &t->others, pieces.items[i]));
-        }
-    }
-    t->pieces = t->others;
-    t->others = pieces;
-    return VC_OK;
-}
-
-/* What lies between added tokens, normalized into a new text. */
-static enum vc_status normalize_words(struct vc_ctx *ctx, struct vc_tokenizer *t)
-{
-    t->other.n = 0;
-    for (size_t i = 0; i < t->pieces.n; i++) {
-        struct tok_piece *piece = &t->pieces.items[i];
-        uint32_t begin = (uint32_t)t->other.n;
-
-        if (piece->id == VC_NO_ID) {
-            VC_CALL(vc_tok_normalize(ctx, t, t->text.s + piece->begin, t->text.at + piece->begin,
-                                     piece->end - piece->begin, &t->other));
-        }
-        piece->begin = begin;
-        piece->end = (uint32_t)t->other.n;
-    }
-    swap_text(t);
-    return VC_OK;
+    return vc_tok_normalize(ctx, t, t->text.s + word->begin, t->text.at + word->begin, word->end - word->begin,
+                            &t->other);
 }
 
 /* The steps of tokenizer_parts.h. Each byte of the text begins with its own place. */
@@ -208,9 +162,9 @@ static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, co
         t->text.at[i] = (uint32_t)i;
     }
     VC_CALL(vc_tok_add_piece(ctx, &t->pieces, (struct tok_piece){0, (uint32_t)n, 0, VC_NO_ID}));
-    VC_CALL(cut_words(ctx, t, &t->raw));
-    VC_CALL(normalize_words(ctx, t));
-    VC_CALL(cut_words(ctx, t, &t->normalized));
+    VC_CALL(vc_tok_cut_words(ctx, t, &t->raw, vc_tok_cut_added));
+    VC_CALL(vc_tok_change_words(ctx, t, NULL, normalize));
+    VC_CALL(vc_tok_cut_words(ctx, t, &t->normalized, vc_tok_cut_added));
     VC_CALL(vc_tok_make_words(ctx, t));
     struct tok_text words = t->text; /* models work in t->other */
     for (size_t i = 0; i < t->pieces.n && status == VC_OK; i++) {

@@ -19,6 +19,8 @@
 #include "formats/tokenizer/tokenizer.h"
 #include "formats/tokenizer/unicode.h"
 
+struct tok_step;
+
 #define VC_NO_ID      UINT32_MAX
 #define VC_MOST_FRAME 256 /* tokens on each side of a text */
 
@@ -47,6 +49,17 @@ struct tok_pieces {
     size_t n, capacity;
 };
 enum vc_status vc_tok_add_piece(struct vc_ctx *ctx, struct tok_pieces *pieces, struct tok_piece piece);
+/* Adds bytes [begin, end) of a piece of the text, unless they are none. */
+enum vc_status vc_tok_add_part(struct vc_ctx *ctx, const struct tok_text *text, const struct tok_piece *piece,
+                               size_t begin, size_t end, uint32_t id, struct tok_pieces *to);
+/* Words of t->pieces become what `cut` makes of each, in t->others, which become the pieces. */
+enum vc_status vc_tok_cut_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *by,
+                                enum vc_status (*cut)(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *by,
+                                                      const struct tok_piece *word));
+/* A new text in the place of t->text: of each word what `change` puts into t->other. */
+enum vc_status vc_tok_change_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
+                                   enum vc_status (*change)(struct vc_ctx *ctx, struct vc_tokenizer *t,
+                                                            const struct tok_step *step, const struct tok_piece *word));
 
 /* ---- vocabulary ---- */
 
@@ -60,6 +73,7 @@ struct tok_entry {
 struct tok_vocab {
     struct tok_entry *entries;
     size_t n, capacity;
+    uint32_t most; /* the highest number of all */
     struct vc_hash_table table;
     /* Sorted by bytes, for all that a text begins with; first[b]: the first that begins with byte b. */
     const struct tok_entry **sorted;
@@ -90,6 +104,7 @@ enum tok_behavior { TOK_REMOVED, TOK_ISOLATED, TOK_WITH_PREVIOUS, TOK_WITH_NEXT,
 struct tok_step {
     const struct tok_step_row *row;
     bool flags[4]; /* what its row says */
+    bool inverted; /* a cut: what does not match is cut out */
     enum tok_behavior behavior;
     struct vc_pattern *pattern;
     const char *text, *content; /* a text that is sought, or put in */
@@ -146,8 +161,8 @@ struct tok_cell {
     bool frozen;
 };
 struct tok_candidate {
-    double order; /* the least first: a rank, or a score below 0 */
-    uint32_t place, id, bytes;
+    double order;       /* the least first: a rank, or a score below 0 */
+    uint32_t place, id; /* id: of what both are, or its bytes (SentencePiece) */
 };
 struct tok_path {
     double score;
@@ -162,7 +177,6 @@ struct vc_tokenizer {
     struct tok_added_set raw, normalized; /* added tokens, by the text that they are found in */
     struct tok_vocab contents;            /* all of them, by what they are called */
     struct vc_piece_rules rules;          /* of SentencePiece's normalizer */
-    uint32_t most;
     /* work of a text */
     struct tok_text text, other;
     struct tok_pieces pieces, others;
@@ -196,9 +210,9 @@ enum vc_status vc_tok_normalize(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 /* The same by SentencePiece's rules. */
 enum vc_status vc_tok_normalize_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, const char *s, size_t n,
                                        struct tok_text *to);
-/* Cuts a piece of `text` at added tokens of the set. */
-enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, const struct tok_added_set *set, const struct tok_text *text,
-                                struct tok_piece piece, struct tok_pieces *to);
+/* Cuts a word at added tokens of a set, a struct tok_added_set (vc_tok_cut_words). */
+enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *set,
+                                const struct tok_piece *word);
 /* t->pieces of t->text become words. */
 enum vc_status vc_tok_make_words(struct vc_ctx *ctx, struct vc_tokenizer *t);
 /* The tokens of a word, added to t->out. */
@@ -212,6 +226,8 @@ uint32_t vc_tok_byte_letter(unsigned char byte);
 /* A text of a part, in the arena; *out NULL: it has none. VC_E_FORMAT: it is no text. */
 enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *key,
                               const char **out, size_t *n);
+/* A number of a token; VC_NO_ID: it is none. */
+uint32_t vc_tok_number(const json_t *value);
 /* A truth value of a part. */
 bool vc_tok_flag(const json_t *part, const char *key, bool otherwise);
 /* {"String": ...} or {"Regex": ...} of a step. */
@@ -230,6 +246,7 @@ struct tok_step_row {
                                 const struct tok_text *from, struct tok_text *to);
     /* Of a pre-tokenizer: t->pieces of t->text. */
     enum vc_status (*cut)(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step);
+    bool (*fits)(uint32_t c); /* characters that cut; NULL: the step's pattern or text does */
 };
 /* Reads a step or a Sequence of them by the rows. list: the key of a Sequence's steps; what: "normalizer". */
 enum vc_status vc_tok_read_steps(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *list,

@@ -3,6 +3,7 @@
  * Tables are lists of steps, from a character on, or of runs; both are searched by halves. */
 #include "formats/tokenizer/unicode.h"
 
+#include "core/text/text.h"
 #include "formats/tokenizer/unicode_tables.inc"
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -56,11 +57,10 @@ unsigned vc_unicode_class(uint32_t c)
     return c < 0x300 ? 0 : step_at(class_steps, COUNT(class_steps), c);
 }
 
-/* White_Space of Unicode. */
+/* White_Space of Unicode: separators, and six control characters. */
 bool vc_unicode_is_space(uint32_t c)
 {
-    return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+    return (c >= 9 && c <= 13) || c == 0x85 || vc_unicode_in(c, VC_OF(VC_ZS) | VC_OF(VC_ZL) | VC_OF(VC_ZP));
 }
 
 /* As regular expressions count words: with marks, connectors and letters in circles. */
@@ -176,54 +176,28 @@ uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
 
 /* ---- UTF-8 ---- */
 
-/* Returns how many bytes there are. */
+/* Returns how many bytes there are. The first has as many bits set as there are bytes, each of the others six bits. */
 size_t vc_utf8_put(uint32_t c, char to[4])
 {
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+    for (size_t k = n; k-- > 1; c >>= 6) {
+        to[k] = (char)(0x80 | (c & 0x3f));
     }
-    if (c < 0x800) {
-        to[0] = (char)(0xc0 | c >> 6);
-        to[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        to[0] = (char)(0xe0 | c >> 12);
-        to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        to[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    to[0] = (char)(0xf0 | c >> 18);
-    to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    to[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
+    to[0] = (char)(first[n] | c);
+    return n;
 }
 
-/* Up to the first byte that is none of UTF-8: overlong forms, surrogates, what is beyond U+10FFFF, or an end in a
- * character. */
+/* Up to the first byte that is none of UTF-8. */
 size_t vc_utf8_valid_bytes(const char *s, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)s;
     size_t i = 0;
+    size_t bytes = 1;
 
-    while (i < n) {
-        size_t more = p[i] < 0x80 ? 0 : p[i] >= 0xc2 && p[i] < 0xe0 ? 1 : (p[i] & 0xf0) == 0xe0 ? 2 : 3;
-
-        if ((p[i] >= 0x80 && p[i] < 0xc2) || p[i] > 0xf4 || n - i <= more) {
-            return i;
-        }
-        if ((p[i] == 0xe0 && p[i + 1] < 0xa0) || (p[i] == 0xed && p[i + 1] > 0x9f) ||
-            (p[i] == 0xf0 && p[i + 1] < 0x90) || (p[i] == 0xf4 && p[i + 1] > 0x8f)) {
-            return i;
-        }
-        for (size_t k = 1; k <= more; k++) {
-            if ((p[i + k] & 0xc0) != 0x80) {
-                return i;
-            }
-        }
-        i += more + 1;
+    while (i < n && bytes != 0) {
+        bytes = vc_utf8_length(s + i, n - i);
+        i += bytes;
     }
     return i;
 }

@@ -58,10 +58,11 @@ static inline uint32_t vc_utf8_at(const char *s, size_t *n)
         return p[0];
     }
     *n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    return *n == 2   ? (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3fU)
-           : *n == 3 ? (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3fU)
-                     : (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 | (uint32_t)(p[2] & 0x3f) << 6 |
-                           (p[3] & 0x3fU);
+    uint32_t c = p[0] & (0x7fU >> *n);
+    for (size_t k = 1; k < *n; k++) {
+        c = c << 6 | (p[k] & 0x3fU);
+    }
+    return c;
 }
 /* Bytes of the character that ends before s + at; at > 0. */
 static inline size_t vc_utf8_before(const char *s, size_t at)

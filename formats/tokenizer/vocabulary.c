@@ -61,6 +61,61 @@ enum vc_status vc_tok_add_piece(struct vc_ctx *ctx, struct tok_pieces *pieces, s
     return VC_OK;
 }
 
+/* The place of what is there: the part's own, or, at the begin, the piece's. */
+enum vc_status vc_tok_add_part(struct vc_ctx *ctx, const struct tok_text *text, const struct tok_piece *piece,
+                               size_t begin, size_t end, uint32_t id, struct tok_pieces *to)
+{
+    struct tok_piece part = {(uint32_t)(piece->begin + begin), (uint32_t)(piece->begin + end), piece->at, id};
+
+    part.at = begin != 0 && begin < end ? text->at[part.begin] : part.at;
+    return begin < end ? vc_tok_add_piece(ctx, to, part) : VC_OK;
+}
+
+/* Tokens stay as they are. */
+enum vc_status vc_tok_cut_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *by,
+                                enum vc_status (*cut)(struct vc_ctx *ctx, struct vc_tokenizer *t, const void *by,
+                                                      const struct tok_piece *word))
+{
+    struct tok_pieces pieces = t->pieces;
+
+    t->others.n = 0;
+    for (size_t i = 0; i < pieces.n; i++) {
+        const struct tok_piece *piece = &pieces.items[i];
+
+        if (piece->id == VC_NO_ID) {
+            VC_CALL(cut(ctx, t, by, piece));
+        } else {
+            VC_CALL(vc_tok_add_piece(ctx, &t->others, *piece));
+        }
+    }
+    t->pieces = t->others;
+    t->others = pieces;
+    return VC_OK;
+}
+
+/* Of a token nothing is in the new text. */
+enum vc_status vc_tok_change_words(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
+                                   enum vc_status (*change)(struct vc_ctx *ctx, struct vc_tokenizer *t,
+                                                            const struct tok_step *step, const struct tok_piece *word))
+{
+    struct tok_text text = t->text;
+
+    t->other.n = 0;
+    for (size_t i = 0; i < t->pieces.n; i++) {
+        struct tok_piece *piece = &t->pieces.items[i];
+        uint32_t begin = (uint32_t)t->other.n;
+
+        if (piece->id == VC_NO_ID) {
+            VC_CALL(change(ctx, t, step, piece));
+        }
+        piece->begin = begin;
+        piece->end = (uint32_t)t->other.n;
+    }
+    t->text = t->other;
+    t->other = text;
+    return VC_OK;
+}
+
 /* GPT-2 has a letter for each byte: printable ones are themselves, the others follow from U+0100 on. */
 uint32_t vc_tok_byte_letter(unsigned char byte)
 {
@@ -111,6 +166,7 @@ enum vc_status vc_tok_vocab_add(struct vc_ctx *ctx, struct vc_arena *arena, stru
 {
     size_t there = find_number(vocab, s, n);
 
+    vocab->most = id > vocab->most ? id : vocab->most;
     if (there != SIZE_MAX) {
         vocab->entries[there].id = id;
         vocab->entries[there].score = score;
@@ -178,8 +234,7 @@ struct tok_prefixes vc_tok_prefixes(const struct tok_vocab *vocab, const char *s
 {
     unsigned byte = (unsigned char)s[0];
 
-    return vocab->sorted == NULL ? (struct tok_prefixes){0, 0, 0}
-                                 : (struct tok_prefixes){vocab->first[byte], vocab->first[byte + 1], 0};
+    return (struct tok_prefixes){vocab->first[byte], vocab->first[byte + 1], 0}; /* none where nothing is sorted */
 }
 
 /* Of sorted entries [low, high), which agree in `length` bytes: the first whose next byte is `byte` or more; those that end
