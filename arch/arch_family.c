@@ -274,7 +274,10 @@ static const struct vc_arch_name rules_of_qwen3_vl[] = {
 
 /* Keys and values come of a vector of few elements, `r`, and a part that is rotated: llama.cpp has the matrices that make
  * keys and values of it head by head, that of the keys turned. So do queries, or they are made at once. */
-static const struct vc_arch_name rules_of_deepseek[] = {
+static const struct vc_arch_name rules_of_mistral4[] = {
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
+    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
     {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "mH"},
     {.from = "layers.#.self_attn.q_a_proj", .to = "blk.#.attn_q_a", .shape = "RH"},
     {.from = "layers.#.self_attn.q_a_layernorm", .to = "blk.#.attn_q_a_norm", .shape = "R"},
@@ -287,6 +290,9 @@ static const struct vc_arch_name rules_of_deepseek[] = {
     SHARED_RULES,
     {.from = NULL},
 };
+
+/* DeepSeek's files have a matrix for each expert: without the first three. */
+#define rules_of_deepseek (rules_of_mistral4 + 3)
 
 /* Recurrent layers whose queries, keys, values and gates are one matrix, key head by key head. */
 static const struct vc_arch_name rules_of_qwen3_next[] = {
@@ -865,6 +871,9 @@ static const struct vc_arch_family families[] = {
     {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
      .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek,
      .keeps = "scoring_func|topk_method"},
+    {"mistral4", "Mistral4", NULL, "mistral4", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
+     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_mistral4,
+     .keeps = "rope_interleave"},
     {"glm4_moe_lite", "Glm4MoeLite", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
      .rules = rules_of_deepseek, .keeps = "rope_interleave"},
@@ -1013,6 +1022,11 @@ const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bo
         found = strcmp(f->gguf, architecture) == 0 && strcmp(architecture, "exaone4") == 0 ? f : NULL;
     }
     return found;
+}
+
+bool vc_arch_is_latent(const struct vc_arch_family *family)
+{
+    return vc_is_one_of(family->gguf, VC_ARCH_LATENT);
 }
 
 const char *vc_arch_family_type(const struct vc_arch_family *family, char *type)

@@ -245,6 +245,10 @@ static inline bool vc_arch_loses_window(const struct vc_arch_family *family)
     return family->windows != VC_WINDOW_NONE && family->windows < VC_WINDOW_PATTERN;
 }
 
+/* Keys and values are decompressed, in llama.cpp's graph of DeepSeek. */
+#define VC_ARCH_LATENT "deepseek2|mistral4"
+bool vc_arch_is_latent(const struct vc_arch_family *family);
+
 /* Layers of two kinds, one by one. */
 static inline bool vc_arch_has_kinds(const struct vc_arch_family *family)
 {

@@ -51,10 +51,10 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
     "bert"
 #define T5       "t5|t5encoder"
 #define NO_ROPE  "gpt2|bloom|mamba|mamba2|" T5
-#define LATENT   "deepseek2"
-#define LEADING  "deepseek2|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe"
-#define COUNTED  "deepseek2|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe"
-#define WEIGHED  "deepseek2|glm4moe|dots1|exaone-moe|nemotron_h_moe"
+#define LATENT   VC_ARCH_LATENT
+#define LEADING  LATENT "|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe"
+#define COUNTED  LATENT "|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe"
+#define WEIGHED  LATENT "|glm4moe|dots1|exaone-moe|nemotron_h_moe"
 #define SIGMOIDS "glm4moe|dots1|lfm2moe|minimax-m2|exaone-moe"
 #define MAMBAS   "granitehybrid|nemotron_h|nemotron_h_moe|mamba|mamba2"
 #define GRANITES "granite|granitemoe|granitehybrid"
@@ -132,8 +132,8 @@ const struct vc_arch_pair vc_arch_pairs[] = {
      OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4|olmoe|qwen3next|hunyuan-moe|lfm2moe|exaone-moe")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
      OF("llama|gpt-oss|granitemoe|granitehybrid|minimax-m2|llama4")},
-    {".expert_count", "n_routed_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
-     OF("deepseek2|glm4moe|dots1|nemotron_h_moe")},
+    {".expert_count", "n_routed_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF(WEIGHED),
+     NOT("exaone-moe")},
     {".expert_count", "moe_num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF("ernie4_5-moe")},
     {".expert_used_count", "num_experts_per_tok|top_k_experts|moe_k|moe_topk", SIZE(experts_used),
      .has = VC_ARCH_EXPERTS, NOT("ernie4_5-moe|hunyuan-moe")},

@@ -116,7 +116,7 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
     bool may_be_0 =
         key->source == VC_FROM_WINDOW || key->source == VC_FROM_COUNT || key->source == VC_FROM_COUNT_IF_ANY;
 
-    if (key->source == VC_FROM_ROTATED && strcmp(b->family->gguf, "deepseek2") == 0) {
+    if (key->source == VC_FROM_ROTATED && vc_arch_is_latent(b->family)) {
         vc_back_set(b, b->config, "qk_rope_head_dim", json_integer(n));
         return VC_OK;
     }
@@ -533,9 +533,16 @@ static void set_implied(struct llm_back *b)
     json_int_t unit = inner / (heads != 0 ? heads : 1);
     bool conv_bias = any_ends_in(b, ".ssm_conv1d.bias");
 
-    if (strcmp(gguf, "deepseek2") == 0) {
+    if (vc_arch_is_latent(b->family)) {
         vc_back_set(b, b->config, "num_key_value_heads", json_integer(said(b, "num_attention_heads")));
-        vc_back_set(b, b->config, "head_dim", json_integer(said(b, "qk_rope_head_dim")));
+        json_int_t whole = json_integer_value(vc_back_find(b, ".attention.key_length_mla"));
+        json_int_t turned = said(b, "qk_rope_head_dim");
+        bool mistral = strcmp(gguf, "mistral4") == 0; /* its class takes the rotated share of all of a head */
+
+        vc_back_set(b, b->config, "head_dim", json_integer(mistral ? whole : turned));
+        if (mistral && whole > 0) {
+            vc_back_set(b, b->config, "partial_rotary_factor", json_real((double)turned / (double)whole));
+        }
         vc_back_set(b, b->config, "qk_nope_head_dim",
                     json_integer(json_integer_value(vc_back_find(b, ".attention.key_length_mla")) -
                                  said(b, "qk_rope_head_dim")));

@@ -336,7 +336,7 @@ static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *
 {
     const char *gguf = family->gguf;
 
-    if (vc_is_one_of(gguf, "deepseek2")) {
+    if (vc_arch_is_latent(family)) {
         out->head_size = vc_llm_count(config, "qk_rope_head_dim", 64);
         out->plain = vc_llm_count(config, "qk_nope_head_dim", 128);
         VC_REFUSE_IF(out->plain > INT32_MAX || out->head_size > INT32_MAX, ctx, VC_E_FORMAT,
@@ -492,8 +492,9 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
         vc_arch_has(family, VC_ARCH_PARTIAL)) { /* MiniMax says the elements themselves */
         out->share = vc_llm_real(config, "rotary_dim", 0.0) / vc_llm_real(config, "head_dim", 1.0);
     }
-    VC_REFUSE_IF(!vc_arch_has(family, VC_ARCH_PARTIAL) && out->share != 1.0 && strcmp(out->type, "default") != 0, ctx,
-                 VC_E_UNSUPPORTED,
+    VC_REFUSE_IF(!vc_arch_has(family, VC_ARCH_PARTIAL) && !vc_arch_is_latent(family) && out->share != 1.0 &&
+                     strcmp(out->type, "default") != 0,
+                 ctx, VC_E_UNSUPPORTED,
                  "%s: \"partial_rotary_factor\" is not 1, and a '%s' of transformers rotates all of each head",
                  VC_HF_CONFIG_NAME, config->model_type);
     out->share = vc_arch_has(family, VC_ARCH_PARTIAL) ? out->share : 1.0; /* its class does not read the key */

@@ -263,7 +263,7 @@ static bool shares_pairs(const json_t *sections, const struct vc_arch_sizes *siz
 static enum vc_status check_latent(struct vc_ctx *ctx, const struct llm_config *config,
                                    const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
 {
-    if (is(family, "deepseek2") && !vc_llm_flag(config, "rope_interleave", true)) {
+    if (vc_arch_is_latent(family) && !vc_llm_flag(config, "rope_interleave", true)) {
         return refuse_key(ctx, family, "rope_interleave", "is false");
     }
     if (strcmp(config->model_type, "deepseek_v2") == 0 && sizes->groups > 1 &&
@@ -273,7 +273,7 @@ static enum vc_status check_latent(struct vc_ctx *ctx, const struct llm_config *
     if (sizes->groups > 1 && (sizes->experts % sizes->groups != 0 || sizes->groups_used > sizes->groups)) {
         return refuse_key(ctx, family, "n_group", "does not divide the experts, or is less than \"topk_group\"");
     }
-    if (is(family, "deepseek2") && sizes->query_rank == 0 && sizes->layers != 26 && sizes->layers != 27 &&
+    if (vc_arch_is_latent(family) && sizes->query_rank == 0 && sizes->layers != 26 && sizes->layers != 27 &&
         !(sizes->layers == 48 && vc_llm_count(config, "vocab_size", 0) == 128256)) {
         return refuse_key(ctx, family, "q_lora_rank", "is not there in a model without 26 or 27 layers");
     }
@@ -773,12 +773,20 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         vc_llm_put_f32(pairs, ".attention.temperature_scale",
                        vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
     }
-    if (is(family, "deepseek2")) { /* 1: weights of experts are of a softmax; 2: sigmoids */
-        bool softmax = strcmp(vc_llm_word(config, "scoring_func",
-                                          strcmp(config->model_type, "deepseek_v2") == 0 ? "softmax" : "sigmoid"),
-                              "softmax") == 0;
+    if (vc_arch_is_latent(family)) { /* 1: weights of experts are of a softmax; 2: sigmoids */
+        bool softmax =
+            strcmp(vc_llm_word(config, "scoring_func",
+                               vc_is_one_of(config->model_type, "deepseek_v2|mistral4") ? "softmax" : "sigmoid"),
+                   "softmax") == 0;
 
         vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 1 : 2);
+    }
+    if (is(family, "mistral4")) { /* how scores grow with the position */
+        vc_llm_put_f32(pairs, ".attention.temperature_scale",
+                       vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
+        vc_llm_put_u32(
+            pairs, ".attention.temperature_length",
+            (uint64_t)vc_llm_real_of(config, rope->block, "original_max_position_embeddings", (double)sizes->context));
     }
     if (vc_is_one_of(family->gguf, "modern-bert|eurobert")) {
         vc_llm_put_bool(pairs, ".attention.causal", false);

@@ -116,7 +116,7 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
         attention = usual;
         other_ramp = freqs = false;
     }
-    if (strcmp(s->family->gguf, "deepseek2") == 0) { /* the scores, too, are multiplied, by the square of that of all */
+    if (vc_arch_is_latent(s->family)) { /* the scores, too, are multiplied, by the square of that of all */
         if (scale != scale_all || scale == 0.0 || json_object_get(s->rope->block, "attention_factor") != NULL) {
             return refuse(s, "need \"mscale\" and \"mscale_all_dim\" alike, and no \"attention_factor\"");
         }

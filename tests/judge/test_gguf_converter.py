@@ -75,6 +75,8 @@ MODELS = {
     "deepseek_v2": ("DeepseekV2", dict(TEXT, **LATENT, q_lora_rank=12, n_group=2, topk_group=1, n_shared_experts=2,
                                        topk_method="group_limited_greedy"), None),
     "deepseek_v2-lite": ("DeepseekV2", {**TEXT, **LATENT, "q_lora_rank": None, "n_group": 1, "num_hidden_layers": 27}, None),
+    "mistral4": ("Mistral4", dict(TEXT, **{**LATENT, "first_k_dense_replace": 0}, q_lora_rank=12, n_group=1, topk_group=1, n_shared_experts=1,
+                                  rope_parameters=dict(YARN, llama_4_scaling_beta=0.1, max_position_embeddings=64, partial_rotary_factor=0.4)), None),
     "glm4_moe_lite": ("Glm4MoeLite", dict(TEXT, **LATENT, q_lora_rank=12, n_group=2, topk_group=1, n_shared_experts=2), None),
     # experts behind dense layers
     "glm4_moe": ("Glm4Moe", dict(TEXT, head_dim=8, **ROUTED, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True), None),
@@ -182,7 +184,8 @@ THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "genera
           "general.version", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
-OURS = {"general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
+OURS = {"mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
+        "general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
         "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".attention.sliding_window_pattern"}
 OTHER = {"gemma3n.feed_forward_length",  # the converter has a list of equal numbers
          "gemma3n.activation_sparsity_scale",  # 1.64485335 in llama.cpp's code, one unit more from torch of today
@@ -256,7 +259,7 @@ class Converter(Judge):
         folder = Path(self.path(name))
         with open(folder / "config.json") as f:
             architecture = json.load(f)["architectures"][0]
-        cls = get_model_class(architecture, mmproj=name in EYED)
+        cls = get_model_class(architecture, mmproj=name in EYED) if name != "mistral4" else get_model_class("Ministral3ForCausalLM").Mistral4Model
         load = ModelBase.load_hparams
         drop = DROP.get(name, ())  # transformers 5 puts keys of experts into every such configuration, by which the converter goes
         ModelBase.load_hparams = staticmethod(
@@ -278,6 +281,11 @@ class Converter(Judge):
 
     def same(self, name, ours, theirs):
         more = {"output.weight"} if name in ("t5-tied", "umt5", "gpt_neox-serial", "stablelm-tied") else {f"blk.{i}.attn_{x}.weight" for i in (20, 21) for x in ("k", "v", "k_norm") if name == "gemma3n"}
+        for t in [t for t in theirs[0] if name == "mistral4" and "gate_up" in t]:  # one tensor there; llama.cpp takes both forms
+            (a, n, e), kind, data = theirs[0][t]
+            for part, half in enumerate(("gate", "up")):
+                theirs[0][t.replace("gate_up", half)] = ([a, n // 2, e], kind, np.frombuffer(data, "<f4").reshape(e, 2, -1)[:, part].tobytes())
+            del theirs[0][t]
         self.assertEqual(sorted(set(ours[0]) - more), sorted(theirs[0]), name)  # without these llama.cpp computes otherwise, or loads nothing
         for t in theirs[0]:
             self.assertEqual(ours[0][t][:2], theirs[0][t][:2], (name, t))
