@@ -79,8 +79,7 @@ enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
 
 /* llama.cpp works on so many positions at once, of all sequences of a batch together; 0: another program, which takes
  * the whole context. */
-uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
-                                     uint64_t batch)
+static uint64_t positions_of(const struct vc_memory_options *options, const struct vc_graph *graph, uint64_t batch)
 {
     uint64_t most = vc_graph_max_positions(graph);
     uint64_t n = LLAMA_CPP_POSITIONS / vc_max_u64(vc_min_u64(batch, LLAMA_CPP_POSITIONS), 1);
@@ -90,6 +89,34 @@ uint64_t vc_memory_program_positions(const struct vc_memory_options *options, co
     }
     n = most != 0 ? vc_min_u64(n, most) : n;
     return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
+}
+
+/* The number of the symbol of that name; UINT32_MAX: the graph has none. */
+static uint32_t symbol_of(const struct vc_graph *graph, const char *symbol)
+{
+    const char *name;
+
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(name, symbol) == 0) {
+            return k;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* A size that is not bound is that of one sequence. */
+enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *graph,
+                                        const struct vc_memory_options *options, uint64_t otherwise)
+{
+    uint32_t symbol = graph != NULL ? symbol_of(graph, "batch") : UINT32_MAX;
+    int64_t batch = symbol != UINT32_MAX ? vc_graph_symbol_size(graph, symbol) : 1;
+
+    if (graph == NULL || symbol_of(graph, "sequence") == UINT32_MAX) {
+        return VC_OK;
+    }
+    uint64_t n = positions_of(options, graph, batch > 0 ? (uint64_t)batch : 1);
+    n = n != 0 ? n : otherwise;
+    return n == 0 ? VC_OK : vc_graph_bind(ctx, graph, "sequence", (int64_t)n);
 }
 
 /* For the question what a runtime would take that keeps codes as codes: vLLM where the layout is its own, else an ideal
@@ -114,15 +141,12 @@ enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, 
                                     const char *format)
 {
     struct vc_memory_options memory;
-    const char *name;
 
     vc_memory_defaults(&memory);
     memory.program = vc_memory_program(layout, format, &memory);
-    uint64_t n = vc_memory_program_positions(&memory, graph, 1);
-    for (uint32_t k = 0; n != 0 && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
-        if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(graph, k) < 0) {
-            VC_CALL(vc_graph_bind(ctx, graph, name, (int64_t)n));
-        }
+    if (symbol_of(graph, "sequence") != UINT32_MAX &&
+        vc_graph_symbol_size(graph, symbol_of(graph, "sequence")) < 0) {
+        VC_CALL(vc_memory_bind_positions(ctx, graph, &memory, 0));
     }
     return vc_graph_bind_usual(ctx, graph);
 }

@@ -40,6 +40,7 @@ struct vc_fit_options {
     /* Value for unknown activations, transients and inputs together; 0: they stay unknown. */
     uint64_t activation_bytes;
     bool ideal; /* true: the runtime keeps only needed values (llama.cpp, onnxruntime); false: PyTorch's eager mode */
+    bool usual_positions; /* vc_fit_largest: as in vc_recipe_options */
 };
 
 VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);

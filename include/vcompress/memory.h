@@ -328,10 +328,11 @@ VC_API bool vc_memory_program_decodes(enum vc_memory_program program, const char
 VC_API bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme);
 /* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */
 VC_API const char *vc_memory_program_name(enum vc_memory_program program);
-/* Positions of a sequence that the program computes at once where nobody says otherwise; 0: as many as there are.
- * llama.cpp: 512 of all sequences together (n_ubatch), at most context_tokens and what the model was made for. */
-VC_API uint64_t vc_memory_program_positions(const struct vc_memory_options *options, const struct vc_graph *graph,
-                                            uint64_t batch);
+/* Gives the symbol "sequence" of the graph, where it has one, the positions of a sequence that the program computes at
+ * once where nobody says otherwise: llama.cpp 512 of all sequences ("batch") together (n_ubatch), at most context_tokens
+ * and what the model was made for. Other programs: `otherwise`; 0: it stays as it is. */
+VC_API enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *graph,
+                                               const struct vc_memory_options *options, uint64_t otherwise);
 /* Where the program of `options` decodes the codes of a layout, another one that keeps them takes its place: vLLM for
  * compressed-tensors, else one of the user's own, VC_RUN_BY_ANY, which keeps no value longer than needed; *ideal is
  * then true, else as it was (vc_fit_options.ideal). */

@@ -41,8 +41,8 @@ struct vc_recipe_options {
     bool runtime_given;
     bool scan;          /* read all weights and measure the errors of schemes */
     uint64_t n_devices; /* number of equal devices; 0 and 1: one device */
-    /* The symbol "sequence" of the graph has its usual size: programs with another one (vc_memory_program_positions)
-     * are counted with that. */
+    /* The symbol "sequence" of the graph has its usual size: programs with another one (vc_memory_bind_positions) are
+     * counted with that. */
     bool usual_positions;
     bool allocator_given; /* vc_memory_options.allocator for all recipes; false: that of the program of each */
 };

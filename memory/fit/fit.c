@@ -162,7 +162,7 @@ struct search {
     struct vc_graph *graph;
     const struct vc_model *model;
     struct vc_memory_options memory;
-    const struct vc_fit_options *options;
+    struct vc_fit_options options;
     uint64_t visible_bytes;
     const char *symbol;
 };
@@ -179,6 +179,9 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
     } else {
         VC_CALL(vc_graph_bind(s->ctx, s->graph, s->symbol, (int64_t)size));
     }
+    if (s->options.usual_positions) { /* which depend on the size */
+        VC_CALL(vc_memory_bind_positions(s->ctx, s->graph, &s->memory, 0));
+    }
     *fits = false;
     status = vc_memory_estimate(s->ctx, s->graph, s->model, &s->memory, &report);
     if (status == VC_E_ARGUMENT ||
@@ -187,7 +190,7 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
         return VC_OK;
     }
     VC_CALL(status);
-    VC_CALL(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, s->options, &fit));
+    VC_CALL(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, &s->options, &fit));
     *fits = fit.verdict == VC_FITS;
     return VC_OK;
 }
@@ -210,13 +213,15 @@ enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const 
                               const struct vc_fit_options *options, const char *symbol, uint64_t most,
                               uint64_t *largest)
 {
-    struct search s = {ctx, graph, model, *memory, options, visible_bytes, symbol};
+    struct search s = {ctx, graph, model, *memory, {0}, visible_bytes, symbol};
     int64_t before = symbol != NULL ? size_of(graph, symbol) : -1;
+    int64_t positions = graph != NULL ? size_of(graph, "sequence") : -1;
     uint64_t low = 0;
     uint64_t high = 1;
     bool fits = true;
     enum vc_status status = VC_OK;
 
+    VC_CALL(vc_options_read(ctx, &fit_kind, options, &s.options));
     most = vc_min_u64(most, INT32_MAX);
     while (fits && low < most) {
         VC_TRY(try_size(&s, high, &fits));
@@ -237,6 +242,9 @@ enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const 
 out:
     if (before > 0) {
         (void)vc_graph_bind(ctx, graph, symbol, before);
+    }
+    if (positions > 0 && s.options.usual_positions) {
+        (void)vc_graph_bind(ctx, graph, "sequence", positions);
     }
     return status;
 }

@@ -97,18 +97,6 @@ static enum vc_status bind(const struct vc_planning *p, struct vc_graph *graph, 
                                                  : vc_graph_bind(p->ctx, graph, p->batch_symbol, (int64_t)batch);
 }
 
-/* The length of sequences: that of the program, where nobody gave one. */
-static enum vc_status bind_positions(const struct vc_planning *p, struct vc_graph *graph,
-                                     const struct vc_memory_options *memory, uint64_t batch)
-{
-    uint64_t n = graph == NULL ? 0 : vc_memory_program_positions(memory, graph, batch);
-
-    if (!p->options.usual_positions || p->positions == 0) {
-        return VC_OK;
-    }
-    return vc_graph_bind(p->ctx, graph, "sequence", (int64_t)(n != 0 ? n : p->positions));
-}
-
 /* Whether recomputation is asked for, and not within how much. */
 static bool seeks_budget(const struct vc_planning *p, const struct vc_memory_options *memory)
 {
@@ -143,7 +131,9 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
         return VC_OK;
     }
     VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
-    VC_CALL(bind_positions(p, graph_of(p, choice.form), &choice.memory, choice.batch));
+    if (p->options.usual_positions) {
+        VC_CALL(vc_memory_bind_positions(p->ctx, graph_of(p, choice.form), &choice.memory, p->positions));
+    }
     if (seeks_budget(p, &choice.memory)) {
         choice.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
     }

@@ -2,6 +2,7 @@
   - the same need for the same weights and the same program, of fit and plan also the same verdict;
   - a chain that plan names runs, and of its file fit says what plan said;
   - where plan finds nothing, or less than was asked for, or removes neurons, fit --dtype TYPE calls no type "fits" that the model takes;
+  - the largest batch and context that fit finds fit, and one more does not;
   - shrink takes the chain that plan names for the format of the output and its usual program; where there is none it says what plan has for others;
     the file that it writes needs what was counted.
 The seed is fixed: question number N is the same in every run. What disagrees is printed with its command lines; from 80 questions on there is
@@ -38,7 +39,8 @@ TYPES = {"f16": "--fp16", "bf16": "--bf16", "int8": "--int8", "int6-g128": "--sc
 
 
 # What is counted: ends of a question, and answers that were compared.
-KINDS = ["as it is fits", "a recipe fits", "nothing fits", "chains", "types", "rows", "shrunk", "proved"]
+KINDS = ["as it is fits", "a recipe fits", "nothing fits", "largest", "chains", "types", "rows", "shrunk", "proved"]
+RUNTIMES = ("native", "dequantize", "layerwise", "llama.cpp", "onnxruntime", "bitsandbytes", "transformers", "pytorch", "vllm")
 
 
 # ---- models ----
@@ -58,14 +60,15 @@ class Models:
         self.rows["llama-untold"] = lambda path: folder(path, *llama(448, 1216, 2, 7, 7, 5003, False))  # without a tokenizer: no GGUF of it
         for dtype, width in (("F32", 384), ("F16", 512)):
             self.rows["bert-" + dtype] = lambda path, d=dtype, w=width: folder(path, *bert(w, 4 * w, 2, w // 64, 6007), d)
-        for name, of in (("plain", "llama-448"), ("encoder", "bert-F32")):
-            self.rows[name + ".npz"] = lambda path, o=of: self.run("convert", "-o", path, self.path(o))
+        for name, of in (("plain.npz", "llama-448"), ("encoder.npz", "bert-F32"), ("plain.pt", "qwen2-256"), ("plain.safetensors", "olmo2-256")):
+            self.rows[name] = lambda path, o=of: self.run("convert", "-o", path, self.path(o))
         for name, of, words in (("f16", "llama-256", "--fp16"), ("q8", "llama-448", "--gguf Q8_0"), ("q4", "qwen2-448", "--gguf Q4_K_M"),
                                 ("phi", "phi3-448", "--fp16"), ("gemma", "gemma2-256", "--bf16")):
             self.rows[name + ".gguf"] = lambda path, o=of, w=words: self.run("quantize", *w.split(), "--rest", "fp16", "-o", path, self.path(o)) \
                 if "gguf" not in w else self.run("quantize", *w.split(), "-o", path, self.path(o))
         for name, of, words in (("coded-int4", "llama-448", "--int4"), ("coded-int8", "qwen3-256", "--int8"), ("coded-nf4", "llama-448", "--nf4"),
                                 ("coded-bert", "bert-F32", "--int8 --layout bitsandbytes"), ("coded-fp8", "olmo2-448", "--fp8"),
+                                ("coded-mlx", "llama-448", "--int4 --layout mlx"), ("coded-gptq", "qwen2-448", "--int4 --layout gptq"),
                                 ("coded.npz", "llama-256", "--int8")):
             self.rows[name] = lambda path, o=of, w=words: self.run("quantize", *w.split(), "--rest", "fp16", "-o", path, self.path(o))
         for name in ("convolutional.onnx", "encoder.onnx", "decoder.onnx", "pictures.onnx"):
@@ -142,9 +145,10 @@ class Questions:
 
     def options(self, draw, name):
         """Of the model's use; those of training are for all but GGUF, codes and what has no graph."""
-        decodes = not name.startswith(("bert", "encoder")) and not name.endswith((".npz", ".onnx")) and "bert" not in name
-        if name.endswith(".npz") or draw.random() < 0.4:
-            return ["--weights-only"] if name.endswith(".npz") else []
+        alone = name.endswith((".npz", ".pt", ".safetensors"))
+        decodes = not name.startswith(("bert", "encoder")) and not alone and not name.endswith(".onnx") and "bert" not in name
+        if alone or draw.random() < 0.4:
+            return ["--weights-only"] if alone else []
         if not name.startswith(("coded", "alone")) and not name.endswith((".gguf", ".onnx")) and draw.random() < 0.25:
             words = ["--mode", "train", "--batch", str(draw.choice((1, 2, 4, 8))), "--seq", str(draw.choice((16, 64)))]
             return words + draw.choice(([], ["--optimizer", "sgd"], ["--amp", "autocast"], ["--lora", "4"]))
@@ -153,7 +157,7 @@ class Questions:
             context = draw.choice((512, 2048, 4096)) if name.startswith("alone") else draw.choice((64, 300, 1000))
             words = words + draw.choice(([], ["--ctx", str(context)], ["--ctx", str(context), "--kv-dtype", "fp16"]))
         if draw.random() < 0.2:
-            words = words + ["--runtime", draw.choice(("native", "dequantize", "vllm", "pytorch", "llama.cpp"))]
+            words = words + ["--runtime", draw.choice(RUNTIMES)]
         return words
 
     def device(self, draw, name, model, options):
@@ -179,6 +183,7 @@ class Questions:
         best = plan["recipes"][plan["best"]] if plan["best"] is not None else None
         self.count("nothing fits" if best is None else "as it is fits" if best["passes"] == [] and not best["does_less"] else "a recipe fits")
         self.as_it_is(number, asked, plan, fit)
+        self.largest(number, draw, [*device, *options], model)
         self.chains(number, draw, asked, plan, best)
         if "train" not in options:
             self.types(number, draw, name, asked, device, options, model, plan, best)
@@ -191,6 +196,25 @@ class Questions:
         if (first["need_bytes"], first["verdict"]) != (answer["need_bytes"], answer["verdict"]):
             self.say(number, "as it is: plan %d %s, fit %d %s" % (first["need_bytes"], first["verdict"], answer["need_bytes"], answer["verdict"]),
                      ["plan", *asked], ["fit", *asked])
+
+    def largest(self, number, draw, asked, model):
+        """The largest batch or context that fits, and one more."""
+        word = draw.choice(("--batch", "--ctx"))
+        if "--weights-only" in asked or (word == "--ctx" and "train" in asked):
+            return
+        at = asked.index(word) if word in asked else len(asked)
+        rest = asked[:at] + asked[at + 2:]
+        line = ["fit", *rest, "--max-" + word[2:], model]
+        answer = self.ask(*line)
+        most = answer["devices"][0].get("max_" + word[2:]) if answer is not None else None
+        if most is None:
+            return
+        self.count("largest")
+        for n, fits in ((most, True), (most + 1, False)):
+            direct = ["fit", *rest, word, str(n), model]
+            said = self.ask(*direct) if n > 0 else None
+            if said is not None and (said["devices"][0]["verdict"] == "fits") != fits and not (not fits and word == "--ctx" and most == answer["max_positions"]):
+                self.say(number, "%s %d: %s" % (line[-2], most, said["devices"][0]["verdict"]), line, direct)
 
     def chains(self, number, draw, asked, plan, best):
         """The best recipe and another one, as files."""

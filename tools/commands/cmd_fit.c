@@ -249,6 +249,7 @@ static int find_largest(struct app *app, struct fit_cli *cli)
     enum vc_status status = VC_OK;
     int rc = check_largest(app, cli);
 
+    cli->fit.usual_positions = memory_cli_usual_positions(&cli->memory);
     if (rc == GO_ON && cli->max_batch) {
         rc = memory_cli_symbol(app, graph, "batch", &batch);
     }

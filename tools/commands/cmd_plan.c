@@ -158,7 +158,7 @@ static int decide(struct app *app, struct plan_cli *cli)
     /* the recipes may choose these where nobody said them */
     cli->options.runtime_given = options_seen(&app->parsed, "runtime");
     cli->options.allocator_given = options_seen(&app->parsed, "allocator");
-    cli->options.usual_positions = !options_seen(&app->parsed, "seq") && !memory_cli_sets(&cli->memory, "sequence");
+    cli->options.usual_positions = memory_cli_usual_positions(&cli->memory);
     enum vc_status status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory,
                                             &cli->fit, &cli->options, &cli->recipes);
     return status == VC_OK ? make_lines(app, cli) : app_fail(app, status);

@@ -310,37 +310,22 @@ static int bind_named(struct app *app, struct graph_source *source, const char *
     return rc;
 }
 
-/* The usual length of a sequence, where the program has one of its own. Options bind it again. llama.cpp computes 512
- * positions at a time, whatever the context: its usual sequence is that, where others have 128. */
-static int bind_positions(struct app *app, const struct memory_cli *cli, struct graph_source *source)
-{
-    uint64_t n = vc_memory_program_positions(&cli->memory, source->graph, cli->batch);
-    const char *name;
-
-    if (n == 0) {
-        return GO_ON;
-    }
-    for (uint32_t k = 0; (name = vc_graph_symbol(source->graph, k)) != NULL; k++) {
-        if (strcmp(name, "sequence") == 0 && vc_graph_symbol_size(source->graph, k) < 0 &&
-            vc_graph_bind(app->ctx, source->graph, name, (int64_t)n) != VC_OK) {
-            return app_fail(app, VC_E_ARGUMENT);
-        }
-    }
-    return GO_ON;
-}
-
-/* Gives all open sizes of a graph their values. Later ones replace earlier ones: the program's usual length, then the
- * usual sizes and --size, then --batch and --seq. GO_ON or a status. */
+/* Gives all open sizes of a graph their values. Later ones replace earlier ones: the usual sizes and --size, then --batch
+ * and --seq. Without a length the program's own: llama.cpp computes 512 positions at a time, whatever the context, where
+ * others have 128. GO_ON or a status. */
 static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_source *source)
 {
-    int rc = bind_positions(app, cli, source);
+    int rc = graph_source_bind(app, source);
 
-    rc = rc == GO_ON ? graph_source_bind(app, source) : rc;
     if (rc == GO_ON && cli->batch != 0) {
         rc = bind_named(app, source, "batch", cli->batch);
     }
     if (rc == GO_ON && cli->sequence != 0) {
         rc = bind_named(app, source, "sequence", cli->sequence);
+    }
+    if (rc == GO_ON && memory_cli_usual_positions(cli) &&
+        vc_memory_bind_positions(app->ctx, source->graph, &cli->memory, 0) != VC_OK) {
+        return app_fail(app, VC_E_ARGUMENT);
     }
     return rc;
 }
@@ -527,17 +512,16 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     return GO_ON;
 }
 
-/* "batch" is set by "--size batch=8", not by "--size batch_size=8". */
-bool memory_cli_sets(const struct memory_cli *cli, const char *name)
+bool memory_cli_usual_positions(const struct memory_cli *cli)
 {
-    size_t n = strlen(name);
+    static const char name[] = "sequence=";
 
     for (size_t k = 0; k < cli->source.n_sizes; k++) {
-        if (strncmp(cli->source.sizes[k], name, n) == 0 && cli->source.sizes[k][n] == '=') {
-            return true;
+        if (strncmp(cli->source.sizes[k], name, sizeof name - 1) == 0) {
+            return false;
         }
     }
-    return false;
+    return cli->sequence == 0;
 }
 
 /* Whether --runtime describes a program that wastes nothing, as no real one does. */

@@ -88,8 +88,8 @@ int memory_cli_count(struct app *app, struct memory_cli *cli);
  * with names say that themselves. */
 bool memory_cli_is_mcu(const struct memory_cli *cli); /* --device-kind mcu */
 bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli);
-/* Whether --size gives that size. */
-bool memory_cli_sets(const struct memory_cli *cli, const char *name);
+/* Whether neither --seq nor --size says how long sequences are. */
+bool memory_cli_usual_positions(const struct memory_cli *cli);
 /* The size of the inputs that is called so, or as exporters call it (batch: batch_size, or an open leading dimension).
  * GO_ON or a status. */
 int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol);
