@@ -175,8 +175,9 @@ static void find_widest(struct metadata *m)
 }
 
 /* The larger of the logits with what they are made of, and of what a layer has: the stream and what is beside it, and
- * the results of its widest product four times, eight times where a recurrence is computed in parts. Beside either of
- * both the masks of attention, of f32 and of f16, for a window once more. */
+ * the results of its widest product four times, eight times where a recurrence is computed in parts. Without a kernel for
+ * attention the scores of all heads, with eight of the stream's size. Beside these the masks of attention, of f32 and of
+ * f16, for a window once more. */
 static uint64_t bound_of(struct metadata *m)
 {
     uint64_t work = work_of(m);
@@ -184,6 +185,12 @@ static uint64_t bound_of(struct metadata *m)
     uint64_t logits = vc_estimate_product(m->e, work, m->vocabulary + m->hidden) * 4;
     uint64_t layer = vc_estimate_product(m->e, work, 4 * m->hidden + (m->recurrent ? 8 : 4) * m->widest) * 4;
 
+    if (m->e->options.attention == VC_ATTENTION_EAGER) {
+        uint64_t scores =
+            vc_estimate_product(m->e, work, vc_estimate_product(m->e, m->heads, m->context) + 8 * m->hidden);
+
+        layer = vc_max_u64(layer, vc_estimate_product(m->e, scores, 4));
+    }
     return vc_max_u64(logits, vc_estimate_sum(m->e, layer, masks));
 }
 

@@ -174,7 +174,7 @@ void vc_estimate_note_stand_in(struct vc_estimate *e)
     }
     r->eager.known = r->eager.known == VC_KNOWN_NOT ? VC_KNOWN_NOT : VC_KNOWN_ASSUMED;
     note(e,
-         "what this architecture computes is not known here: counted is a decoder of the sizes that its configuration "
+         "what this architecture computes is not known here: counted is a model of the sizes that its configuration "
          "states");
 }
 

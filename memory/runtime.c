@@ -144,8 +144,7 @@ enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, 
 
     vc_memory_defaults(&memory);
     memory.program = vc_memory_program(layout, format, &memory);
-    if (symbol_of(graph, "sequence") != UINT32_MAX &&
-        vc_graph_symbol_size(graph, symbol_of(graph, "sequence")) < 0) {
+    if (symbol_of(graph, "sequence") != UINT32_MAX && vc_graph_symbol_size(graph, symbol_of(graph, "sequence")) < 0) {
         VC_CALL(vc_memory_bind_positions(ctx, graph, &memory, 0));
     }
     return vc_graph_bind_usual(ctx, graph);

@@ -249,7 +249,22 @@ static bool rounds_otherwise(const struct vc_net *net)
     return json_is_string(json_object_get(quantized, "activation_scheme"));
 }
 
-/* Takes a decoder of the same sizes in the place of the configuration. */
+/* An encoder that writes is counted as one that tells masked words, whose head is the same. */
+static void name_encoder(struct vc_net *net, const char *type)
+{
+    const char *name = json_string_value(json_array_get(json_object_get(net->config, "architectures"), 0));
+    bool writes = name != NULL && (strstr(name, "ForCausalLM") != NULL || strstr(name, "LMHeadModel") != NULL);
+
+    for (size_t k = 0; writes && k < N_FAMILIES; k++) {
+        if (strcmp(families[k]->type, type) == 0 && (families[k]->heads & VC_NET_MASKED) != 0) {
+            (void)json_object_set_new(net->config, "architectures",
+                                      json_pack("[s+]", families[k]->class_name, "ForMaskedLM"));
+            net->graph->stands_in = true;
+        }
+    }
+}
+
+/* Takes a model of the same sizes in the place of the configuration. */
 static void stand_in(struct vc_net *net)
 {
     static const char *const kept[] = {"dtype", "torch_dtype"};
@@ -264,6 +279,9 @@ static void stand_in(struct vc_net *net)
         if (value != NULL) {
             (void)json_object_set(other, kept[k], value);
         }
+    }
+    if (type != NULL) {
+        name_encoder(net, type);
     }
     if (other != NULL) {
         json_decref(net->config);

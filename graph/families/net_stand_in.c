@@ -6,7 +6,8 @@
  * Sizes have other names in other families, and parts that a decoder of Qwen's kind lacks become parts of the same size:
  * an MLP without a gate a narrower one with it, heads of MLA heads of the mean size of a key and a value, layers with a
  * state in place of keys and values layers with a window of one position. The towers for pictures and sounds beside it are
- * counted, not computed. Encoders, and decoders that read another text, are none of this kind. */
+ * counted, not computed. Layers of several kinds (Mamba beside MLPs, RWKV) become layers of the mean size. Encoders of
+ * BERT's kind become BERT, encoders with a decoder T5. */
 #include <string.h>
 
 #include "arch/arch.h"
@@ -44,17 +45,24 @@ static bool has_no_gate(const char *type)
     return vc_arch_flag(vc_arch_find_text(type), "mlp_has_no_gate");
 }
 
-/* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them. */
-static json_int_t tower_params(const json_t *config)
+/* Elements of weights are counted as doubles, which no product of a stranger's sizes overflows; a number that no model has
+ * is 0. */
+static uint64_t elems(double n)
 {
-    json_int_t h = size_of(config, "embed_dim|hidden_size|d_model", 0);
-    json_int_t layers = size_of(config, "num_hidden_layers|depth|num_layers|encoder_layers", 0);
-    json_int_t f = size_of(config, "intermediate_size|encoder_ffn_dim", 4 * h);
-    json_int_t patch = size_of(config, "patch_size|spatial_patch_size", 14);
+    return n > 0 && n < 1e15 ? (uint64_t)n : 0;
+}
 
-    return h < 65536 && layers < 1024 && f < 1000000 && patch < 1024
-               ? layers * (4 * h * h + 2 * h * f) + 3 * patch * patch * h
-               : 0;
+/* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them. */
+static double tower_params(const json_t *config)
+{
+    double h = (double)size_of(config, "embed_dim|hidden_size|d_model", 0);
+    json_int_t blocks = size_of(config, "num_blocks", 0); /* conformers: two MLPs with a gate, a convolution */
+    double layers =
+        (double)(blocks != 0 ? blocks : size_of(config, "num_hidden_layers|depth|num_layers|encoder_layers", 0));
+    double f = (double)size_of(config, "intermediate_size|encoder_ffn_dim", 4 * (json_int_t)h);
+    double patch = (double)size_of(config, "patch_size|spatial_patch_size", 14);
+
+    return layers * (blocks != 0 ? 7 * h * h + 6 * h * f : 4 * h * h + 2 * h * f) + 3 * patch * patch * h;
 }
 
 /* Mamba has no heads of attention; those of Mamba 2 are the state's. */
@@ -62,7 +70,10 @@ static bool has_attention(const json_t *text)
 {
     bool state = size_of(text, "state_size", 0) != 0;
 
-    return size_of(text, state ? "num_attention_heads" : "num_attention_heads|n_head|n_heads|num_heads", 0) != 0;
+    return size_of(text,
+                   state ? "num_attention_heads"
+                         : "num_attention_heads|n_head|n_heads|num_heads|decoder_attention_heads",
+                   0) != 0;
 }
 
 /* Keys and values of a layer: all, of a window, or none, but a state. */
@@ -85,8 +96,10 @@ static enum kept kept_of(const json_t *text, json_int_t layer)
     json_int_t every = size_of(text, "full_attention_interval|sliding_window_pattern|_sliding_window_pattern", 0);
     json_int_t period = size_of(text, "attn_layer_period", 0);
 
-    if (word != NULL) {
-        return kept_by(word);
+    if (word != NULL) { /* RecurrentGemma's attention has a window */
+        bool window = strcmp(word, "attention") == 0 && json_object_get(text, "attention_window_size") != NULL;
+
+        return window ? KEEPS_WINDOW : kept_by(word);
     }
     if (json_object_get(text, "attn_layer_indices") != NULL) { /* null: no layer of a Bamba attends */
         return KEEPS_STATE;
@@ -127,7 +140,8 @@ static void set_layers(json_t *out, const json_t *text, json_int_t layers)
         (void)json_object_set_new(out, "use_sliding_window", json_true());
         (void)json_object_set_new(
             out, "sliding_window",
-            json_integer(slides ? size_of(text, "sliding_window|attention_chunk_size", 4096) : 1));
+            json_integer(slides ? size_of(text, "sliding_window|attention_chunk_size|attention_window_size", 4096)
+                                : 1));
     }
 }
 
@@ -147,7 +161,7 @@ static const char *set_experts(json_t *out, const json_t *text, json_int_t layer
     json_int_t step = size_of(text, "decoder_sparse_step|interleave_moe_layer_step|expert_layer_period", 1);
     json_t *list = json_array();
 
-    if (n < 2) {
+    if (n < 2 || json_is_false(json_object_get(text, "is_moe"))) { /* Doge has experts only where it says so */
         json_decref(list);
         return "qwen3";
     }
@@ -174,7 +188,9 @@ static const char *set_experts(json_t *out, const json_t *text, json_int_t layer
 /* Heads of one query, their keys' number and size. Falcon has a key for all heads, or for groups of them. */
 static void set_heads(json_t *out, const json_t *text, json_int_t h)
 {
-    json_int_t own = has_attention(text) ? size_of(text, "num_attention_heads|n_head|n_heads|num_heads", 0) : 0;
+    json_int_t own = has_attention(text)
+                         ? size_of(text, "num_attention_heads|n_head|n_heads|num_heads|decoder_attention_heads", 0)
+                         : 0;
     json_int_t heads = own != 0 ? own : h < 64 ? 1 : h / 64;
     const json_t *attention = json_object_get(text, "attn_config"); /* MPT */
     json_int_t keys = size_of(text, "num_key_value_heads|num_kv_heads|n_head_kv|multi_query_group_num",
@@ -190,69 +206,87 @@ static void set_heads(json_t *out, const json_t *text, json_int_t h)
     set(out, "head_dim", size + size % 2);
 }
 
-/* Whether a model of such a configuration writes text, and reads no other one for it: no encoder, of text, pictures or
- * sounds; and whether its layers are of a form that sizes tell. */
-static bool is_decoder(const json_t *config, const char *type)
+/* What stands in for a model: sizes tell which. */
+enum form { FORM_NONE, FORM_DECODER, FORM_ENCODER, FORM_PAIR };
+
+static bool ends_in(const char *name, const char *end)
 {
-    static const char *const others[] = {"projection_dim", "projection_size", "conv_dim", "encoder_layers"};
+    return name != NULL && strlen(name) >= strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
+}
+
+/* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT). */
+static enum form form_of(const json_t *config, const json_t *text, const char *type)
+{
+    static const char *const others[] = {"projection_dim", "projection_size", "conv_dim", "num_hidden_groups",
+                                         "num_conv_layers"};
     static const char *const ends[] = {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForImageTextToText"};
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    bool causal = ends_in(name, "ForCausalLM");
     bool writes = name == NULL;
-    bool others_form =
-        strncmp(type, "rwkv", 4) == 0 || strncmp(type, "zamba", 5) == 0 || strcmp(type, "recurrent_gemma") == 0;
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        if (json_object_get(config, others[k]) != NULL || json_object_get(vc_config_text(config), others[k]) != NULL) {
-            return false;
+        if (json_object_get(config, others[k]) != NULL || json_object_get(text, others[k]) != NULL) {
+            return FORM_NONE;
         }
     }
     for (size_t k = 0; name != NULL && k < sizeof ends / sizeof *ends; k++) {
         writes = writes || strstr(name, ends[k]) != NULL;
     }
-    return writes && !others_form && !json_is_true(json_object_get(config, "is_encoder_decoder")) &&
-           strstr(type, "bert") == NULL;
+    if (json_is_true(json_object_get(config, "is_encoder_decoder"))) {
+        return causal                                              ? FORM_DECODER
+               : json_object_get(config, "encoder_config") != NULL ? FORM_NONE /* of sounds */
+                                                                   : FORM_PAIR;
+    }
+    if (!json_is_true(json_object_get(text, "is_decoder")) &&
+        (json_object_get(text, "type_vocab_size") != NULL || json_is_true(json_object_get(text, "is_encoder")) ||
+         ends_in(name, "ForMaskedLM") || (strstr(type, "bert") != NULL && strstr(type, "decoder") == NULL))) {
+        return FORM_ENCODER;
+    }
+    return writes ? FORM_DECODER : FORM_NONE;
 }
 
 /* Parameters of the projections of an attention with these heads. */
-static json_int_t attention_params(const json_t *out)
+static double attention_params(const json_t *out)
 {
-    json_int_t h = size_of(out, "hidden_size", 0);
-    json_int_t d = size_of(out, "head_dim", 0);
+    double size = (double)size_of(out, "hidden_size", 0) * (double)size_of(out, "head_dim", 0);
 
-    return 2 * h * d * (size_of(out, "num_attention_heads", 0) + size_of(out, "num_key_value_heads", 0));
+    return 2 * size * (double)(size_of(out, "num_attention_heads", 0) + size_of(out, "num_key_value_heads", 0));
 }
 
 /* Of a layer with a state, by what its configuration has: gated linear attention (Qwen 3.5), Mamba 2, Mamba; 0: not
  * known, as those of attention. */
-static json_int_t state_params(const json_t *text, json_int_t h)
+static double state_params(const json_t *text, double h)
 {
-    json_int_t keys = size_of(text, "linear_num_key_heads", 0) * size_of(text, "linear_key_head_dim", 0);
-    json_int_t values = size_of(text, "linear_num_value_heads", 0) * size_of(text, "linear_value_head_dim", 0);
-    json_int_t inner = size_of(text, "mamba_d_ssm", size_of(text, "mamba_expand|expand", 0) * h);
-    json_int_t state = size_of(text, "mamba_d_state|state_size", 16);
-    json_int_t groups = size_of(text, "mamba_n_groups|n_groups", 0);
+    double keys = (double)size_of(text, "linear_num_key_heads", 0) * (double)size_of(text, "linear_key_head_dim", 0);
+    double values =
+        (double)size_of(text, "linear_num_value_heads", 0) * (double)size_of(text, "linear_value_head_dim", 0);
+    double heads = (double)size_of(text, "mamba_num_heads", 0) * (double)size_of(text, "mamba_head_dim", 0);
+    double own = (double)size_of(text, "mamba_d_ssm", 0);
+    double inner = own > 0 ? own : heads > 0 ? heads : (double)size_of(text, "mamba_expand|expand", 0) * h;
+    double state = (double)size_of(text, "mamba_d_state|state_size|ssm_state_size", 16);
+    double groups = (double)size_of(text, "mamba_n_groups|n_groups|mamba_ngroups", 0);
 
-    if (values != 0) {
+    if (values > 0) {
         return h * (2 * keys + 3 * values);
     }
-    if (inner == 0) {
+    if (inner < 1) {
         return 0;
     }
-    return groups != 0 ? h * (3 * inner + 2 * groups * state) : 3 * h * inner + inner * (h / 8 + 3 * state);
+    return groups > 0 ? h * (3 * inner + 2 * groups * state) : 3 * h * inner + inner * (h / 8 + 3 * state);
 }
 
 /* What layers have beyond the attention of the decoder: of a state, of a gate, of both side by side (Falcon H1). */
-static json_int_t more_params(const json_t *out, const json_t *text, json_int_t layers)
+static double more_params(const json_t *out, const json_t *text, json_int_t layers)
 {
-    json_int_t h = size_of(out, "hidden_size", 0);
-    json_int_t attention = attention_params(out);
-    json_int_t state = state_params(text, h);
-    json_int_t gate =
+    double h = (double)size_of(out, "hidden_size", 0);
+    double attention = attention_params(out);
+    double state = state_params(text, h);
+    double gate =
         json_is_true(json_object_get(text, "attn_output_gate")) || size_of(text, "linear_num_value_heads", 0) != 0
-            ? h * size_of(out, "head_dim", 0) * size_of(out, "num_attention_heads", 0)
+            ? h * (double)size_of(out, "head_dim", 0) * (double)size_of(out, "num_attention_heads", 0)
             : 0;
     bool both = size_of(text, "mamba_d_ssm", 0) != 0;
-    json_int_t sum = 0;
+    double sum = 0;
 
     for (json_int_t k = 0; k < layers; k++) {
         enum kept kept = kept_of(text, k);
@@ -265,12 +299,81 @@ static json_int_t more_params(const json_t *out, const json_t *text, json_int_t 
     return sum;
 }
 
-/* Tables of a part of each layer's input beside the table of words (Gemma 3n, Gemma 4), and what reads them. */
-static json_int_t layer_inputs(const json_t *text, json_int_t h, json_int_t layers)
+/* What a layer of some types has beyond that, in the mean. */
+static double odd_params(const json_t *out, const json_t *text, const char *type, double f)
 {
-    json_int_t part = size_of(text, "hidden_size_per_layer_input", 0);
+    double h = (double)size_of(out, "hidden_size", 0);
+    double d = (double)size_of(out, "head_dim", 0);
 
-    return part * layers * (size_of(text, "vocab_size_per_layer_input", 0) + 3 * h);
+    if (strcmp(type, "xlnet") == 0) { /* products of positions */
+        return h * h;
+    }
+    if (strcmp(type, "xmod") == 0) { /* an adapter for each language */
+        return 2 * h * h / (double)size_of(text, "adapter_reduction_factor", 2) *
+               (double)json_array_size(json_object_get(text, "languages"));
+    }
+    if (strcmp(type, "jetmoe") == 0) { /* experts for queries, and behind attention */
+        return 2 * h * d *
+               ((double)size_of(text, "num_local_experts", 1) * (double)size_of(out, "num_key_value_heads", 1) -
+                (double)size_of(out, "num_attention_heads", 1));
+    }
+    return strcmp(type, "longcat_flash") == 0 ? attention_params(out) + 6 * h * f
+                                              : 0; /* two layers beside the experts */
+}
+
+/* Parameters of the layers of models that have several kinds of these, or share some; 0: it is none of them. *experts: of
+ * those a part that is of experts. *kept: keys and values of a position in a layer that keeps them, elements. */
+static double mixed_params(const json_t *text, const char *type, double h, json_int_t layers, double *experts,
+                           double *kept)
+{
+    double f = (double)size_of(text, "intermediate_size", 4 * (json_int_t)h);
+    double heads = (double)size_of(text, "num_attention_heads", 1);
+    double keys = (double)size_of(text, "num_key_value_heads", (json_int_t)heads);
+    double d = (double)size_of(text, "attention_head_dim|head_dim", (json_int_t)(h / heads));
+    double wide = (double)size_of(text, "attention_hidden_size", (json_int_t)h);
+    double lru = (double)size_of(text, "lru_width", (json_int_t)h);
+    double each = (double)size_of(text, "moe_intermediate_size", (json_int_t)f);
+    double shared =
+        (double)size_of(text, "moe_shared_expert_intermediate_size", 0) * (double)size_of(text, "n_shared_experts", 1);
+    bool zamba = strncmp(type, "zamba", 5) == 0;
+    bool gemma = strcmp(type, "recurrent_gemma") == 0;
+    bool each_one = zamba || gemma; /* layers are of one kind each, as those of Nemotron-H and Dory */
+    double mlp = (has_no_gate(type) ? 2 : 3) * h;
+    double sum = 0;
+
+    *kept = gemma ? 0 : 2 * keys * d;
+    if (strcmp(type, "rwkv") == 0) {
+        *kept = 0;
+        return (double)layers * (4 * h * wide + h * h + 2 * h * f);
+    }
+    for (json_int_t k = 0; k < layers; k++) {
+        const char *kind = vc_config_kind(text, (uint64_t)k);
+        const char *word = kind != NULL ? kind : "";
+        bool keeps = kept_of(text, k) != KEEPS_STATE;
+
+        each_one = each_one || strcmp(word, "mlp") == 0 || strcmp(word, "moe") == 0;
+        if (zamba) { /* one layer of attention, or a few, for all places where it is */
+            sum += state_params(text, h) + (keeps ? h * h + (double)size_of(text, "adapter_rank", 0) * (h + 2 * f) : 0);
+        } else if (gemma) { /* all layers of the stand-in have the window */
+            *kept += keeps ? 2 * keys * d / (double)layers : 0;
+            sum += 3 * h * (f / 2) + (keeps ? 2 * h * d * (heads + keys) : 3 * h * lru + 2 * lru * lru / heads);
+        } else if (strcmp(word, "moe") == 0) {
+            *experts += (double)size_of(text, "n_routed_experts", 0) * mlp * each;
+            sum += mlp * shared;
+        } else {
+            sum += keeps ? 2 * h * d * (heads + keys) : strcmp(word, "mlp") == 0 ? mlp * f : state_params(text, h);
+        }
+    }
+    sum = each_one ? sum : 0;
+    return !zamba ? sum : sum + (double)size_of(text, "num_mem_blocks", 1) * (3 * wide * wide + wide * h + 3 * h * f);
+}
+
+/* Tables of a part of each layer's input beside the table of words (Gemma 3n, Gemma 4), and what reads them. */
+static double layer_inputs(const json_t *text, double h, double layers)
+{
+    double part = (double)size_of(text, "hidden_size_per_layer_input", 0);
+
+    return part * layers * ((double)size_of(text, "vocab_size_per_layer_input", 0) + 3 * h);
 }
 
 /* MLA: heads as large as its weights are, and what positions keep: keys and values of all heads as transformers has them,
@@ -284,9 +387,11 @@ static void set_latent(json_t *out, const json_t *text, struct vc_net_others *ot
     json_int_t key = size_of(text, "qk_nope_head_dim", 128) + rotated;
     json_int_t value = size_of(text, "v_head_dim", 128);
     json_int_t narrow = size_of(text, "q_lora_rank", 0);
-    json_int_t params = (narrow != 0 ? narrow * (h + heads * key) : h * heads * key) + h * (latent + rotated) +
-                        latent * heads * (key - rotated + value) + heads * value * h;
-    json_int_t size = params / (4 * h * heads) / 2 * 2;
+    double wide = (double)h * (double)heads;
+    double params = (narrow != 0 ? (double)narrow * (double)(h + heads * key) : wide * (double)key) +
+                    (double)h * (double)(latent + rotated) +
+                    (double)latent * (double)heads * (double)(key - rotated + value) + wide * (double)value;
+    json_int_t size = (json_int_t)(params / (4 * wide)) / 2 * 2;
 
     if (latent != 0) {
         set(out, "num_key_value_heads", heads);
@@ -323,61 +428,195 @@ static json_int_t in_blocks(json_int_t n)
     return n < block ? block : (n + block / 2) / block * block;
 }
 
+/* The width of an MLP with a gate of so many parameters; a narrow one where none are left. */
+static json_int_t rest_as_mlp(double params, double h)
+{
+    return params > 96 * h && params < 3e7 * h ? in_blocks((json_int_t)(params / (3 * h))) : 32;
+}
+
 /* The sizes of the decoder. */
 static json_t *make(const json_t *text, const char *type, json_int_t h, json_int_t layers, json_int_t words,
                     struct vc_net_others *others)
 {
-    json_int_t f = size_of(text, "intermediate_size|ffn_hidden_size|n_inner|ffn_dim|ffn_size|dff", 0);
+    json_int_t f =
+        size_of(text, "intermediate_size|ffn_hidden_size|n_inner|ffn_dim|ffn_size|dff|dim_ff|decoder_ffn_dim", 0);
     bool recurrent = !has_attention(text);
+    double wide = (double)h;
+    double experts = 0;
+    double kept = 0;
+    double mixed = mixed_params(text, type, wide, layers, &experts, &kept);
     json_t *out = json_object();
 
     f = f != 0 && f < 10000000 ? f : size_of(text, "expansion_ratio", 4) * h;
+    f = strcmp(type, "moshi") == 0 ? f / 2 : f;
     f = has_no_gate(type) || json_is_true(json_object_get(text, "block_auto_adjust_ff_dim")) ? in_blocks(2 * f / 3) : f;
     set(out, "hidden_size", h);
     set(out, "num_hidden_layers", layers);
     set(out, "vocab_size", words);
     set_heads(out, text, h);
-    if (recurrent &&
-        state_params(text, h) != 0) { /* nothing but the state's projections, where others have an MLP, too */
-        json_int_t rest = state_params(text, h) - attention_params(out);
-
-        f = rest > 96 * h ? in_blocks(rest / (3 * h)) : 32;
+    if (recurrent && mixed < 1 && state_params(text, wide) > 0) { /* no MLP beside the state's projections */
+        f = rest_as_mlp(state_params(text, wide) - attention_params(out), wide);
+    }
+    if (mixed > 0) { /* narrow heads, and an MLP of what is left */
+        set(out, "num_attention_heads", h < 64 ? 1 : h / 64);
+        set(out, "num_key_value_heads", 1);
+        set(out, "head_dim", 64);
+        others->counted = 128;
+        others->kept = others->latent = elems(kept);
+        f = rest_as_mlp(mixed / (double)layers - attention_params(out), wide);
     }
     set(out, "intermediate_size", f);
     set(out, "max_position_embeddings",
         size_of(text, "max_position_embeddings|n_positions|n_ctx|max_seq_len|seq_length|max_sequence_length", 1 << 20));
     set_latent(out, text, others);
     set_layers(out, text, layers);
-    (void)json_object_set_new(out, "model_type", json_string(set_experts(out, text, layers, f)));
+    (void)json_object_set_new(out, "model_type", json_string(mixed > 0 ? "qwen3" : set_experts(out, text, layers, f)));
     (void)json_object_set_new(out, "tie_word_embeddings",
                               json_boolean(json_is_true(json_object_get(text, "tie_word_embeddings"))));
-    others->params = (uint64_t)layer_inputs(text, h, layers);
-    others->coded = recurrent ? 0 : (uint64_t)more_params(out, text, layers);
+    others->params = elems(layer_inputs(text, wide, (double)layers));
+    others->coded = elems(mixed > 0   ? experts
+                          : recurrent ? 0
+                                      : more_params(out, text, layers)) +
+                    elems((double)layers * odd_params(out, text, type, (double)f));
+    if (vc_config_find(text, "decoder_layers|num_decoder_layers") !=
+        NULL) { /* of an encoder's text, which nobody gives */
+        others->coded += elems(4 * (double)layers * wide * wide);
+    }
+    if (strcmp(type, "longcat_flash") == 0) {
+        others->kept *= 2;
+        others->latent *= 2;
+    } else if (json_object_get(text, "num_layers_per_stack") != NULL) { /* HRM: two stacks, walked several times */
+        others->counted = (uint64_t)layers;
+        others->kept = others->latent = (uint64_t)size_of(text, "num_hidden_layers", layers);
+    }
     return out;
+}
+
+/* A gate is told by the function of an MLP: "silu", "swiglu"; the name that Gemma and ModernBERT have for the key. */
+static bool has_gate(const json_t *text)
+{
+    const char *word = json_string_value(vc_config_find(text, "feed_forward_proj|hidden_act|activation_function"));
+
+    return json_object_get(text, "hidden_activation") != NULL ||
+           (word != NULL &&
+            (strncmp(word, "gated", 5) == 0 || strstr(word, "silu") != NULL || strstr(word, "glu") != NULL));
+}
+
+/* BERT, with a head that tells masked words where the model has one of words. */
+static json_t *make_encoder(const json_t *text, const char *type, const char *name, json_int_t h, json_int_t layers,
+                            json_int_t words, struct vc_net_others *others)
+{
+    bool tells = ends_in(name, "LM") || ends_in(name, "LMHeadModel") || ends_in(name, "ForPreTraining");
+    json_int_t f = size_of(text, "intermediate_size|n_inner|hidden_dim|d_inner", 4 * h);
+    json_int_t heads = size_of(text, "num_attention_heads|n_heads|n_head", 1);
+    json_int_t narrow = size_of(text, "input_embedding_size", 0) + size_of(text, "output_embedding_size", 0);
+    json_t *out = json_pack("{s:s, s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "model_type", "bert",
+                            "architectures", tells ? "BertForMaskedLM" : "BertModel", "hidden_act", "gelu",
+                            "hidden_size", h, "num_hidden_layers", layers, "vocab_size", words, "num_attention_heads",
+                            h % heads == 0 ? heads : 1, "intermediate_size", has_gate(text) ? 3 * f / 2 : f,
+                            "max_position_embeddings", size_of(text, "max_position_embeddings", 512), "type_vocab_size",
+                            size_of(text, "type_vocab_size", 1));
+
+    others->params =
+        elems((double)words * (double)(narrow - h)) +
+        elems((double)size_of(text, "entity_vocab_size", 0) * (double)size_of(text, "entity_emb_size", 0)) +
+        (json_is_false(json_object_get(text, "tie_word_embeddings")) ? elems((double)words * (double)h) : 0);
+    others->coded =
+        elems((double)layers * (odd_params(out, text, type, (double)f) +
+                                (json_object_get(text, "attention_window") != NULL ? 3.0 * (double)(h * h) : 0)));
+    return out;
+}
+
+/* T5 with an encoder and a decoder of these sizes, MLPs of their mean width; each may have a configuration of its own,
+ * and then a table of words. */
+static json_t *make_pair(const json_t *config, const json_t *text, const char *name, struct vc_net_others *others)
+{
+    const json_t *own = json_object_get(config, "encoder");
+    const json_t *reads = own != NULL ? vc_config_text(own) : text;
+    const json_t *writes = own != NULL ? json_object_get(config, "decoder") : text;
+    json_int_t h = size_of(writes, "d_model|hidden_size", 0);
+    json_int_t n = size_of(reads, "encoder_layers|num_encoder_layers|num_layers|num_hidden_layers", 0);
+    json_int_t n_writes = size_of(writes, "decoder_layers|num_decoder_layers|num_layers|num_hidden_layers", n);
+    json_int_t f = size_of(reads, "encoder_ffn_dim|d_ff|intermediate_size", 4 * h);
+    json_int_t f_writes = size_of(writes, "decoder_ffn_dim|d_ff|intermediate_size", f);
+    json_int_t heads =
+        size_of(writes, "decoder_attention_heads|num_decoder_attention_heads|num_heads|num_attention_heads",
+                h < 64 ? 1 : h / 64);
+    json_int_t keys = size_of(writes, "num_key_value_heads", heads);
+    json_int_t d = size_of(writes, "d_kv|head_dim", h / (heads != 0 ? heads : 1));
+    json_int_t narrow = d * (heads + keys) / (2 * heads); /* as large with a key for each head */
+    json_int_t words = size_of(writes, "vocab_size|tgt_vocab_size|decoder_vocab_size", size_of(text, "vocab_size", 0));
+    json_int_t experts = size_of(text, "num_experts", 0);
+    json_int_t longest = size_of(text, "max_position_embeddings", 0);
+    double wide = (double)h;
+    json_t *out;
+
+    if (h == 0 || h >= 1000000 || n == 0 || n > 4096 || n_writes > 4096 || f > 10000000 || f_writes > 10000000 ||
+        words == 0 || heads > 65536 || d > 65536 || narrow == 0) {
+        return NULL;
+    }
+    out = json_pack("{s:s, s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "model_type", "t5", "architectures",
+                    ends_in(name, "Model") ? "T5Model" : "T5ForConditionalGeneration", "feed_forward_proj",
+                    has_gate(writes) ? "gated-silu" : "relu", "d_model", h, "num_layers", n, "num_decoder_layers",
+                    n_writes, "d_ff", (n * f + n_writes * f_writes) / (n + n_writes), "num_heads", heads, "d_kv",
+                    narrow, "vocab_size", words, "tie_word_embeddings",
+                    !json_is_false(json_object_get(config, "tie_word_embeddings")));
+    if (keys != heads) {
+        others->counted = (uint64_t)(2 * heads * narrow);
+        others->kept = others->latent = (uint64_t)(2 * keys * d);
+    }
+    others->params =
+        elems(wide * (double)(size_of(text, "max_encoder_position_embeddings", longest) +
+                              size_of(text, "max_decoder_position_embeddings", longest) +
+                              (own != NULL ? size_of(reads, "vocab_size", 0) : size_of(text, "src_vocab_size", 0))));
+    if (json_object_get(text, "attention_window") != NULL) { /* LED's products for what all see */
+        others->coded = elems(3 * (double)n * wide * wide);
+    }
+    if (experts > 1) {
+        others->coded += elems((double)(experts - 1) * 2 * wide *
+                               ((double)(n / size_of(text, "encoder_sparse_step", 1) * f) +
+                                (double)(n_writes / size_of(text, "decoder_sparse_step", 1) * f_writes)));
+    }
+    return out;
+}
+
+/* Layers as a number, or as a list of their kinds; of a decoder that could have an encoder its own. */
+static json_int_t layers_of(const json_t *text)
+{
+    json_int_t stack = size_of(text, "num_layers_per_stack", 0);
+    json_int_t kinds = (json_int_t)json_array_size(json_object_get(text, "layers_block_type"));
+
+    return stack != 0 ? 2 * stack
+                      : size_of(text, "num_hidden_layers|n_layer|n_layers|decoder_layers|num_decoder_layers|num_layers",
+                                kinds);
 }
 
 json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
 {
-    static const char *const towers[] = {"vision_config", "audio_config", "vision_tower_config",
-                                         "audio_encoder_config"};
+    static const char *const towers[] = {"vision_config", "audio_config", "vision_tower_config", "audio_encoder_config",
+                                         "qformer_config"};
+    const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     json_t *text = json_copy(vc_config_text(config));
     const char *type = json_string_value(json_object_get(text, "model_type"));
-    json_int_t h = size_of(text, "hidden_size|n_embd|d_model|dim", 0);
-    json_int_t layers = size_of(text, "num_hidden_layers|n_layer|n_layers|num_layers", 0);
+    json_int_t h = size_of(text, "hidden_size|n_embd|d_model|dim|emb_dim", 0);
+    json_int_t layers = layers_of(text);
     json_int_t words = size_of(text, "vocab_size|padded_vocab_size", size_of(config, "vocab_size", 0));
     json_t *out = NULL;
 
     *others = (struct vc_net_others){.params = 0};
     type = type != NULL ? type : json_string_value(json_object_get(config, "model_type"));
-    if (type != NULL && h != 0 && h < 1000000 && layers != 0 && layers <= 4096 && words != 0 &&
-        is_decoder(config, type)) {
+    enum form form = type != NULL ? form_of(config, text, type) : FORM_NONE;
+    if (form == FORM_PAIR) {
+        out = make_pair(config, text, name, others);
+    } else if (form != FORM_NONE && h != 0 && h < 1000000 && layers != 0 && layers <= 4096 && words != 0) {
         complete(text, type);
-        out = make(text, type, h, layers, words, others);
+        out = form == FORM_ENCODER ? make_encoder(text, type, name, h, layers, words, others)
+                                   : make(text, type, h, layers, words, others);
     }
     for (size_t k = 0; out != NULL && k < sizeof towers / sizeof *towers; k++) {
         const json_t *tower = json_object_get(config, towers[k]);
 
-        others->params += json_is_object(tower) ? (uint64_t)tower_params(tower) : 0;
+        others->params += json_is_object(tower) ? elems(tower_params(tower)) : 0;
     }
     json_decref(text);
     return out;

@@ -674,16 +674,27 @@ static uint32_t find_root(struct vc_storages *s, uint32_t v)
     return v;
 }
 
+/* Where it is asked for; and llama.cpp, whose products and shares element by element do it, too (ggml_op_can_inplace). */
+static bool writes_over(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    bool may = (s->eager[n] & VC_EAGER_IN_PLACE) != 0;
+
+    return s->options->program == VC_RUN_BY_LLAMA_CPP
+               ? may || vc_node_is(node, VC_OP_mul) || vc_node_is(node, VC_OP_div)
+               : may && s->options->in_place;
+}
+
 /* Operators that may write over their first input do so where nobody needs that any more. */
 static void share_in_place(struct vc_storages *s)
 {
-    for (uint32_t n = 0; s->options->in_place && n < s->n_nodes; n++) {
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
         uint32_t to = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
         uint32_t from = node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? find_root(s, node->inputs[0]) : to;
 
-        if ((s->eager[n] & VC_EAGER_IN_PLACE) != 0 && from != to && to != VC_NO_VALUE && is_result(s, from) &&
-            s->last_use[from] == n && !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
+        if (writes_over(s, n) && from != to && to != VC_NO_VALUE && is_result(s, from) && s->last_use[from] == n &&
+            !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
             s->root[to] = from;
             s->last_use[from] = s->last_use[to];
             s->saved[from] = s->saved[to];

@@ -296,7 +296,7 @@ class Programs(unittest.TestCase):
 
     def test_sizes_alone(self):
         """Configurations of architectures that are not known here: weights as transformers counts them (to 2.5 %), keys and values by hand, all
-        of it assumed; the same beside weights, which are counted then; not for commands that compute, and not for encoders."""
+        of it assumed; the same beside weights, which are counted then; not for commands that compute, and not for pictures."""
         llama4 = [["chunked_attention", "full_attention"][k % 4 == 3] for k in range(48)]
         slides = [["sliding_attention", "full_attention"][k % 2] for k in range(36)]
         linear = [["linear_attention", "full_attention"][k % 4 == 3] for k in range(32)]
@@ -325,6 +325,20 @@ class Programs(unittest.TestCase):
                                            num_key_value_heads=8, mamba_d_state=256, mamba_expand=2, mamba_n_groups=1, attn_layer_indices=None)),
                 ("granite", 6.738e9, 32 * 2 * 4096 * 4096, dict(vocab_size=32000, hidden_size=4096, intermediate_size=[8256, 13760] * 16,
                                                                num_hidden_layers=32, num_attention_heads=32)),
+                ("nemotron_h", 1.968e9, 2 * 1024 * 4096, dict(vocab_size=131072, hidden_size=4096, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
+                                                              intermediate_size=21504, mamba_num_heads=128, mamba_head_dim=64, ssm_state_size=128, n_groups=8,
+                                                              n_routed_experts=8, n_shared_experts=1, moe_intermediate_size=7688, num_experts_per_tok=2,
+                                                              moe_shared_expert_intermediate_size=7688,
+                                                              layers_block_type=["linear_attention", "moe", "full_attention", "mlp"])),
+                ("rwkv", 7.393e9, 0, dict(vocab_size=50277, hidden_size=4096, num_hidden_layers=32, attention_hidden_size=4096, intermediate_size=16384)),
+                ("recurrent_gemma", 2.010e9, 8 * 2 * 2560 * (2048 + 128), dict(
+                    vocab_size=256000, hidden_size=2560, num_hidden_layers=26, intermediate_size=7680, num_attention_heads=10, num_key_value_heads=10, head_dim=256,
+                    lru_width=2560, attention_window_size=2048, block_types=["recurrent", "recurrent", "attention"], tie_word_embeddings=True)),
+                ("m2m_100", 0.484e9, 12 * 2 * 1024 * (4096 + 128), dict(
+                    vocab_size=128112, d_model=1024, encoder_layers=12, decoder_layers=12, encoder_ffn_dim=4096, decoder_ffn_dim=4096, encoder_attention_heads=16,
+                    decoder_attention_heads=16, is_encoder_decoder=True, max_position_embeddings=1024)),
+                ("modernbert", 0.150e9, 0, dict(vocab_size=50368, hidden_size=768, intermediate_size=1152, num_hidden_layers=22, num_attention_heads=12,
+                                                hidden_activation="gelu", architectures=["ModernBertForMaskedLM"])),
                 ("mamba", 0.159e9, 0, dict(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32, expand=2, intermediate_size=1536,
                                            tie_word_embeddings=True))):
             path = os.path.join(self.dir.name, "of-" + kind)
@@ -337,7 +351,7 @@ class Programs(unittest.TestCase):
             if cache is not None:  # Bamba's states are of another size than the positions that stand for them
                 self.assertLess(abs(c["kv_cache"]["bytes"] - 2 * cache), 0.03 * cache + 32 * 2 * 4096 * 64, kind)
             self.assertEqual({c[k]["known"] for k in ("parameters", "kv_cache", "activations")} | {a["moments"]["peak"]["known"]}, {"assumed"}, kind)
-            self.assertIn("decoder of the sizes that its configuration states", a["notes"][-1])
+            self.assertIn("model of the sizes that its configuration states", a["notes"][-1])
             self.assertIn(self.fit("--ctx", "4096", "of-%s" % kind)["devices"][0]["verdict"], ("fits", "does not fit"))
             self.run_program("graph", "of-%s/config.json" % kind, codes=(3,))
         latent = self.estimate("--ctx", "4096", "--dtype", "q4_k_m", "of-deepseek_v3/config.json")["components"]["kv_cache"]["bytes"]
@@ -349,12 +363,10 @@ class Programs(unittest.TestCase):
         self.assertEqual((other["components"]["parameters"]["known"], other["components"]["kv_cache"]["known"]), ("exact", "assumed"))
         self.assertEqual(other["unknown"], None)
         self.assertEqual(own["components"]["kv_cache"]["known"], "exact")
-        for kind in ("modernbert", "siglip"):
-            os.makedirs(os.path.join(self.dir.name, "of-" + kind))
-            with open(os.path.join(self.dir.name, "of-" + kind, "config.json"), "w") as f:
-                json.dump(dict(model_type=kind, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50000,
-                               **({"projection_size": 768} if kind == "siglip" else {})), f)
-            self.assertIn("model_type is", self.run_program("estimate", "of-%s/config.json" % kind, codes=(3,)).stderr)
+        os.makedirs(os.path.join(self.dir.name, "of-siglip"))
+        with open(os.path.join(self.dir.name, "of-siglip", "config.json"), "w") as f:
+            json.dump(dict(model_type="siglip", hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50000, projection_size=768), f)
+        self.assertIn("model_type is", self.run_program("estimate", "of-siglip/config.json", codes=(3,)).stderr)
 
     def test_experts_on_the_host(self):
         """--n-cpu-moe: experts of the first layers are in no need; fit and plan say with how many a model fits, and not with fewer."""
