@@ -173,9 +173,8 @@ void vc_estimate_note_stand_in(struct vc_estimate *e)
         r->moments[m].known = r->moments[m].known == VC_KNOWN_NOT ? VC_KNOWN_NOT : VC_KNOWN_ASSUMED;
     }
     r->eager.known = r->eager.known == VC_KNOWN_NOT ? VC_KNOWN_NOT : VC_KNOWN_ASSUMED;
-    note(e,
-         "what this architecture computes is not known here: counted is a model of the sizes that its configuration "
-         "states");
+    note(e, "what this architecture computes is not known here: counted is a model of the sizes that its configuration "
+            "states");
 }
 
 /* Bytes on the host are found here, since sentences speak of them. */
