@@ -347,6 +347,45 @@ static inline void block_q6_k(const uint8_t *b, float *y)
     }
 }
 
+/* Q2_K and Q3_K: 32 codes of two bits, number `run` of four that 32 bytes hold side by side. */
+static inline void pairs(const uint8_t *codes, uint32_t run, int8_t *q)
+{
+    for (size_t i = 0; i < 32; i += 8) {
+        put_8(q + i, get_8(codes + i) >> 2 * run & EVERY(0x03));
+    }
+}
+
+static inline void block_q2_k(const uint8_t *b, float *y)
+{
+    float d = finite_step(b + 80);
+    float m = finite_step(b + 82);
+    int8_t q[32];
+
+    for (uint32_t j = 0; j < 16; j++) {
+        if (j % 2 == 0) {
+            pairs(b + 16 + j / 8 * 32, j % 8 / 2, q);
+        }
+        values(q + 16 * (j % 2), 16, 0, d * (float)(b[j] & 15), -(m * (float)(b[j] >> 4)), y + 16 * j);
+    }
+}
+
+/* Bit run of byte i of the first 32 is the third bit of element i of each run. */
+static inline void block_q3_k(const uint8_t *b, float *y)
+{
+    float d = finite_step(b + 108);
+    int8_t q[32];
+
+    for (uint32_t j = 0; j < 16; j++) {
+        if (j % 2 == 0) {
+            pairs(b + 32 + j / 8 * 32, j % 8 / 2, q);
+            for (size_t i = 0; i < 32; i += 8) {
+                put_8(q + i, get_8((const uint8_t *)q + i) | (get_8(b + i) >> j / 2 & EVERY(0x01)) << 2);
+            }
+        }
+        values(q + 16 * (j % 2), 16, 4, d * (float)vc_q3_k_scale(b + 96, j), NO_LEAST, y + 16 * j);
+    }
+}
+
 /* The kernel of a type: n elements, whole blocks. With finite steps no value is NaN, so block_<type> needs no test
  * per element; other blocks go element by element through blocks.h. steps: what has to be finite. */
 #define DECODE(type, elems, bytes, steps)                                        \
@@ -370,6 +409,8 @@ DECODE(q4_1, 32, VC_Q4_1_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q5_0, 32, VC_Q5_0_BYTES, finite_f16(b))
 DECODE(q5_1, 32, VC_Q5_1_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q8_0, 32, VC_Q8_0_BYTES, finite_f16(b))
+DECODE(q2_k, 256, VC_Q2_K_BYTES, finite_f16(b + 80) && finite_f16(b + 82))
+DECODE(q3_k, 256, VC_Q3_K_BYTES, finite_f16(b + 108))
 DECODE(q4_k, 256, VC_Q4_K_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q5_k, 256, VC_Q5_K_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))

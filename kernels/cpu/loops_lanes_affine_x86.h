@@ -1,5 +1,5 @@
-/* loops_lanes_affine_x86.h - part of loops_lanes_x86.h: types whose parts have a scale and a minimum. Q2_K, Q4_K and Q5_K
- * with both encoders; Q4_1 and Q5_1 with the least error (llama.cpp's own is one division there).
+/* loops_lanes_affine_x86.h - part of loops_lanes_x86.h: types whose parts have a scale and a minimum. Q2_K, Q4_K and Q5_K;
+ * Q4_1 and Q5_1 where there are no statistics.
  *
  * A search of one part, in each lane for another block:
  *
@@ -96,8 +96,10 @@ ALWAYS void lanes_affine_fit(const struct affine_search *s, struct affine_try *y
     y->least = (y->sum_ll * s->sum_x - y->sum_l * y->sum_xl) / y->d;
     /* A line whose least element would be above 0 goes through the origin instead. */
     iv positive = (iv)(y->least > F_ZERO);
-    y->least = f_select(positive, F_ZERO, y->least);
-    y->scale = f_select(positive, y->sum_xl / y->sum_ll, y->scale);
+    if (f_any(positive)) { /* seldom, and a division */
+        y->least = f_select(positive, F_ZERO, y->least);
+        y->scale = f_select(positive, y->sum_xl / y->sum_ll, y->scale);
+    }
 }
 
 /* Takes a try where it has less error than the best so far. */
@@ -117,7 +119,7 @@ ALWAYS void lanes_affine_add(fv x, fv w, size_t i, int32_t most, bool wild, stru
                              struct affine_try *y)
 {
     fv up = s->next * (x - s->least);
-    fv l = wild ? f_code(up, 0, most) : f_nearest(up, F_ZERO, f_set((float)most));
+    fv l = wild ? f_code(up, 0, most) : f_nearest_0(up, f_set((float)most));
     fv wl = w * l;
 
     s->l[i] = l;
@@ -247,27 +249,21 @@ ALWAYS void lanes_k_make(const struct lane_blocks *b, struct vc_k_kind kind, boo
 
 /* ---- with the least error ---- */
 
-/* vc_affine of each lane. */
+/* vc_affine of each lane; inverse: of the scale, 0 of 0. */
 struct affine_lanes {
-    fv scale, least, error;
+    fv scale, least, error, inverse;
 };
 
-/* vc_affine_judge of several fits: sets their errors. A scale of 0 has the inverse 0. */
-ALWAYS void lanes_judge(const fv *x, const fv *w, size_t n, fv most, bool weighted, size_t n_sides,
+/* vc_affine_judge of several fits: sets their errors. exact: products of codes and scales are. */
+ALWAYS void lanes_judge(const fv *x, const fv *w, size_t n, fv most, bool weighted, bool exact, size_t n_sides,
                         struct affine_lanes *f)
 {
-    fv inverse[5];
-
-    SIDES(t)
-    {
-        inverse[t] = f_inverse_or_0(f[t].scale);
-        f[t].error = F_ZERO;
-    }
+    SIDES(t) f[t].error = F_ZERO;
     for (size_t i = 0; i < n; i++) {
         SIDES(t)
         {
-            fv l = f_nearest((x[i] - f[t].least) * inverse[t], F_ZERO, most);
-            fv d = l * f[t].scale + f[t].least - x[i];
+            fv l = f_nearest_0((x[i] - f[t].least) * f[t].inverse, most);
+            fv d = (exact ? f_plus(l, f[t].scale, f[t].least) : l * f[t].scale + f[t].least) - x[i];
 
             f[t].error = f[t].error + f_weigh(weighted, w, i, d) * d;
         }
@@ -284,20 +280,15 @@ ALWAYS void lanes_refit(const fv *x, const fv *w, size_t n, struct vc_affine_ran
                         const struct affine_sums *sums, struct affine_lanes *f, iv *good)
 {
     fv most = f_set((float)r.most);
-    fv inverse[4];
     fv sum_l[4];
     fv sum_ll[4];
     fv sum_xl[4];
 
-    SIDES(t)
-    {
-        inverse[t] = 1.0f / f[t].scale;
-        sum_l[t] = sum_ll[t] = sum_xl[t] = F_ZERO;
-    }
+    SIDES(t) sum_l[t] = sum_ll[t] = sum_xl[t] = F_ZERO;
     for (size_t i = 0; i < n; i++) {
         SIDES(t)
         {
-            fv l = f_nearest((x[i] - f[t].least) * inverse[t], F_ZERO, most);
+            fv l = f_nearest_0((x[i] - f[t].least) * f[t].inverse, most);
             fv wl = f_weigh(weighted, w, i, l);
 
             sum_l[t] = sum_l[t] + wl;
@@ -313,10 +304,13 @@ ALWAYS void lanes_refit(const fv *x, const fv *w, size_t n, struct vc_affine_ran
         f[t].least = (sum_ll[t] * sums->x - sum_l[t] * sum_xl[t]) / d;
         if (r.minimum) {
             iv positive = (iv)(f[t].least > F_ZERO);
-            f[t].least = f_select(positive, F_ZERO, f[t].least);
-            f[t].scale = f_select(positive, sum_xl[t] / sum_ll[t], f[t].scale);
+            if (f_any(positive)) { /* seldom, and a division */
+                f[t].least = f_select(positive, F_ZERO, f[t].least);
+                f[t].scale = f_select(positive, sum_xl[t] / sum_ll[t], f[t].scale);
+            }
         }
-        good[t] &= (iv)(d > F_ZERO) & (iv)(f[t].scale > F_ZERO) & f_is_usable(f[t].scale);
+        f[t].inverse = 1.0f / f[t].scale;
+        good[t] &= (iv)(d > F_ZERO) & (iv)(f[t].scale > F_ZERO) & f_is_step(f[t].scale) & f_is_step(f[t].inverse);
     }
 }
 
@@ -340,9 +334,9 @@ ALWAYS struct affine_lanes lanes_best_affine(const fv *x, const fv *w, size_t n,
     if (r.minimum) {
         least = f_select((iv)(least > F_ZERO), F_ZERO, least);
     }
-    best.scale = F_ZERO;
+    best.scale = best.inverse = F_ZERO;
     best.least = r.stored ? f_half(least) : least;
-    lanes_judge(x, w, n, most, weighted, 1, &best);
+    lanes_judge(x, w, n, most, weighted, r.stored, 1, &best);
     for (uint32_t k = 0; k < VC_AFFINE_STARTS; k += n_sides) {
         struct affine_lanes f[n_sides];
         iv good[n_sides];
@@ -353,7 +347,8 @@ ALWAYS struct affine_lanes lanes_best_affine(const fv *x, const fv *w, size_t n,
 
             f[t].scale = (top - least) / f_set(share);
             f[t].least = least;
-            good[t] = (iv)(top > least) & f_is_usable(f[t].scale);
+            f[t].inverse = 1.0f / f[t].scale;
+            good[t] = (iv)(top > least) & f_is_step(f[t].scale) & f_is_step(f[t].inverse);
         }
         for (uint32_t round = 0; round < VC_AFFINE_ROUNDS; round++) {
             lanes_refit(x, w, n, r, weighted, n_sides, &sums, f, good);
@@ -363,10 +358,11 @@ ALWAYS struct affine_lanes lanes_best_affine(const fv *x, const fv *w, size_t n,
             if (r.stored) {
                 f[t].scale = f_half(f[t].scale);
                 f[t].least = f_half(f[t].least);
+                f[t].inverse = 1.0f / f[t].scale;
                 good[t] &= f_is_step(f[t].scale) & (iv)(f_magnitude(f[t].least) < f_set(INFINITY));
             }
         }
-        lanes_judge(x, w, n, most, weighted, n_sides, f);
+        lanes_judge(x, w, n, most, weighted, r.stored, n_sides, f);
         SIDES(t)
         {
             iv won = good[t] & (iv)(f[t].error < best.error);
@@ -385,8 +381,8 @@ ALWAYS void lanes_part_levels(const fv *x, const fv *w, size_t n, int32_t most, 
 {
     enum { n_sides = 5 };
     const fv high = f_set((float)most_level);
-    fv near_scale = f_only((iv)(d > F_ZERO), f_nearest(target->scale / d, F_ZERO, high));
-    fv near_minimum = f_only((iv)(dmin > F_ZERO), f_nearest(-target->least / dmin, F_ZERO, high));
+    fv near_scale = f_only((iv)(d > F_ZERO), f_nearest_0(target->scale / d, high));
+    fv near_minimum = f_only((iv)(dmin > F_ZERO), f_nearest_0(-target->least / dmin, high));
     fv best = F_ZERO;
     iv found = (iv)F_ZERO;
 
@@ -400,9 +396,10 @@ ALWAYS void lanes_part_levels(const fv *x, const fv *w, size_t n, int32_t most, 
         {
             m[t] = near_minimum + f_set((float)t - 2.0f);
             f[t].scale = d * s;
-            f[t].least = -(dmin * m[t]);
+            f[t].inverse = f_inverse_or_0(f[t].scale);
+            f[t].least = dmin * -m[t];
         }
-        lanes_judge(x, w, n, f_set((float)most), weighted, n_sides, f);
+        lanes_judge(x, w, n, f_set((float)most), weighted, true, n_sides, f); /* 11, 6 and 5 bits */
         SIDES(t)
         {
             iv inside = (iv)(s >= F_ZERO) & (iv)(s <= high) & (iv)(m[t] >= F_ZERO) & (iv)(m[t] <= high);
@@ -431,12 +428,12 @@ ALWAYS void lanes_k_refit(const struct lane_blocks *b, size_t n_parts, int32_t m
 
     for (size_t j = 0; j < n_parts; j++) {
         fv step = found->d * found->level[j];
-        fv least = -(found->dmin * found->minimum[j]);
+        fv least = found->dmin * -found->minimum[j];
         fv inverse = f_inverse_or_0(step);
         fv below = -found->minimum[j];
 
         for (size_t i = n * j; i < n * (j + 1); i++) {
-            fv l = f_nearest((b->x[i] - least) * inverse, F_ZERO, f_set((float)most));
+            fv l = f_nearest_0((b->x[i] - least) * inverse, f_set((float)most));
             fv a = found->level[j] * l;
             fv wa = f_weigh(weighted, b->w, i, a);
             fv wb = f_weigh(weighted, b->w, i, below);
@@ -468,7 +465,7 @@ ALWAYS void lanes_nearest_codes(const struct lane_blocks *b, size_t n_elems, siz
         fv inverse = f_inverse_or_0(found->step[j]);
 
         for (size_t i = n * j; i < n * (j + 1); i++) {
-            codes_put(found->codes[i], f_nearest((b->x[i] - found->least[j]) * inverse, F_ZERO, f_set((float)most)));
+            codes_put(found->codes[i], f_nearest_0((b->x[i] - found->least[j]) * inverse, f_set((float)most)));
         }
     }
 }
@@ -498,7 +495,7 @@ ALWAYS void lanes_k_best(const struct lane_blocks *b, struct vc_k_kind kind, boo
     }
     for (size_t j = 0; j < kind.n_parts; j++) {
         found->step[j] = found->d * found->level[j];
-        found->least[j] = -(found->dmin * found->minimum[j]);
+        found->least[j] = found->dmin * -found->minimum[j];
     }
     lanes_nearest_codes(b, 256, kind.n_parts, kind.most, found);
 }
@@ -594,7 +591,7 @@ ALWAYS void lanes_affine_32_search(const struct lane_blocks *b, int32_t most, st
                                                                                                                    \
     static const struct lane_type lane_##type = {                                                                  \
         32, 1, (size), 0, NULL, type##_lanes_make, type##_lanes_search, type##_lane_put};                          \
-    LANE_KERNEL(type, how->best && how->importance == NULL)
+    LANE_KERNEL(type, how->importance == NULL)
 
 LANES_AFFINE_32(q4_1, 15, 20)
 LANES_AFFINE_32(q5_1, 31, 24)

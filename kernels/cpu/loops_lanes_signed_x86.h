@@ -1,5 +1,5 @@
-/* loops_lanes_signed_x86.h - part of loops_lanes_x86.h: types whose parts have one signed scale each. Q3_K and Q6_K with
- * both encoders; Q4_0, Q5_0, Q8_0, Q2_0, TQ1_0 and TQ2_0 with the least error (llama.cpp's own is one division there).
+/* loops_lanes_signed_x86.h - part of loops_lanes_x86.h: types whose parts have one signed scale each. Q3_K and Q6_K;
+ * Q4_0, Q5_0, Q8_0, Q2_0, TQ1_0 and TQ2_0 where there are no statistics.
  *
  * Blocks lie side by side: lane k of a vector is an element of block k, so a loop over 16 elements does the search of a
  * part for all of the blocks. `found` has what each lane has found, which the put functions write as bytes, block by
@@ -211,9 +211,9 @@ ALWAYS void lanes_q3_k_make(const struct lane_blocks *b, bool weighted, struct l
 
 /* ---- with the least error ---- */
 
-/* vc_signed_error for several steps. */
+/* vc_signed_error for several steps. exact: products of codes and steps are. */
 ALWAYS void lanes_signed_errors(const fv *x, const fv *w, size_t n, const struct vc_best_range r, bool weighted,
-                                size_t n_sides, const fv *s, const fv *inverse, fv *error)
+                                bool exact, size_t n_sides, const fv *s, const fv *inverse, fv *error)
 {
     fv least = f_set((float)r.least);
     fv most = f_set((float)r.most);
@@ -223,70 +223,105 @@ ALWAYS void lanes_signed_errors(const fv *x, const fv *w, size_t n, const struct
         SIDES(t)
         {
             fv q = f_nearest(x[i] * inverse[t], least, most);
-            fv d = r.stored ? f_minus(q, s[t], x[i]) : x[i] - q * s[t]; /* of an f16 the product is exact */
+            fv d = exact ? f_minus(q, s[t], x[i]) : x[i] - q * s[t];
 
             error[t] = error[t] + f_weigh(weighted, w, i, d) * d;
         }
     }
 }
 
-/* vc_best_signed */
+/* The best of some starts, and its error. */
+struct signed_best {
+    fv s, error;
+};
+
+/* Takes the scale that follows from each start s[t], where its error is less than that of best[t] was. Everything is a
+ * magnitude: with the other sign a start has the same codes but for their limits, limit[t][i] for element i. */
+ALWAYS void lanes_signed_starts(const fv *x, const fv *w, size_t n, const struct vc_best_range r, bool weighted,
+                                size_t n_sides, const fv *const *limit, fv *s, struct signed_best *best)
+{
+    fv inverse[2];
+    fv a[2];
+    fv b[2];
+    iv good[2];
+
+    SIDES(t)
+    {
+        inverse[t] = 1.0f / s[t];
+        good[t] = f_is_step(s[t]) & f_is_step(inverse[t]);
+        a[t] = b[t] = F_ZERO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        SIDES(t)
+        {
+            /* No x is more than unit / first steps, 143: the limit may follow. The other sign shares all before it. */
+            fv q = f_min(f_whole(x[i] * inverse[t]), limit[t][i]);
+            fv wq = f_weigh(weighted, w, i, q);
+
+            a[t] = a[t] + wq * x[i];
+            b[t] = f_plus_whole(!weighted, wq, q, b[t]);
+        }
+    }
+    SIDES(t)
+    {
+        s[t] = f_only((iv)(b[t] > F_ZERO), a[t] / b[t]);
+        s[t] = r.stored ? f_stored_step(s[t]) : s[t];
+        inverse[t] = 1.0f / s[t];
+        good[t] &= f_is_step(s[t]) & f_is_step(inverse[t]);
+        a[t] = F_ZERO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        SIDES(t)
+        {
+            fv q = f_whole(f_min(x[i] * inverse[t], limit[t][i]));
+            fv d = r.stored ? f_minus(q, s[t], x[i]) : x[i] - q * s[t]; /* of an f16 the product is exact */
+
+            a[t] = a[t] + f_weigh(weighted, w, i, d) * d;
+        }
+    }
+    SIDES(t)
+    {
+        iv won = good[t] & (iv)(a[t] < best[t].error);
+
+        best[t].error = f_select(won, a[t], best[t].error);
+        best[t].s = f_select(won, s[t], best[t].s);
+    }
+}
+
+/* vc_best_signed: a start and its negative side by side. Of equal errors the first start's counts, so the negative ones
+ * are compared with the others behind all of them. */
 ALWAYS fv lanes_best_signed(const fv *x, const fv *w, size_t n, const struct vc_best_range r, bool weighted)
 {
-    enum { n_sides = 2 };
-    const fv least = f_set((float)r.least);
-    const fv most = f_set((float)r.most);
     fv top = f_magnitude(f_largest(x, n));
-    fv error = F_ZERO;
-    fv best = F_ZERO;
+    struct signed_best best[2] = {{F_ZERO, F_ZERO}, {F_ZERO, F_ZERO}};
+    fv size[64];
+    fv most[2][64];
+    const fv *const limit[2] = {most[0], most[1]};
 
     for (size_t i = 0; i < n; i++) {
-        error = error + f_weigh(weighted, w, i, x[i]) * x[i];
+        iv below = (iv)(x[i] < F_ZERO);
+
+        size[i] = f_magnitude(x[i]);
+        most[0][i] = f_select(below, f_set((float)-r.least), f_set((float)r.most));
+        most[1][i] = f_select(below, f_set((float)r.most), f_set((float)-r.least));
+        best[0].error = best[0].error + f_weigh(weighted, w, i, x[i]) * x[i];
     }
-    for (int32_t k = 0; k < 32 + r.n_even; k += n_sides) {
-        fv s[n_sides];
-        fv inverse[n_sides];
-        fv a[n_sides];
-        fv b[n_sides];
-        fv e[n_sides];
-        iv good[n_sides];
+    best[1].error = best[0].error;
+    for (int32_t k = 0; k < 16; k++) {
+        fv s[2];
 
-        SIDES(t)
-        {
-            int32_t start = k + (int32_t)t < 32 + r.n_even ? k + (int32_t)t : k; /* the last one again wins nothing */
-
-            s[t] = f_set(vc_best_start(r, start)) * top / f_set(r.unit);
-            inverse[t] = 1.0f / s[t];
-            good[t] = f_is_step(s[t]) & f_is_step(inverse[t]);
-            a[t] = b[t] = F_ZERO;
-        }
-        for (size_t i = 0; i < n; i++) {
-            SIDES(t)
-            {
-                fv q = f_nearest(x[i] * inverse[t], least, most);
-                fv wq = f_weigh(weighted, w, i, q);
-
-                a[t] = a[t] + wq * x[i];
-                b[t] = f_plus_whole(!weighted, wq, q, b[t]);
-            }
-        }
-        SIDES(t)
-        {
-            s[t] = f_only((iv)(b[t] > F_ZERO), a[t] / b[t]);
-            s[t] = r.stored ? f_stored_step(s[t]) : s[t];
-            inverse[t] = 1.0f / s[t];
-            good[t] &= f_is_step(s[t]) & f_is_step(inverse[t]);
-        }
-        lanes_signed_errors(x, w, n, r, weighted, n_sides, s, inverse, e);
-        SIDES(t)
-        {
-            iv won = good[t] & (iv)(e[t] < error);
-
-            error = f_select(won, e[t], error);
-            best = f_select(won, s[t], best);
-        }
+        s[0] = s[1] = f_set(vc_best_start(r, k)) * top / f_set(r.unit);
+        lanes_signed_starts(size, w, n, r, weighted, 2, limit, s, best);
     }
-    return best;
+    iv won = (iv)(best[1].error < best[0].error);
+    best[0].error = f_select(won, best[1].error, best[0].error);
+    best[0].s = f_select(won, -best[1].s, best[0].s);
+    for (int32_t k = 0; k < r.n_even; k++) {
+        fv s[1] = {f_set(vc_best_start(r, 32 + k)) * top / f_set(r.unit)};
+
+        lanes_signed_starts(size, w, n, r, weighted, 1, limit, s, best);
+    }
+    return best[0].s;
 }
 
 /* vc_best_signed_codes, with the offset -least. */
@@ -320,7 +355,7 @@ ALWAYS fv lanes_signed_level(const fv *x, const fv *w, int32_t half, const struc
         s[t] = d * level[t];
         inverse[t] = f_inverse_or_0(s[t]);
     }
-    lanes_signed_errors(x, w, 16, r, weighted, n_sides, s, inverse, error);
+    lanes_signed_errors(x, w, 16, r, weighted, true, n_sides, s, inverse, error); /* 11, 7 and 5 bits */
     for (size_t t = 1; t < n_sides; t++) {
         iv won = (iv)(error[t] < error[0]);
 
@@ -518,7 +553,7 @@ ALWAYS void lanes_one_search(const struct lane_blocks *b, size_t n, const struct
                                                                                                                    \
     static const struct lane_type lane_##type = {                                                                  \
         (n), 1, (size), (least), NULL, type##_lanes_make, type##_lanes_search, type##_lane_put};                   \
-    LANE_KERNEL(type, how->best && how->importance == NULL)
+    LANE_KERNEL(type, how->importance == NULL)
 
 #define LANES_SEARCH_ONE(type, n) lanes_one_search(b, n, (struct vc_best_range)VC_RANGE_##type, found)
 

@@ -84,12 +84,6 @@ ALWAYS iv f_is_step(fv s)
     return (iv)(m < f_set(INFINITY)) & (iv)(m > F_ZERO);
 }
 
-/* Both s and its inverse are steps. */
-ALWAYS iv f_is_usable(fv s)
-{
-    return f_is_step(s) & f_is_step(1.0f / s);
-}
-
 /* 1 / s, or 0 where s is 0. */
 ALWAYS fv f_inverse_or_0(fv s)
 {
@@ -115,10 +109,27 @@ ALWAYS fv f_first_step(fv largest, int32_t most)
     return f_select(away, d + f_select((iv)(wanted < F_ZERO), f_set(-0x1p-24f), f_set(0x1p-24f)), d);
 }
 
-/* vc_nearest, as floats: the range is that in which adding and taking away 1.5 * 2^23 rounds. */
+/* x rounded to a whole number, halves to even; |x| is below 2^22. AVX-512 may give -0 for 0. */
+ALWAYS fv f_whole(fv x)
+{
+#ifdef __AVX512F__
+    return (fv)_mm512_roundscale_ps(x, 0);
+#else
+    return x + f_set(ROUND_MAGIC) - f_set(ROUND_MAGIC);
+#endif
+}
+
+/* vc_nearest, as floats: the range is that of f_whole. */
 ALWAYS fv f_nearest(fv x, fv least, fv most)
 {
-    return f_min(f_max(x, least), most) + f_set(ROUND_MAGIC) - f_set(ROUND_MAGIC);
+    return f_whole(f_min(f_max(x, least), most));
+}
+
+/* f_nearest from 0 on. Negative numbers are below 0 as integers, too, and more units compare those. So is the NaN that an
+ * operation makes, but not its negative. */
+ALWAYS fv f_nearest_0(fv x, fv most)
+{
+    return f_whole(f_min((fv)F(max_epi32)((mi)x, (mi)F_ZERO), most));
 }
 
 /* vc_clamp_i32(vc_ggml_round(x), least, most), as floats. */
@@ -342,10 +353,34 @@ ALWAYS void lanes_errors(const struct lane_blocks *b, const struct lane_type *ty
     }
 }
 
+/* n codes of each lane, one after another: 16 rows are interleaved with each other four times. */
+static void lanes_codes(uint8_t (*codes)[FW], size_t n, uint8_t (*to)[256])
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __m128i v[2][16];
+
+        for (size_t k = 0; k < 16; k++) {
+            v[0][k] = FW == 16 ? _mm_loadu_si128((const __m128i *)(const void *)codes[i + k])
+                               : _mm_loadl_epi64((const __m128i *)(const void *)codes[i + k]);
+        }
+        _Pragma("GCC unroll 4") for (size_t pass = 0; pass < 4; pass++)
+        {
+            for (size_t k = 0; k < 8; k++) {
+                v[1 - pass % 2][2 * k] = _mm_unpacklo_epi8(v[pass % 2][k], v[pass % 2][k + 8]);
+                v[1 - pass % 2][2 * k + 1] = _mm_unpackhi_epi8(v[pass % 2][k], v[pass % 2][k + 8]);
+            }
+        }
+        for (size_t k = 0; k < FW; k++) {
+            _mm_storeu_si128((__m128i *)(void *)(to[k] + i), v[0][k]);
+        }
+    }
+}
+
 /* The n first blocks of the lanes. The reference encoder's are taken where they have less error. */
 static void lanes_run(const struct lane_blocks *b, const struct lane_type *type, bool best, size_t n, uint8_t *blocks)
 {
     struct lane_found found[2];
+    uint8_t codes[2][FW][256];
     double error[2][FW] = {{0.0}};
 
     type->make(b, &found[0]);
@@ -359,14 +394,13 @@ static void lanes_run(const struct lane_blocks *b, const struct lane_type *type,
             lanes_errors(b, type, false, &found[k], error[k]);
         }
     }
+    for (size_t k = 0; k < 1 + (size_t)best; k++) {
+        lanes_codes(found[k].codes, type->elems, codes[k]);
+    }
     for (size_t lane = 0; lane < n; lane++, blocks += type->bytes) {
-        const struct lane_found *f = &found[best && !(error[0][lane] < error[1][lane])];
-        uint8_t codes[256];
+        size_t k = best && !(error[0][lane] < error[1][lane]);
 
-        for (size_t i = 0; i < type->elems; i++) {
-            codes[i] = f->codes[i][lane];
-        }
-        type->put(f, lane, codes, blocks);
+        type->put(&found[k], lane, codes[k][lane], blocks);
     }
 }
 
