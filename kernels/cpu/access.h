@@ -3,7 +3,8 @@
  * memcpy, which compilers turn into a plain move. The pointers become char pointers first: memcpy of a float * promises
  * alignment.
  *
- * Kernels get pointers into files and network buffers; dereferencing an unaligned float * is undefined in C. */
+ * Kernels get pointers into files and network buffers; dereferencing an unaligned float * is undefined in C. Behind them
+ * what many loops need: min_size, and the sum of the tree of the reference loops. */
 #pragma once
 
 #include <stddef.h>
@@ -35,3 +36,19 @@ VC_ACCESS(f32, float)
 VC_ACCESS(f64, double)
 VC_ACCESS(u32, uint32_t)
 VC_ACCESS(u16, uint16_t)
+
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The sum of a chunk of the tree (kernels.h): its 64 lanes are halved six times. They are used up. */
+static inline double sum_of_lanes(double *lane)
+{
+    for (size_t k = 32; k >= 1; k /= 2) {
+        for (size_t l = 0; l < k; l++) {
+            lane[l] += lane[l + k];
+        }
+    }
+    return lane[0];
+}

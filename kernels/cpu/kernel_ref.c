@@ -20,17 +20,6 @@ static void tree_add(struct tree *tree, size_t index_in_chunk, double v)
     tree->lane[index_in_chunk % LANES] += v;
 }
 
-/* The sum: lanes are halved six times. *tree is used up. */
-static double tree_value(struct tree *tree)
-{
-    for (size_t k = LANES / 2; k >= 1; k /= 2) {
-        for (size_t l = 0; l < k; l++) {
-            tree->lane[l] += tree->lane[l + k];
-        }
-    }
-    return tree->lane[0];
-}
-
 static int finite32(float x)
 {
     return vc_f32_magnitude(x) < VC_F32_INF_BITS;
@@ -44,11 +33,6 @@ static int finite64(double x)
 static double magnitude64(double x)
 {
     return vc_bits_f64(vc_f64_bits(x) & 0x7fffffffffffffffu);
-}
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Channel of element i of a tile. */
@@ -218,8 +202,8 @@ static void int8_encode(const float *x, size_t n_rows, const struct scale_map *m
                 }
             }
             if (stats != NULL) {
-                stats->chunk_sums[2 * chunk] = tree_value(&sums[0]);
-                stats->chunk_sums[2 * chunk + 1] = tree_value(&sums[1]);
+                stats->chunk_sums[2 * chunk] = sum_of_lanes(sums[0].lane);
+                stats->chunk_sums[2 * chunk + 1] = sum_of_lanes(sums[1].lane);
             }
         }
     }
@@ -310,8 +294,8 @@ int vc_int8_decode_axis_ref(const int8_t *q, size_t n, const struct vc_axis_map 
                     }                                                                                     \
                 }                                                                                         \
                 if (stats != NULL) {                                                                      \
-                    stats->chunk_sums[2 * chunk] = tree_value(&sums[0]);                                  \
-                    stats->chunk_sums[2 * chunk + 1] = tree_value(&sums[1]);                              \
+                    stats->chunk_sums[2 * chunk] = sum_of_lanes(sums[0].lane);                            \
+                    stats->chunk_sums[2 * chunk + 1] = sum_of_lanes(sums[1].lane);                        \
                 }                                                                                         \
             }                                                                                             \
         }                                                                                                 \
@@ -420,7 +404,7 @@ static uint64_t subnormal64(double x)
                     diff_add(sums, trees, i - first, get(x, row * row_len + i), get(y, row * row_len + i));            \
                 }                                                                                                      \
                 for (size_t k = 0; k < 4; k++) {                                                                       \
-                    sums->chunk_sums[4 * chunk + k] = tree_value(&trees[k]);                                           \
+                    sums->chunk_sums[4 * chunk + k] = sum_of_lanes(trees[k].lane);                                     \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -441,8 +425,8 @@ static uint64_t subnormal64(double x)
                     counts->subnormals += subnormal(get(x, row * row_len + i));                                        \
                     values_add(counts, trees, i - first, get(x, row * row_len + i));                                   \
                 }                                                                                                      \
-                chunk_sums[2 * chunk] = tree_value(&trees[0]);                                                         \
-                chunk_sums[2 * chunk + 1] = tree_value(&trees[1]);                                                     \
+                chunk_sums[2 * chunk] = sum_of_lanes(trees[0].lane);                                                   \
+                chunk_sums[2 * chunk + 1] = sum_of_lanes(trees[1].lane);                                               \
             }                                                                                                          \
         }                                                                                                              \
         counts->min += 0.0; /* -0 becomes +0 */                                                                        \

@@ -16,17 +16,6 @@ struct sums {
     double lane[2][LANES];
 };
 
-/* The sum of a chunk: lanes are halved six times. They are used up. */
-static double tree_value(double *lane)
-{
-    for (size_t k = LANES / 2; k >= 1; k /= 2) {
-        for (size_t l = 0; l < k; l++) {
-            lane[l] += lane[l + k];
-        }
-    }
-    return lane[0];
-}
-
 /* Counts element i of a chunk: source x, decoded output y. As in kernel_ref.c; nothing is clipped in Q8_0. */
 static void stats_add(struct vc_tile_stats *stats, struct sums *sums, size_t i, float x, float y)
 {
@@ -90,8 +79,8 @@ int vc_q8_0_rows_ref(const float *x, size_t n_rows, size_t row_len, uint32_t *bi
                 stats_add(stats, &sums, i - col, vc_get_f32(x, at),
                           vc_q8_0_value(blocks + at / 32 * VC_Q8_0_BYTES, at % 32));
             }
-            stats->chunk_sums[2 * chunk] = tree_value(sums.lane[0]);
-            stats->chunk_sums[2 * chunk + 1] = tree_value(sums.lane[1]);
+            stats->chunk_sums[2 * chunk] = sum_of_lanes(sums.lane[0]);
+            stats->chunk_sums[2 * chunk + 1] = sum_of_lanes(sums.lane[1]);
         }
     }
     return 0;

@@ -82,17 +82,6 @@ int vc_mask_apply_u16_ref(const uint16_t *h, const uint8_t *mask, uint64_t first
     return 0;
 }
 
-/* The sum of a chunk: lanes are halved six times. They are used up. */
-static double tree_value(double *lane)
-{
-    for (size_t k = LANES / 2; k >= 1; k /= 2) {
-        for (size_t l = 0; l < k; l++) {
-            lane[l] += lane[l + k];
-        }
-    }
-    return lane[0];
-}
-
 /* Counts element i of a chunk, of which `y` is left: x or +0. */
 static void count(struct vc_tile_stats *stats, double lane[2][LANES], size_t i, double x, double y)
 {
@@ -133,8 +122,8 @@ static void count(struct vc_tile_stats *stats, double lane[2][LANES], size_t i, 
                     }                                                                                   \
                 }                                                                                       \
                 if (stats != NULL) {                                                                    \
-                    *sums++ = tree_value(lane[0]);                                                      \
-                    *sums++ = tree_value(lane[1]);                                                      \
+                    *sums++ = sum_of_lanes(lane[0]);                                                    \
+                    *sums++ = sum_of_lanes(lane[1]);                                                    \
                 }                                                                                       \
             }                                                                                           \
         }                                                                                               \
@@ -163,7 +152,7 @@ VC_SQUARES_LOOP(vc_block_squares_f64_ref, double, f64)
                 for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                     \
                     lane[(i - from) % LANES] += term_of((double)vc_get_##suffix(x, row * row_len + i), power); \
                 }                                                                                              \
-                vc_put_f64(sums, n, tree_value(lane));                                                         \
+                vc_put_f64(sums, n, sum_of_lanes(lane));                                                       \
             }                                                                                                  \
         }                                                                                                      \
         return 0;                                                                                              \

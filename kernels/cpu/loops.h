@@ -34,11 +34,6 @@
 #define EXACT_PRODUCT_ADD(a, b, sum) ((sum) + (a) * (b))
 #endif
 
-static inline size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- the tree ---- */
 
 /* lane[i % 64] += term(i) for i < n, ascending; `term(sum)` is a macro that reads i. In blocks of 16 lanes, so that

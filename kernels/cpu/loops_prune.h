@@ -5,23 +5,9 @@
  * whose flags lie in an array on the stack. */
 #pragma once
 
+#include "kernels/cpu/prune_loop.h"
+
 #define SPAN 64 /* elements that are looked at together: a multiple of 8 */
-
-/* Keys of f16 and bf16, which have the sign in the same place; of f32 and f64 below. Values may be unaligned. */
-static inline uint16_t key_u16(const uint16_t *h, size_t i)
-{
-    return vc_get_u16(h, i) & 0x7fffu;
-}
-
-static inline uint32_t key_f32(const float *x, size_t i)
-{
-    return vc_f32_magnitude(vc_get_f32(x, i));
-}
-
-static inline uint64_t key_f64(const double *x, size_t i)
-{
-    return vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu;
-}
 
 /* ---- bins ---- */
 

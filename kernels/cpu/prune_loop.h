@@ -1,6 +1,5 @@
-/* prune_loop.h - plain loops of the kernels for pruning that the CUDA plug-in needs, too, for what does not fit a unit of its work:
- * N of M, squares of blocks, sums of columns. kernel_ref_prune.c defines the kernels by them. Arrays may be unaligned. Valid as C11
- * and C++. */
+/* prune_loop.h - keys of pruning, and plain loops that the CUDA plug-in needs, too, for what does not fit a unit of its work: N of M,
+ * squares of blocks, sums of columns. kernel_ref_prune.c defines the kernels by them. Arrays may be unaligned. Valid as C11 and C++. */
 #pragma once
 
 #include <math.h>
@@ -8,19 +7,14 @@
 #include "kernels/arith.h"
 #include "kernels/cpu/access.h"
 
-static inline size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The keys: bits without the sign. */
-static inline uint64_t key_u16(const uint16_t *h, size_t i)
+/* The keys: bits without the sign, which f16 and bf16 have in the same place. */
+static inline uint16_t key_u16(const uint16_t *h, size_t i)
 {
     return vc_get_u16(h, i) & 0x7fffu;
 }
 
 /* Keys of the types of 32 and 64 bits: the bits without the sign. */
-static inline uint64_t key_f32(const float *x, size_t i)
+static inline uint32_t key_f32(const float *x, size_t i)
 {
     return vc_f32_magnitude(vc_get_f32(x, i));
 }
