@@ -49,17 +49,39 @@ typedef float lanes __attribute__((vector_size(2 * BLOCK))); /* half of a block 
 #define ROWS   4 /* of a block of products that registers hold */
 #define ALWAYS static inline __attribute__((always_inline))
 
+#define FEW 16 /* columns whose sums registers hold */
+
 /* n columns from x on over all vectors, each in the order of these: any width of registers gives the same bits. */
-ALWAYS void walk_columns(const float *x, size_t k, size_t n_vectors, size_t n, struct columns *s)
+ALWAYS void walk_few(const float *x, size_t k, size_t n_vectors, size_t n, size_t at, struct columns *columns)
 {
-    memcpy(s->min, x, n * sizeof *x);
-    memcpy(s->max, x, n * sizeof *x);
+    double sum[FEW] = {0.0};
+    double sum2[FEW] = {0.0};
+    float min[FEW];
+    float max[FEW];
+
+    memcpy(min, x, n * sizeof *x);
+    memcpy(max, x, n * sizeof *x);
     for (size_t v = 0; v < n_vectors; v++, x += k) {
         for (size_t j = 0; j < n; j++) {
-            s->sum[j] += (double)x[j];
-            s->sum2[j] += (double)x[j] * (double)x[j];
-            s->min[j] = x[j] < s->min[j] ? x[j] : s->min[j];
-            s->max[j] = x[j] > s->max[j] ? x[j] : s->max[j];
+            sum[j] += (double)x[j];
+            sum2[j] += (double)x[j] * (double)x[j];
+            min[j] = x[j] < min[j] ? x[j] : min[j];
+            max[j] = x[j] > max[j] ? x[j] : max[j];
+        }
+    }
+    memcpy(columns->sum + at, sum, n * sizeof *sum);
+    memcpy(columns->sum2 + at, sum2, n * sizeof *sum2);
+    memcpy(columns->min + at, min, n * sizeof *min);
+    memcpy(columns->max + at, max, n * sizeof *max);
+}
+
+ALWAYS void walk_columns(const float *x, size_t k, size_t n_vectors, size_t n, struct columns *s)
+{
+    for (size_t at = 0; at < n; at += FEW) {
+        if (n - at >= FEW) {
+            walk_few(x + at, k, n_vectors, FEW, at, s);
+        } else {
+            walk_few(x + at, k, n_vectors, n - at, at, s);
         }
     }
 }
@@ -236,10 +258,11 @@ void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool)
     }
 }
 
-/* One more vector is in the tile; last: of its rows. */
-static void count_in(struct vc_collector *c, struct vc_thread_pool *pool, bool last)
+/* n more vectors are in the tile; last: of its rows. */
+static void count_in(struct vc_collector *c, struct vc_thread_pool *pool, size_t n, bool last)
 {
-    if (++c->filled == TILE || last) {
+    c->filled += n;
+    if (c->filled == TILE || last) {
         vc_collector_finish(c, pool);
     }
 }
@@ -263,34 +286,44 @@ static void add_rows(struct vc_collector *c, struct vc_thread_pool *pool, const 
             add_tile(c, pool, x + v * k, more);
         } else if ((!masked || rows->mask[v] != 0) && (!chosen || c->weights[v * c->n_experts + c->expert] != 0.0f)) {
             memcpy(c->tile + c->filled * k, x + v * k, k * sizeof *x);
-            count_in(c, pool, left == 1);
+            count_in(c, pool, 1, left == 1);
         } else if (left == 1) {
             vc_collector_finish(c, pool);
         }
     }
 }
 
-/* One window as a vector: channel after channel, in each the elements of the window. Each element is looked for once for
- * all channels. */
-static void copy_window(const struct vc_window *w, const float *image, size_t channels, const int64_t *o, float *to)
+/* n windows that follow each other in a row of the output, from o on, as vectors: channel after channel, in each the
+ * elements of the window. Of each element all windows are copied together, since in the input they follow each other, too:
+ * from `first` to `end` they lie in it, the others in its padding. */
+static void copy_windows(const struct vc_window *w, const float *image, size_t channels, const int64_t *o, int64_t n,
+                         float *to)
 {
     size_t plane = (size_t)(w->in[0] * w->in[1] * w->in[2]);
     size_t each = (size_t)(w->kernel[0] * w->kernel[1] * w->kernel[2]);
+    int64_t apart = w->stride[2];
 
-    for (int64_t d = 0; d < w->kernel[0]; d++) {
-        int64_t z = vc_window_place(w, 0, o[0], d);
+    for (size_t at = 0; at < each; at++) {
+        int64_t z = vc_window_place(w, 0, o[0], (int64_t)at / (w->kernel[1] * w->kernel[2]));
+        int64_t y = vc_window_place(w, 1, o[1], (int64_t)at / w->kernel[2] % w->kernel[1]);
+        int64_t x = o[2] * apart - w->before[2] + (int64_t)at % w->kernel[2] * w->dilation[2];
+        bool outside = z < 0 || y < 0 || x >= w->in[2];
+        int64_t first = outside || x >= 0 ? 0 : VC_AT_MOST((apart - 1 - x) / apart, n);
+        int64_t end = outside ? 0 : VC_AT_MOST((w->in[2] - x + apart - 1) / apart, n);
 
-        for (int64_t h = 0; h < w->kernel[1]; h++) {
-            int64_t y = vc_window_place(w, 1, o[1], h);
+        for (size_t c = 0; c < channels; c++) {
+            const float *from = outside ? image : image + c * plane + (z * w->in[1] + y) * w->in[2];
+            float *column = to + c * each + at;
+            int64_t i = 0;
 
-            for (int64_t v = 0; v < w->kernel[2]; v++, to++) {
-                int64_t x = vc_window_place(w, 2, o[2], v);
-                bool outside = z < 0 || y < 0 || x < 0;
-                const float *from = outside ? image : image + (z * w->in[1] + y) * w->in[2] + x;
-
-                for (size_t c = 0; c < channels; c++) {
-                    to[c * each] = outside ? 0.0f : from[c * plane];
-                }
+            for (; i < first; i++, column += channels * each) {
+                *column = 0.0f;
+            }
+            for (; i < end; i++, column += channels * each) {
+                *column = from[x + i * apart];
+            }
+            for (; i < n; i++, column += channels * each) {
+                *column = 0.0f;
             }
         }
     }
@@ -343,8 +376,8 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
 
         if (c->conv != NULL) {
             place_of_window(&w, place, o);
-            copy_window(&w, (const float *)value->data + row * images / rows->n * (value->n / images),
-                        (size_t)value->shape[1], o, to);
+            copy_windows(&w, (const float *)value->data + row * images / rows->n * (value->n / images),
+                         (size_t)value->shape[1], o, 1, to);
         } else if (rows->mask == NULL || each != rows->width || rows->mask[v] != 0) {
             memcpy(to, (const float *)value->data + v * k, k * sizeof *to);
         }
@@ -366,13 +399,15 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
     for (size_t i = 0; i < images; i++) {
         size_t n = (size_t)(w.out[0] * w.out[1] * w.out[2]);
 
-        for (size_t p = 0; p < n; p++) {
+        for (size_t p = 0, more; p < n; p += more) { /* up to the end of a row of windows, of the tile, of its rows */
+            size_t left = until_end(rows, images * n, i * n + p);
             int64_t o[3];
 
             place_of_window(&w, p, o);
-            copy_window(&w, (const float *)value->data + i * image, (size_t)value->shape[1], o,
-                        c->tile + c->filled * k);
-            count_in(c, pool, until_end(rows, images * n, i * n + p) == 1);
+            more = VC_AT_MOST((size_t)(w.out[2] - o[2]), VC_AT_MOST(TILE - c->filled, left));
+            copy_windows(&w, (const float *)value->data + i * image, (size_t)value->shape[1], o, (int64_t)more,
+                         c->tile + c->filled * k);
+            count_in(c, pool, more, more == left);
         }
     }
     return VC_OK;

@@ -63,13 +63,49 @@ enum vc_status vc_graph_values_sample(struct vc_ctx *ctx, struct vc_graph_values
     return VC_OK;
 }
 
-/* The range grows by n elements. */
+#define LANES 16
+
+/* The new end of a range, where `found` is that of n more elements. Of zeros of both signs the first one stays. */
+static float new_end(float end, float found, const float *x, size_t n)
+{
+    if (found != 0.0f || end == 0.0f) {
+        return found == 0.0f ? end : found;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] == 0.0f) {
+            return x[i];
+        }
+    }
+    return found;
+}
+
+/* The range grows by n elements. NaN changes nothing: it is refused where a layer reads it. */
 static void widen(struct vc_graph_range *range, const float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) { /* NaN changes nothing: it is refused where a layer reads it */
-        range->ends[0] = x[i] < range->ends[0] ? x[i] : range->ends[0];
-        range->ends[1] = x[i] > range->ends[1] ? x[i] : range->ends[1];
+    float least[LANES];
+    float most[LANES];
+    float ends[2] = {range->ends[0], range->ends[1]};
+
+    for (size_t l = 0; l < LANES; l++) {
+        least[l] = ends[0];
+        most[l] = ends[1];
     }
+    for (size_t i = 0; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            least[l] = x[i + l] < least[l] ? x[i + l] : least[l];
+            most[l] = x[i + l] > most[l] ? x[i + l] : most[l];
+        }
+    }
+    for (size_t l = 0; l < LANES; l++) {
+        ends[0] = least[l] < ends[0] ? least[l] : ends[0];
+        ends[1] = most[l] > ends[1] ? most[l] : ends[1];
+    }
+    for (size_t i = n - n % LANES; i < n; i++) {
+        ends[0] = x[i] < ends[0] ? x[i] : ends[0];
+        ends[1] = x[i] > ends[1] ? x[i] : ends[1];
+    }
+    range->ends[0] = new_end(range->ends[0], ends[0], x, n);
+    range->ends[1] = new_end(range->ends[1], ends[1], x, n);
 }
 
 /* Rows of a batch that are in the sample, which are as far from each other as can be. */
