@@ -34,7 +34,17 @@ static const struct vc_output_change *changes_of(const struct vc_measured *m, si
 enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **out)
 {
     *out = NULL;
-    return document_sensitivity(ctx, out, s);
+    return document_sensitivity(ctx, out, s, NULL);
+}
+
+enum vc_status vc_sensitivity_json_write(struct vc_ctx *ctx, const struct vc_sensitivity *s,
+                                         const struct vc_writer *writer)
+{
+    char *rest = NULL;
+    enum vc_status status = document_sensitivity(ctx, &rest, s, writer);
+
+    vc_text_free(rest);
+    return status;
 }
 
 /* ---- reading ---- */

@@ -60,6 +60,13 @@ struct json_options {
     size_t list_bytes, n_listed;
 };
 
+/* A document on its way to where --json says. */
+struct json_stream {
+    struct app *app;
+    FILE *to; /* NULL: nothing was written */
+    int error;
+};
+
 struct app {
     const struct command *command;
     struct vcompress_call *call; /* the command is a function of this program (call.h); NULL: it is a process */
@@ -160,6 +167,11 @@ void app_print_memory(struct app *app);
  * json_failure writes the one of a failure, where JSON was asked for. */
 int json_check(struct app *app);
 int json_print(struct app *app, const char *text);
+/* Whether the document may be written while it is made: where nothing but itself is asked for, and there is one. Then it goes to
+ * json_writer, and json_written ends it; `status`: of its making. GO_ON or a status. */
+bool json_may_stream(const struct app *app);
+struct vc_writer json_writer(struct json_stream *stream);
+int json_written(struct json_stream *stream, enum vc_status status);
 void json_failure(struct app *app, enum vc_status status, const char *message);
 /* In between, documents are elements of one list, which json_list_end writes. Do nothing without --json. */
 int json_list_begin(struct app *app);

@@ -361,6 +361,46 @@ int json_print(struct app *app, const char *text)
     return write_text(app, text);
 }
 
+bool json_may_stream(const struct app *app)
+{
+    return app->json.on && app->json.html == NULL && app->json.markdown == NULL && app->json.list == NULL &&
+           app->call == NULL;
+}
+
+/* A lost standard output is noticed at the end of main. */
+static bool add_piece(void *user, uint64_t offset, const void *bytes, size_t n)
+{
+    struct json_stream *stream = user;
+    const struct destination where = json_destination(stream->app);
+
+    (void)offset; /* they come in order */
+    errno = EIO;
+    stream->to = stream->to != NULL ? stream->to : open_destination(&where);
+    if (stream->to == NULL || (fwrite(bytes, 1, n, stream->to) != n && where.path != NULL)) {
+        stream->error = errno;
+    }
+    return stream->error == 0;
+}
+
+struct vc_writer json_writer(struct json_stream *stream)
+{
+    return (struct vc_writer){.write = add_piece, .user = stream};
+}
+
+int json_written(struct json_stream *stream, enum vc_status status)
+{
+    const struct destination where = json_destination(stream->app);
+
+    if (status == VC_OK) {
+        stream->error = put_in_place(&where, stream->to, 0);
+    } else if (where.path != NULL) {
+        put_away(stream->to);
+    }
+    return stream->error != 0 && where.path != NULL ? json_refuse(stream->app, strerror(stream->error))
+           : status != VC_OK                        ? app_fail(stream->app, status)
+                                                    : GO_ON;
+}
+
 int json_list_begin(struct app *app)
 {
     app->json.list = app->json.on ? open_memstream(&app->json.list_text, &app->json.list_bytes) : NULL;

@@ -6,10 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <vcompress/stream.h>
+
 #include "core/base/checked.h"
 
 /* Measured: 9 times the text of documents that have a line a tensor. */
 #define TREE_TIMES 10
+
+#define PIECE 65536 /* bytes that a writer gets together */
 
 void vc_json_open(struct vc_json *json, struct vc_text *text, struct vc_ctx *ctx, char bracket, const char *schema)
 {
@@ -21,8 +25,24 @@ void vc_json_open(struct vc_json *json, struct vc_text *text, struct vc_ctx *ctx
     }
 }
 
+/* The writer gets what is there. */
+static void send(struct vc_json *json)
+{
+    const struct vc_writer *writer = json->writer;
+    struct vc_text *text = json->text;
+
+    if (text->status == VC_OK && !writer->write(writer->user, json->n_written, text->data, text->n)) {
+        text->status = vc_fail(text->ctx, VC_E_IO, "the document cannot be written");
+    }
+    json->n_written += text->n;
+    text->n = 0;
+}
+
 enum vc_status vc_json_finish(struct vc_json *json, char **out)
 {
+    if (json->writer != NULL) {
+        send(json);
+    }
     *out = vc_text_detach(json->text);
     return *out != NULL ? VC_OK : json->text->status;
 }
@@ -35,6 +55,9 @@ static void new_line(struct vc_json *json)
 /* What separates the next member from the one before, and its key. */
 static void next(struct vc_json *json, const char *key)
 {
+    if (json->writer != NULL && json->text->n >= PIECE) {
+        send(json);
+    }
     bool own_line = !json->level[json->depth].flat || json->line;
 
     if (json->depth > 0) {

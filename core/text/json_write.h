@@ -15,6 +15,8 @@
 
 #include "core/text/text.h"
 
+struct vc_writer; /* <vcompress/stream.h> */
+
 #define VC_JSON_MAX_DEPTH 32
 
 struct vc_json {
@@ -25,7 +27,9 @@ struct vc_json {
         bool flat;   /* members follow on one line */
         bool broken; /* flat, but some member began a line: the closing bracket does so, too */
     } level[VC_JSON_MAX_DEPTH];
-    bool line; /* vc_json_line was called */
+    bool line;                      /* vc_json_line was called */
+    const struct vc_writer *writer; /* gets the text piece by piece; vc_json_finish gives "" then. NULL: it is kept */
+    uint64_t n_written;
 };
 
 /* Begins a text with an object or an array; its first member is the schema, unless that is NULL. */

@@ -186,6 +186,10 @@ VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensi
 /* Renders the sensitivity as one JSON document, schema vcompress.sensitivity/1 (installed as
  * sensitivity-1.schema.json), or as a self-contained SVG drawing. *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
+/* The same document, while it is made, in pieces of some 64 KiB: that of many tensors takes no memory then. `write` is called in the
+ * order of the bytes, and neither `begin` nor `commit`: what came before a failure is no document. */
+VC_API enum vc_status vc_sensitivity_json_write(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity,
+                                                const struct vc_writer *writer);
 VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 
 /* For vc_quantize_options.costs. */

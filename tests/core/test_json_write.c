@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <vcompress/report.h>
+#include <vcompress/stream.h>
 
 #include "core/text/json_write.h"
 
@@ -112,12 +113,69 @@ static void test_broken_lines(void **unused)
                                    "}\n");
 }
 
+/* What came to a writer: the last piece, and how many bytes in all. */
+struct sent {
+    uint64_t n;
+    size_t pieces, most; /* more pieces are refused */
+};
+
+static bool take(void *user, uint64_t offset, const void *data, size_t n)
+{
+    struct sent *sent = user;
+
+    assert_int_equal(offset, sent->n);
+    assert_true(n > 0 && n < 70000);
+    assert_true(sent->n != 0 || *(const char *)data == '[');
+    sent->n += n;
+    return ++sent->pieces <= sent->most;
+}
+
+/* A list of 100,000 numbers of 20 digits into a writer, which takes at most so many pieces. */
+static enum vc_status write_list(struct sent *sent)
+{
+    const struct vc_writer writer = {.write = take, .user = sent};
+    char *rest = NULL;
+
+    json.writer = &writer;
+    vc_json_begin(&json, NULL, '[', true);
+    for (unsigned k = 0; k < 100000; k++) {
+        vc_json_uint(&json, NULL, UINT64_MAX);
+    }
+    vc_json_end(&json, ']');
+    enum vc_status status = vc_json_finish(&json, &rest);
+    assert_true(status != VC_OK || rest[0] == '\0');
+    vc_text_free(rest);
+    return status;
+}
+
+/* All the bytes in pieces; behind a piece that is refused comes no other one. */
+static void test_writer(void **unused)
+{
+    struct sent all = {.most = SIZE_MAX};
+
+    (void)unused;
+    assert_int_equal(write_list(&all), VC_OK);
+    assert_int_equal(all.n, 100000 * 22 + 1);
+    assert_true(all.pieces > 30 && vc_pool_in_use(ctx->shared->pool) == 0);
+}
+
+static void test_writer_refuses(void **unused)
+{
+    struct sent few = {.most = 3};
+
+    (void)unused;
+    assert_int_equal(write_list(&few), VC_E_IO);
+    assert_int_equal(few.pieces, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines, make, unmake),
         cmocka_unit_test_setup_teardown(test_empty, make, unmake),
         cmocka_unit_test_setup_teardown(test_broken_lines, make, unmake),
+        cmocka_unit_test_setup_teardown(test_writer, make, unmake),
+        cmocka_unit_test_setup_teardown(test_writer_refuses, make, unmake),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -344,6 +344,12 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
     size_t n = 0;
     int rc;
 
+    if (json_may_stream(app)) {
+        struct json_stream stream = {.app = app};
+        const struct vc_writer writer = json_writer(&stream);
+
+        return json_written(&stream, vc_sensitivity_json_write(app->ctx, s, &writer));
+    }
     t.status = is_asked(app) ? vc_sensitivity_json(app->ctx, s, &t.text) : VC_OK;
     if (tell_json(&t, &rc)) {
         for (; n < N_HISTOGRAMS && n < s->quantize.n_picks; n++) {
