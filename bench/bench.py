@@ -152,8 +152,8 @@ class Bench:
             "int8, 2 threads": self.quantize("model.npz", "--int8", "--threads", "2"),
             "int8, 1 thread": self.quantize("model.npz", "--int8", "--threads", "1"),
             "numpy": self.numpy("int8", "model.npz")})
-        self.ratio(runs, "int8, 2 threads", "base", 1.15, 0.80)
-        self.ratio(runs, "int8, 1 thread", "base", 1.7, 1.25)
+        self.ratio(runs, "int8, 2 threads", "base", 1.15, 0.75)
+        self.ratio(runs, "int8, 1 thread", "base", 1.7, 1.3)
         self.ratio(runs, "int8, 2 threads", "numpy", 0.20, 0.10)
         rss = max(r.rss_mib for r in runs["int8, 2 threads"])
         runs = self.interleave("fp16, stored npz", {
@@ -163,8 +163,9 @@ class Bench:
         self.goal("peak RSS of int8, 1.47 GB, 2 threads (MiB)", rss, 64, 16, "%.1f")
         self.remove("size8", "size16")
 
-    def plain_file(self, source, int8_peers, fp16_peers, must, reach):
-        """int8 and fp16 of a format without checksums; peers: {name: command}, and the goals against them."""
+    def plain_file(self, source, int8_peers, fp16_peers, must, reach, two_threads):
+        """int8 and fp16 of a format without checksums; peers: {name: command}, and the goals against them; two_threads:
+        the goals of both jobs against base."""
         self.make(source)
         out = self.path("out" + os.path.splitext(source)[1])
         for option, name in [("--int8", "size8"), ("--fp16", "size16")]:
@@ -177,7 +178,7 @@ class Bench:
             commands.update(peers)
             runs = self.interleave("%s, %s" % (job, source), commands)
             what = source.split(".")[1] + ": %s, %d threads / %s"
-            self.ratio(runs, job + ", 2 threads", "base", 1.15, 0.80, what % (job, 2, "base"))
+            self.ratio(runs, job + ", 2 threads", "base", 1.15, two_threads[job], what % (job, 2, "base"))
             self.ratio(runs, job + ", 1 threads", "base", 1.7, 1.25, what % (job, 1, "base"))
             for peer in peers:
                 self.ratio(runs, job + ", 2 threads", peer, must, reach, what % (job, 2, peer))
@@ -189,7 +190,7 @@ class Bench:
             if self.args.torch_python:
                 peers[k]["torch"] = [self.args.torch_python, os.path.join(HERE, "torch_script.py"), job,
                                      self.path("model.safetensors"), self.path("out.safetensors")]
-        self.plain_file("model.safetensors", *peers, 0.20, 0.10)
+        self.plain_file("model.safetensors", *peers, 0.20, 0.10, {"int8": 0.60, "fp16": 0.65})
 
     def gguf(self):
         peers = [{}, {}]
@@ -197,37 +198,57 @@ class Bench:
             if self.args.llama_quantize:
                 peers[k]["llama-quantize"] = [self.args.llama_quantize, self.path("model.gguf"), self.path("out.gguf"),
                                               kind, "2"]
-        self.plain_file("model.gguf", *peers, 0.50, 0.30)
+        self.plain_file("model.gguf", *peers, 0.50, 0.30, {"int8": 0.70, "fp16": 0.80})
 
     def searched(self):
-        """Schemes whose scales are searched: user time of one thread for each weight."""
+        """Schemes whose scales are searched: user time of one thread for each weight; beside llama-quantize's."""
         runs, weights = {}, {}
+        times = {"Q4_K": 8, "Q5_K": 8, "Q6_K": 4, "Q2_K": 4, "Q3_K": 4, "IQ4_XS": 1, "Q4_0": 1, "Q8_0": 1}  # --encoder llama
+        encoders = {"%s %s" % (k, e): ["--gguf", k, "--pure", "--encoder", e]
+                    for k in [*times, "NVFP4"] for e in ("best", "llama")}
         for source, options in [("searched.safetensors", {k: ["--" + k] for k in ("int4", "nf4", "nvfp4")}),
-                                ("searched.gguf", {k: ["--gguf", k, "--pure"] for k in
-                                                   ("Q4_K", "Q6_K", "Q3_K", "IQ4_XS", "Q8_0", "NVFP4")})]:
+                                ("searched.gguf", encoders)]:
             self.make(source, "--layers", "1")
-            runs.update(self.interleave("searched scales, one thread", {
-                k: self.quantize(source, *o, "--threads", "1") for k, o in options.items()}))
-            weights.update(dict.fromkeys(options, os.path.getsize(self.path(source)) / 4))
+            commands = {k: self.quantize(source, *o, "--threads", "1") for k, o in options.items()}
+            if self.args.llama_quantize and options is encoders:
+                commands.update({"%s llama-quantize" % k: [self.args.llama_quantize, "--pure", self.path(source),
+                                                           self.path("out.gguf"), k, "1"] for k in times})
+            runs.update(self.interleave("searched scales, one thread", commands))
+            weights.update(dict.fromkeys(commands, os.path.getsize(self.path(source)) / 4))
             self.remove(source)
         for name, rs in runs.items():
             rate = weights[name] / min(r.user for r in rs) / 1e6
             print("%-52s %.1f million weights a second and core" % (name, rate), flush=True)
             if name == "int4":
                 self.goal("int4: microseconds for 1,000 weights", 1000 / rate, 25, 16.7, "%.1f")
+        for name in times if self.args.llama_quantize else ():
+            theirs = min(r.user for r in runs[name + " llama-quantize"])
+            for encoder, faster in [("best", 0.5), ("llama", times[name])]:
+                self.goal("%s, %s: user time / llama-quantize" % (name, encoder),
+                          min(r.user for r in runs["%s %s" % (name, encoder)]) / theirs, 1 / faster, 1 / faster)
 
     def pruning(self):
         """Global and N:M pruning against cp of the file, and a chain against the two runs through a file."""
-        self.make("model.npz")
         two = ["--threads", "2"]
         half = ["--sparsity", "0.5", "--scope", "global"]
+        self.make("model.safetensors")
+        runs = self.interleave("pruning, safetensors", {
+            "cp": ["cp", self.path("model.safetensors"), self.path("out.safetensors")],
+            "default 50 %": self.write("prune", "model.safetensors", "--sparsity", "0.5", *two),
+            "global 50 %": self.write("prune", "model.safetensors", *half, *two)})
+        for name in ("default 50 %", "global 50 %"):
+            self.ratio(runs, name, "cp", 2.0, 0.9, "safetensors: %s / cp" % name)
+        self.remove("model.safetensors")
+        self.make("model.npz")
         runs = self.interleave("pruning, stored npz", {
             "cp": ["cp", self.path("model.npz"), self.path("out.npz")],
+            "default 50 %": self.write("prune", "model.npz", "--sparsity", "0.5", *two),
             "global 50 %": self.write("prune", "model.npz", *half, *two),
             "tensor 50 %": self.write("prune", "model.npz", "--sparsity", "0.5", "--scope", "tensor", *two),
             "2:4": self.write("prune", "model.npz", "--pattern", "2:4", *two),
             "numpy": self.numpy("prune", "model.npz")})
-        self.ratio(runs, "global 50 %", "cp", 2.0, 1.4)
+        self.ratio(runs, "default 50 %", "cp", 2.0, 1.3)
+        self.ratio(runs, "global 50 %", "cp", 2.0, 1.3)
         self.ratio(runs, "global 50 %", "numpy", 0.10, 0.05)
         self.ratio(runs, "2:4", "cp", 1.3, 1.0)
         for name in ("global 50 %", "tensor 50 %", "2:4"):
