@@ -114,7 +114,24 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct
     }
 }
 
-/* One pair whose shapes are equal. If one side is f64, both are read as f64. Bytes are compared only where
+/* Sizes of all axes are equal. */
+static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
+}
+
+/* The blocks of the tensor lie in rows of another length (ComfyUI-GGUF's convolutions); it has the shape of `other`, whose
+ * values can be read in such rows. */
+static bool is_folded(const struct vc_model *model, size_t tensor, const struct vc_tensor *other)
+{
+    const struct vc_unfolded *whole = model->unfolded != NULL ? model->unfolded[tensor] : NULL;
+
+    return whole != NULL && other->quant == NULL && other->n_elems == model->tensors[tensor].n_elems &&
+           whole->n_dims == other->n_dims &&
+           memcmp(whole->shape, other->shape, whole->n_dims * sizeof *whole->shape) == 0;
+}
+
+/* One pair whose shapes are equal, or one that is folded. If one side is f64, both are read as f64. Bytes are compared only where
  * the two types are equal and neither has scales elsewhere: codes that are equal mean nothing if their
  * scales differ. */
 static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
@@ -131,8 +148,12 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, cons
     enum vc_status status = VC_OK;
 
     memset(&sums, 0, sizeof sums);
-    VC_TRY(vc_values_init(ctx, a, pair->a, &va));
-    VC_TRY(vc_values_init(ctx, b, pair->b, &vb));
+    const struct vc_tensor *ta = &a->tensors[pair->a];
+    const struct vc_tensor *tb = &b->tensors[pair->b];
+    bool as_b = !same_shape(ta, tb) && is_folded(b, pair->b, ta);
+    bool as_a = !same_shape(ta, tb) && is_folded(a, pair->a, tb);
+    VC_TRY(vc_values_init_like(ctx, a, pair->a, as_b ? tb : ta, &va));
+    VC_TRY(vc_values_init_like(ctx, b, pair->b, as_a ? ta : tb, &vb));
     if (numeric && va.item.desc->dtype != vb.item.desc->dtype) {
         VC_TRY(vc_values_to_f64(ctx, &va));
         VC_TRY(vc_values_to_f64(ctx, &vb));
@@ -154,12 +175,6 @@ out:
     return status;
 }
 
-/* Sizes of all axes are equal. */
-static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
-{
-    return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
-}
-
 /* Decides what can be said without reading: absent on one side, another shape, or bytes of other types that
  * cannot be compared. The rest is compared. */
 enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,
@@ -177,7 +192,7 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
         row->kind = a != NULL ? VC_DIFF_ONLY_A : VC_DIFF_ONLY_B;
         return VC_OK;
     }
-    if (!same_shape(a, b)) {
+    if (!same_shape(a, b) && !is_folded(model_a, pair->a, b) && !is_folded(model_b, pair->b, a)) {
         row->kind = VC_DIFF_SHAPE;
         return VC_OK;
     }

@@ -14,6 +14,19 @@ enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *mod
     return vc_item_make(ctx, &values->set, tensor, &values->item);
 }
 
+enum vc_status vc_values_init_like(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                   const struct vc_tensor *like, struct vc_values *values)
+{
+    VC_CALL(vc_values_init_raw(ctx, model, tensor, values));
+    struct vc_desc *desc = vc_arena_alloc(ctx, &values->arena, sizeof *desc);
+    VC_CALL_ALLOC(desc);
+    *desc = *values->item.desc;
+    desc->n_dims = like->n_dims;
+    desc->shape = like->shape;
+    vc_item_from(&values->set, tensor, desc, &values->item);
+    return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
+}
+
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
     VC_CALL(vc_values_init_raw(ctx, model, tensor, values));

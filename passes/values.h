@@ -15,6 +15,9 @@ struct vc_values {
 
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                               struct vc_values *values);
+/* The same, cut into tiles as `like` is, which has as many elements; the tensor has no scales elsewhere. */
+enum vc_status vc_values_init_like(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                   const struct vc_tensor *like, struct vc_values *values);
 /* The same without steps: the tensor as it is stored. */
 enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                   struct vc_values *values);

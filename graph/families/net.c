@@ -215,10 +215,12 @@ uint32_t vc_net_decoder_input(struct vc_net *net)
     struct vc_dim shape[2];
 
     if (net->exported) {
-        vc_graph_complain(net->graph,
-                          "config.json: models of the type %s have an encoder and a decoder, of which programs want a "
-                          "file each; an ONNX file is made of models with one of them",
-                          net->family->type);
+        vc_graph_complain(
+            net->graph,
+            "config.json: models of the type %s have an encoder and a decoder, of which programs want a "
+            "file each, and an ONNX file is made of models with one of them: quantize, prune and merge take "
+            "this folder and write one of safetensors, and take the ONNX files that other exporters make of it",
+            net->family->type);
     }
     decoder_shape(net, shape);
     return vc_graph_add_input(net->graph, "decoder_input_ids", VC_DTYPE_I64, shape, 2);

@@ -79,7 +79,8 @@ static bool find_family(struct vc_net *net)
     if (type == NULL) {
         vc_graph_complain(net->graph, "config.json: model_type is missing; known are %s", known);
     } else {
-        vc_graph_complain(net->graph, "config.json: model_type is '%s'; known are %s", type, known);
+        vc_graph_complain(net->graph, "config.json: model_type is '%s'; known are %s%s", type, known,
+                          net->exported ? "; of others, ONNX files that their exporters make are taken" : "");
     }
     return false;
 }

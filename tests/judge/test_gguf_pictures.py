@@ -1,10 +1,11 @@
 """test_gguf_pictures.py - GGUF files of networks that make pictures and films, by the rules of ComfyUI-GGUF's converter (tools/convert.py
 and tools/lcpp.patch of version 1.1.10) and the conditions of its loader: general.architecture, which tensors stay floats and
 which are f32, the types of each mixture, names and dimensions beyond ggml's. The package gguf reads the file."""
+import json
 import sys
 import unittest
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 import definition as d
 from test_safetensors import st_read, st_write
 
@@ -132,6 +133,7 @@ class Pictures(Judge):
                   "input_blocks.1.1.transformer_blocks.0.attn1.to_q.weight": (320, 320), "middle_block.1.proj_in.weight": (320, 320, 1, 1),
                   "output_blocks.0.0.skip_connection.weight": (8, 9, 3, 3), "input_blocks.0.0.weight": (32, 4, 3, 3), "out.2.weight": (4, 64, 3, 3)}
         path, out = self.make("sd.safetensors", arrays(shapes)), self.path("sd.gguf")
+        made = {n: d.bf16_to_f32(a) for n, a in arrays(shapes).items()}
         for mixture in ("Q8_0", "Q4_K_M"):
             self.vc("quantize", "-q", "--force", "--gguf", mixture, path, "-o", out)
             reader, values = gguf.GGUFReader(out), {}
@@ -150,6 +152,12 @@ class Pictures(Judge):
                 self.assertEqual(shape, shapes[n])
                 if kind == "F32":
                     np.testing.assert_array_equal(np.frombuffer(data, "f4"), values[n].reshape(-1), n)
+            self.vc("diff", "-q", out, self.path("back.safetensors"))  # equal, though one has rows of 256
+            self.vc("verify", "-q", out, "--against", path)
+            for e in json.loads(run("diff", "--json", path, out).out)["tensors"]:
+                if e["kind"] != "same":
+                    x, y = (a[e["name"]].astype("f8").reshape(-1) for a in (made, values))
+                    self.assertAlmostEqual(e["sqnr_db"], 10 * np.log10(np.sum(x * x) / np.sum((x - y) ** 2)), 6, e["name"])
             self.vc("convert", "-q", "--force", out, "-o", self.path("copy.gguf"))
             with open(out, "rb") as a, open(self.path("copy.gguf"), "rb") as b:
                 self.assertEqual(a.read(), b.read())
