@@ -329,7 +329,9 @@ double vc_shrink_rest(const struct vc_shrinking *s)
 static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 {
     for (; k < s->result.n_candidates; k++) {
-        if (vc_shrink_is_late(s)) {
+        bool end = vc_shrink_seconds(s) >= vc_shrink_end(s) || vc_shrink_pick(s, rule_of(s), NULL) != VC_SEARCH_NONE;
+
+        if (vc_shrink_is_late(s) && end) { /* one that is measured is worth the time of training */
             s->result.out_of_time = true;
             break;
         }
@@ -424,11 +426,11 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
 {
     uint64_t steps = s->options.steps != 0 ? s->options.steps : USUAL_STEPS;
     uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
-
     double began = vc_seconds();
 
     VC_CALL(vc_shrink_quality(s, NULL, &s->choose, s->parts[0], &s->whole));
-    s->row_seconds = (vc_seconds() - began) / (double)vc_max_u64(s->whole.n_rows, 1);
+    s->longest = vc_seconds() - began; /* measuring alone */
+    s->row_seconds = s->longest / (double)vc_max_u64(s->whole.n_rows, 1);
     VC_CALL(vc_shrink_choose_metric(s));
     s->steps_ahead = N_FINALISTS * first + steps;
     s->until = SEARCH_SHARE * s->options.seconds;
