@@ -5,12 +5,7 @@
 
 #include "core/text/text.h"
 
-/* Patches of a picture, as a convolution; of two pictures of a film, a convolution of two tensors. */
-#define PATCHES(name)                                                       \
-    {.from = name ".weight", .to = "v.patch_embd.weight", .shape = "HfSS"}, \
-    {                                                                       \
-        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"       \
-    }
+/* Patches of two pictures of a film: a convolution of two tensors. */
 #define PATCHES_OF_TWO(name)                                                              \
     {name ".weight", "v.patch_embd.weight", "HfSS", VC_ROWS_EVEN, VC_MATRIX_FRAMES},      \
         {name ".weight", "v.patch_embd.weight.1", "HfSS", VC_ROWS_ODD, VC_MATRIX_FRAMES}, \
@@ -75,7 +70,7 @@ static const struct vc_arch_name rules_of_qwen3[] = {
 
 /* SigLIP, behind which Gemma 3 has the mean of neighbours and a matrix that lies on its side, Idefics 3 another one. */
 static const struct vc_arch_name rules_of_siglip[] = {
-    PATCHES("embeddings.patch_embedding"),
+    {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
     {.from = "embeddings.position_embedding", .to = "v.position_embd", .shape = "PH"},
     LAYER("encoder.layers.#.", "self_attn", ".out_proj", "layer_norm1", "layer_norm2"),
     TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"),
@@ -89,7 +84,7 @@ static const struct vc_arch_name rules_of_siglip[] = {
 
 /* Pixtral, behind which Mistral 3 joins neighbours. */
 static const struct vc_arch_name rules_of_pixtral[] = {
-    PATCHES("patch_conv"),
+    {.from = "patch_conv", .to = "v.patch_embd", .shape = "HfSS"},
     {.from = "ln_pre", .to = "v.pre_ln", .shape = "H"},
     LAYER("transformer.layers.#.", "attention", ".o_proj", "attention_norm", "ffn_norm"),
     {.from = "transformer.layers.#.feed_forward.gate_proj", .to = "v.blk.#.ffn_gate", .shape = "FH"},

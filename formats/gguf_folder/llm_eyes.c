@@ -40,6 +40,13 @@ static enum vc_status refuse(struct vc_ctx *ctx, const char *key, const char *wh
                    VC_HF_CONFIG_NAME, key, why);
 }
 
+static bool is_llava(const struct llm_config *config)
+{
+    const char *type = json_string_value(json_object_get(config->root, "model_type"));
+
+    return type != NULL && strcmp(type, "llava") == 0;
+}
+
 /* How many patches of a side become one: a key of the part that sees or of the whole model, or what others say. */
 static uint64_t merge_of(const struct llm_config *eyes, const struct llm_config *config, const struct vc_arch_eyes *row,
                          const struct vc_arch_sizes *sizes)
@@ -55,10 +62,8 @@ static uint64_t merge_of(const struct llm_config *eyes, const struct llm_config 
     if (strcmp(row->projector, "idefics3") == 0) {
         return vc_llm_count(config, "scale_factor", 2);
     }
-    return strcmp(row->projector, "pixtral") == 0
-               ? vc_llm_count(config, "spatial_merge_size",
-                              vc_llm_find(config, "vision_feature_select_strategy") == NULL ? 2 : 1)
-               : count(eyes, "spatial_merge_size");
+    return strcmp(row->projector, "pixtral") == 0 ? vc_llm_count(config, "spatial_merge_size", is_llava(config) ? 1 : 2)
+                                                  : count(eyes, "spatial_merge_size");
 }
 
 static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *eyes, const struct llm_config *config,
@@ -105,12 +110,11 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *ey
 static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *eyes, uint64_t *out)
 {
     const json_t *full = vc_llm_find(eyes, "fullatt_block_indexes");
-    json_int_t period = json_array_size(full) != 0 ? json_integer_value(json_array_get(full, 0)) + 1
-                        : full != NULL             ? 0
-                                                   : 8;
+    json_int_t first = full != NULL ? json_integer_value(json_array_get(full, 0)) : 7;
+    json_int_t period = first >= 0 && first < UINT16_MAX ? first + 1 : 0;
 
     for (size_t i = 0; i < json_array_size(full); i++) {
-        period = json_integer_value(json_array_get(full, i)) + 1 == (json_int_t)(i + 1) * period ? period : 0;
+        period = json_integer_value(json_array_get(full, i)) == (json_int_t)(i + 1) * period - 1 ? period : 0;
     }
     *out = (uint64_t)period;
     return period <= 0 || count(eyes, "window_size") != 112
@@ -132,7 +136,7 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *eyes, c
     if (vc_llm_count(eyes, "head_dim", sizes->head_size) != sizes->head_size) {
         return refuse(ctx, "head_dim", "times the heads is not the hidden size");
     }
-    if (feature != NULL && json_integer_value(feature) != -1) {
+    if ((feature != NULL || is_llava(config)) && json_integer_value(feature) != -1) { /* -2 where LLaVA says none */
         return refuse(ctx, "vision_feature_layer", "is not -1");
     }
     if (vc_llm_real_of(eyes, rope, "rope_theta", vc_llm_real(eyes, "rope_theta", 10000.0)) != 10000.0) {
@@ -189,23 +193,17 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes
 {
     const char *activation = vc_llm_word(eyes, "hidden_act", row->family.activation);
     const json_t *seen = vc_llm_find(eyes, "deepstack_visual_indexes");
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {{".vision.projection_dim", sizes->text},
-                   {".vision.image_size", sizes->image},
-                   {".vision.patch_size", sizes->patch},
-                   {".vision.embedding_length", sizes->hidden},
-                   {".vision.feed_forward_length", sizes->feed_forward},
-                   {".vision.block_count", sizes->layers},
-                   {".vision.attention.head_count", sizes->heads}};
     uint64_t period;
 
     vc_llm_put_bool(pairs, ".has_vision_encoder", true);
     vc_llm_put_text(pairs, ".projector_type", row->projector);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        vc_llm_put_u32(pairs, numbers[i].key, numbers[i].value);
-    }
+    vc_llm_put_u32(pairs, ".vision.projection_dim", sizes->text);
+    vc_llm_put_u32(pairs, ".vision.image_size", sizes->image);
+    vc_llm_put_u32(pairs, ".vision.patch_size", sizes->patch);
+    vc_llm_put_u32(pairs, ".vision.embedding_length", sizes->hidden);
+    vc_llm_put_u32(pairs, ".vision.feed_forward_length", sizes->feed_forward);
+    vc_llm_put_u32(pairs, ".vision.block_count", sizes->layers);
+    vc_llm_put_u32(pairs, ".vision.attention.head_count", sizes->heads);
     vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(eyes, "layer_norm_eps"));
     if (sizes->merge != row->merge) {
         vc_llm_put_u32(pairs, row->merge_key, sizes->merge);

@@ -135,7 +135,7 @@ struct llm_tensor {
     bool joined;      /* columns take turns: of a piece, and of the one behind it */
     size_t scales;    /* of blocks: the source's tensor with their scales */
     const float *row_scales; /* ... of each row, beside `scale`; NULL: none */
-    float add, scale; /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
+    float add, scale;        /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     enum llm_function function;
     enum llm_part part;
     bool halves; /* of columns: the first half is of a piece, the second of the one behind it */
