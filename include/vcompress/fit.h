@@ -32,7 +32,9 @@ struct vc_fit_options {
     uint64_t context_bytes;
     uint64_t workspace_bytes; /* workspace of the matrix library; default 32 MiB: cuBLAS on the newest devices */
     uint64_t used_bytes;      /* memory that other programs use */
-    uint64_t margin_bytes;    /* memory that must stay free; default 256 MiB */
+    /* Memory that must stay free. Default 256 MiB; that default is a sixteenth of the need where bitsandbytes runs the
+     * model and that is more. */
+    uint64_t margin_bytes;
     /* Training: memory that the allocator cannot use, as a share of activations and transients. 0.3 means 30 %.
      * Negative (the default): the report's VC_MEMORY_SLACK, which is 0.3 with VC_ALLOCATOR_PYTORCH. */
     double slack;

@@ -111,6 +111,10 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
         return vc_fail(ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
     }
     uint64_t free_bytes = minus(visible_bytes, own.used_bytes);
+    if (memory != NULL && memory->program == VC_RUN_BY_BITSANDBYTES && own.margin_bytes == fit_defaults.margin_bytes) {
+        own.margin_bytes =
+            vc_max_u64(own.margin_bytes, out->need_bytes / 16); /* its own state, which nobody publishes */
+    }
     out->usable_bytes = minus(free_bytes, own.margin_bytes);
     out->headroom_bytes = (int64_t)out->usable_bytes - (int64_t)out->need_bytes;
     if (out->need_bytes > free_bytes) { /* also of what is known: the rest makes it no less */
