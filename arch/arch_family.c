@@ -1120,8 +1120,9 @@ const char *vc_arch_gguf_program(const char *architecture)
 {
     const struct vc_arch_family *f;
 
-    if (vc_arch_gguf_is_picture(architecture)) {
-        return "stable-diffusion.cpp or ComfyUI-GGUF";
+    if (vc_arch_gguf_is_picture(architecture)) { /* sd1, sdxl: rows of 256, whose shapes only ComfyUI-GGUF reads */
+        return strncmp(architecture, "sd", 2) == 0 && architecture[2] != '3' ? "ComfyUI-GGUF"
+                                                                             : "stable-diffusion.cpp or ComfyUI-GGUF";
     }
     if (strcmp(architecture, "clip") == 0) {
         return "llama.cpp (--mmproj, beside the model for text)";

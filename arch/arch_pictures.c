@@ -86,6 +86,10 @@ const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const 
     char layer[512];
 
     *known = row != NULL;
+    if (row != NULL && row->f32 != NULL && strncmp(weight, prefix, strlen(prefix)) == 0 &&
+        vc_glob_any(row->f32, weight + strlen(prefix))) {
+        return "a table of the network, which its readers want exact";
+    }
     n -= n > strlen(".weight") && strcmp(weight + n - strlen(".weight"), ".weight") == 0 ? strlen(".weight") : 0;
     (void)snprintf(layer, sizeof layer, "%.*s", (int)(n < sizeof layer ? n : sizeof layer - 1), weight);
     return row != NULL ? vc_arch_picture_keeps(row, prefix, layer) : NULL;

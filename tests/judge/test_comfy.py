@@ -114,6 +114,10 @@ class Comfy(Judge):
             path = self.write("diffusers.safetensors", model({n: (64, 64) for n in tensors + ["transformer_blocks.0.attn.to_q.weight"]}))
             self.vc("quantize", "-q", "--force", "--fp8", path, "-o", self.path("q.safetensors"))
             self.assertFalse([n for n in st_read(self.path("q.safetensors"))[0] if n.endswith("comfy_quant")], "the names of diffusers are not ComfyUI's")
+        for known, table in (("head.modulation", "blocks.0.modulation"), ("patchify_proj.weight", "transformer_blocks.0.scale_shift_table")):
+            path = self.write("m.safetensors", model({known: (64, 64), table: (64, 96), "blocks.0.ffn.0.weight": (64, 64)}))
+            self.vc("quantize", "-q", "--force", "--scheme", "f8_e4m3", path, "-o", self.path("q.safetensors"))
+            self.assertEqual([st_read(self.path("q.safetensors"))[0][n][0] for n in (known, table, "blocks.0.ffn.0.weight")], ["BF16", "BF16", "F8_E4M3"])
         path = self.write("other.safetensors", model({"a.b.weight": (64, 64)}))
         self.vc("quantize", "-q", "--fp8", path, "-o", self.path("plain.safetensors"))
         self.assertNotIn("a.b.comfy_quant", st_read(self.path("plain.safetensors"))[0])
