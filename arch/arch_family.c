@@ -964,10 +964,10 @@ static const struct vc_arch_family families[] = {
      .layer = DENSE QK_NORMS, .activation = SILU, .rules = rules_of_hunyuan},
     {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
     /* an encoder */
-    {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
+    {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT, .prefix = "",
      .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
      .rules = rules_of_bert},
-    {"distilbert", "DistilBert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL) | ON(ONE_WAY), .layer = BERT,
+    {"distilbert", "DistilBert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT, .prefix = "",
      .whole = "token_embd_norm token_embd_norm.bias position_embd", .activation = "gelu", .rules = rules_of_distilbert},
     {"eurobert", "EuroBert", NULL, "eurobert", ON(HEADS_FILL) | ON(NO_HEAD_SIZE), .layer = DENSE, .prefix = "",
      .activation = SILU},

@@ -41,6 +41,9 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
     if (strncmp(from, "lm_head", 7) != 0 && strcmp(from, "embed_out") != 0) {
         vc_text_add(&text, "%s", b->family->prefix != NULL ? b->family->prefix : "model.");
     }
+    if (strncmp(from, "layer.#", 7) == 0) { /* DistilBERT, whose embeddings have no prefix */
+        vc_text_add(&text, "transformer.");
+    }
     for (; *from != '\0'; from++) {
         if (*from == '#' || *from == '*') {
             vc_text_add_uint(&text, *from == '#' ? (uint64_t)layer : expert);
@@ -480,7 +483,7 @@ static const struct vc_arch_name *find_rule(const struct llm_back *b, const stru
         int64_t expert;
 
         if (rules->to != NULL && !is_other_form(b, rules->from) && rules->rows != VC_ROWS_EVEN &&
-            rules->rows != VC_ROWS_ODD && rules->rows != VC_ROWS_BEHIND && rules->form != VC_MATRIX_BLOCKS &&
+            rules->rows != VC_ROWS_ODD && rules->form != VC_MATRIX_BLOCKS &&
             vc_arch_name_fits(rules->to, name, layer, &expert, rest) &&
             (vc_arch_name_is_whole(rules->to) || vc_ends_in(rules->from, "_ff_layernorm.weight")
                  ? (*rest)[0] == '\0'
@@ -750,6 +753,10 @@ static enum vc_status find_family(struct llm_back *b)
     if (b->family != NULL && strcmp(b->family->gguf, "granitemoe") == 0 &&
         vc_back_find(b, ".expert_shared_feed_forward_length") != NULL) {
         b->family = vc_llm_family("granitemoeshared");
+    }
+    if (b->family != NULL && strcmp(b->family->gguf, "bert") == 0 &&
+        vc_model_find(b->source, "token_types.weight") == VC_NO_TENSOR) {
+        b->family = vc_llm_family("distilbert");
     }
     VC_CALL(read_rest(b));
     const char *type = json_string_value(json_object_get(b->rest, "model_type"));

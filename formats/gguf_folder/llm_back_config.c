@@ -475,13 +475,32 @@ static json_t *rows_of(const struct llm_back *b, const char *name)
                : json_null();
 }
 
-/* Members of encoders, and of models with two stacks or several copies of the states. */
+/* Members of encoders, and of models with two stacks or several copies of the states; other names of some classes. */
 static void set_others(struct llm_back *b)
 {
     const char *gguf = b->family->gguf;
     json_int_t key_heads = json_integer_value(vc_back_find(b, ".attention.head_count_kv"));
     json_t *sparse;
 
+    static const struct {
+        const char *class_name, *usual, *own;
+    } names[] = {{"T5", "hidden_size", "d_model"},
+                 {"T5", "head_dim", "d_kv"},
+                 {"T5", "intermediate_size", "d_ff"},
+                 {"T5", "num_hidden_layers", "num_layers"},
+                 {"T5", "num_attention_heads", "num_heads"},
+                 {"DistilBert", "hidden_size", "dim"},
+                 {"DistilBert", "intermediate_size", "hidden_dim"},
+                 {"DistilBert", "num_hidden_layers", "n_layers"},
+                 {"DistilBert", "num_attention_heads", "n_heads"}};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        json_t *value = json_object_get(b->config, names[i].usual);
+
+        if (value != NULL && strcmp(b->family->class_name, names[i].class_name) == 0) {
+            vc_back_set(b, b->config, names[i].own, json_incref(value));
+        }
+    }
     if (vc_arch_has(b->family, VC_ARCH_ENCODER)) {
         vc_back_set(b, b->config, "vocab_size", rows_of(b, "token_embd.weight"));
         vc_back_set(b, b->config, "type_vocab_size", rows_of(b, "token_types.weight"));
@@ -492,17 +511,6 @@ static void set_others(struct llm_back *b)
     } else if (vc_is_one_of(gguf, "t5|t5encoder")) {
         bool gate = any_ends_in(b, ".ffn_gate.weight");
 
-        for (size_t i = 0; i < 5; i++) { /* its class has other names */
-            static const char *const names[][2] = {{"hidden_size", "d_model"},
-                                                   {"head_dim", "d_kv"},
-                                                   {"intermediate_size", "d_ff"},
-                                                   {"num_hidden_layers", "num_layers"},
-                                                   {"num_attention_heads", "num_heads"}};
-            json_t *value = json_object_get(b->config, names[i][0]);
-            if (value != NULL) {
-                vc_back_set(b, b->config, names[i][1], json_incref(value));
-            }
-        }
         vc_back_set(b, b->config, "feed_forward_proj", json_string(gate ? "gated-gelu" : "relu"));
         vc_back_set(b, b->config, "scale_decoder_outputs",
                     json_false()); /* a factor is in the head, where there is one */

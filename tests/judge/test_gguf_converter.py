@@ -176,7 +176,7 @@ EDIT = {"nemotron_h": dict(hybrid_override_pattern="M-*-"), "gpt_neox": dict(rot
         "nomic_bert": dict(n_positions=8192, max_trained_positions=2048, activation_function="swiglu", causal=False, qkv_proj_bias=False, mlp_fc1_bias=False,
                            mlp_fc2_bias=False, prenorm=False, rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None)}
 DROP = {"nemotron_h": ("expert", "moe"), "eurobert": ("classifier_pooling",)}
-ONE_WAY = {"distilbert", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "hunyuan-alpha"}
+ONE_WAY = {"qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "hunyuan-alpha"}
 # What differs and why: names of keys behind the architecture, of theirs alone and of ours alone.
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length",  # hunyuan: what its theta says already
