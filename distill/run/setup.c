@@ -62,8 +62,14 @@ static enum vc_status check_terms(struct vc_trainer *t)
     const struct vc_distill_options *o = &t->options;
     struct vc_metric_miss miss;
 
-    VC_REFUSE_IF(t->eval.open && !vc_trainer_has_y(&t->eval.rows) && !t->eval.taught && !t->unjudged, t->ctx,
-                 VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by", t->eval.rows.model->path);
+    if (t->eval.open && !vc_trainer_has_y(&t->eval.rows) && !t->eval.taught && !t->unjudged) {
+        return t->eval.rows.has_labels
+                   ? vc_fail(t->ctx, VC_E_ARGUMENT,
+                             "%s: all labels are below 0, or ignored, and there is no teacher to judge by",
+                             t->eval.rows.model->path)
+                   : vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels (%s) nor a teacher to judge by",
+                             t->eval.rows.model->path, wanted_y(t));
+    }
     if (t->judge_only) {
         return VC_OK;
     }

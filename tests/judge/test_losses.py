@@ -242,6 +242,9 @@ class Losses(Judge):
         self.near(d["value"], q["iou"])
         self.near(q["cross_entropy"], float(F.cross_entropy(torch.from_numpy(z), labels)))
         self.compare(lambda z, x, rows: F.cross_entropy(z, labels[rows], ignore_index=3), "--alpha", 0, "--ignore-label", 3)
+        self.data(y=np.full_like(y, -1))
+        self.assertIn("data.npz: all labels are below 0, or ignored", self.refuse(
+            2, "evaluate", "--graph", self.path("net.txt"), "--data", self.path("data.npz"), self.path("student.npz")))
 
     # ---- spans ----
 
@@ -372,7 +375,7 @@ class Losses(Judge):
                     "kind=classes:0", "kind=classes:-1", "kind=classes:nan", "kind=classes:1:inf", "kind=classes:", "kind=classes:1:",
                     "kind=classes:1:0", "kind=classes:1:2:3", "kind=classes: 2", "kind=clases", "=classes", "kind=")),
                 (("--data", self.path("y.npz"), "--task", "kind=classes"), "y.npz: y belongs to a network with one output; of several each has the array"),
-                (("--data", self.path("x.npz"), "--task", "kind=classes"), "x.npz: there are neither labels nor a teacher to judge by"),
+                (("--data", self.path("x.npz"), "--task", "kind=classes"), "x.npz: there are neither labels (arrays with the names of the outputs) nor a teacher"),
                 (("--data", self.path("large.npz")), "large.npz: row 90 of kind has the label 9; there are 4 classes, 0 to 3"),
                 (("--data", self.path("x.npz"), "--task", "kind=classes", "--task", "price=regression", "--teacher", self.path("t.npz"), "--teacher-graph",
                   self.path("t.onnxtxt")), "the outputs of the teacher are kind 3, price 4 for each row, those of the network kind 4, price 3")):
