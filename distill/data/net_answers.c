@@ -147,6 +147,12 @@ static bool are_shares(const struct vc_rows *rows, bool whole)
     return fit;
 }
 
+/* y has integers for each row, though all of them may say that there is no label. */
+static bool has_integers(const struct vc_rows *rows)
+{
+    return rows->labels != NULL || (rows->has_labels && rows->targets == NULL);
+}
+
 /* The numbers of y for each row; 0: there is no y. */
 static size_t y_width(const struct vc_rows *rows)
 {
@@ -222,7 +228,7 @@ static bool says_spans(const struct vc_net *net, const struct vc_rows *rows)
 {
     const struct vc_graph *graph = net->network.graph;
     const struct vc_graph_value *output = vc_net_output(net);
-    bool two = rows->labels != NULL && rows->label_width == 2;
+    bool two = has_integers(rows) && rows->label_width == 2;
     uint32_t ends[2];
     bool named;
 
@@ -269,7 +275,7 @@ static enum vc_status find_task(struct vc_net *net, struct vc_rows *rows)
         return VC_OK;
     }
     VC_CALL(take_whole_numbers(net, rows));
-    if (rows->labels != NULL && places_of(net) > 1 && rows->label_width == places_of(net)) {
+    if (has_integers(rows) && places_of(net) > 1 && rows->label_width == places_of(net)) {
         net->task = VC_NET_TASK_MAPS;
         return VC_OK;
     }
