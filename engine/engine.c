@@ -180,8 +180,7 @@ static enum vc_status load_constants(struct vc_engine *e)
         }
     }
     e->constant_bytes = bytes;
-    e->constants = vc_alloc(e->ctx, VC_TAG_TILES, (size_t)bytes);
-    VC_CALL_ALLOC(e->constants);
+    VC_CALL_ALLOC(e->constants = vc_alloc(e->ctx, VC_TAG_TILES, (size_t)bytes));
     for (uint32_t v = 0; v < g->n_values; v++) {
         void *to = (char *)e->constants + e->values[v].data.offset;
 

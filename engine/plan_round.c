@@ -338,8 +338,7 @@ enum vc_status vc_plan_narrow(struct vc_engine *e)
     e->instructions = NULL;
     e->capacity = e->n = 0;
     VC_TRY(VC_ZEROS(e->ctx, VC_TAG_MISC, w.places, w.n_buffers + 1));
-    w.outputs = vc_alloc_array(e->ctx, VC_TAG_MISC, e->n_outputs + 1, 2 * sizeof *w.outputs);
-    VC_TRY_ALLOC(w.outputs);
+    VC_TRY_ALLOC(w.outputs = vc_alloc_array(e->ctx, VC_TAG_MISC, e->n_outputs + 1, 2 * sizeof *w.outputs));
     memcpy(w.outputs, e->output_refs, 2 * e->n_outputs * sizeof *w.outputs);
     find_places(&w);
     VC_TRY(walk(&w));

@@ -320,10 +320,8 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
     uint64_t data = 0;
     uint64_t grad = 0;
 
-    w->data_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->data_bytes);
-    VC_CALL_ALLOC(w->data_block);
-    w->grad_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->grad_bytes);
-    VC_CALL_ALLOC(w->grad_block);
+    VC_CALL_ALLOC(w->data_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->data_bytes));
+    VC_CALL_ALLOC(w->grad_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->grad_bytes));
     for (size_t i = 0; i < w->n; i++) {
         struct vc_weight *item = &w->items[i];
         uint64_t bytes = bytes_of(w, item);

@@ -66,8 +66,7 @@ static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *f
     }
     n_prefix = i == n ? n_prefix : 0;
     size_t n_bytes = n_prefix + sizeof VC_INDEX_NAME;
-    *out = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_alloc(ctx, VC_TAG_NAMES, n_bytes));
     (void)snprintf(*out, n_bytes, "%.*s%s", (int)n_prefix, first, n_prefix != 0 ? VC_INDEX_SUFFIX : VC_INDEX_NAME);
     return VC_OK;
 }

@@ -744,8 +744,7 @@ static enum vc_status create_model(struct vc_ctx *ctx, const char *path, struct 
     VC_CALL_ALLOC(model);
     model->ctx = ctx;
     model->expect = vc_format_expect;
-    model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_CALL_ALLOC(model->path);
+    VC_CALL_ALLOC(model->path = vc_strdup(ctx, VC_TAG_NAMES, path));
     return VC_OK;
 }
 

@@ -161,8 +161,7 @@ static enum vc_status note_refused(struct vc_ctx *ctx, struct pipeline_sink *sel
                 VC_CALL_ALLOC(names);
             }
         }
-        names = vc_arena_printf(ctx, &self->arena, "%s: no int8 (%s)", names, why);
-        VC_CALL_ALLOC(names);
+        VC_CALL_ALLOC(names = vc_arena_printf(ctx, &self->arena, "%s: no int8 (%s)", names, why));
         VC_CALL(add_note(ctx, self, NULL, names, notes));
     }
     return VC_OK;
@@ -380,8 +379,7 @@ static enum vc_status create_part(struct vc_ctx *ctx, struct pipeline_sink *self
     enum vc_status status = VC_OK;
 
     if (options->path != NULL) { /* with a slash at its end it is no file's name, whatever the component is called */
-        own.path = vc_arena_printf(ctx, &self->arena, "%s/%s/", options->path, c->name);
-        VC_CALL_ALLOC(own.path);
+        VC_CALL_ALLOC(own.path = vc_arena_printf(ctx, &self->arena, "%s/%s/", options->path, c->name));
     }
     own.format = NULL;
     status = vc_safetensors_sink_create_part(ctx, c->model, &own, self->folder, c->name, sink);

@@ -94,8 +94,7 @@ static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan
     if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
-    planned->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
-    VC_CALL_ALLOC(planned->values);
+    VC_CALL_ALLOC(planned->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1));
     char *at = planned->values;
     for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_change *change = &planned->changes[i];

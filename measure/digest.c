@@ -140,8 +140,7 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
 
     VC_REFUSE_IF(!vc_sha256_built_in(), ctx, VC_E_UNSUPPORTED, "this build has no SHA-256");
     VC_REFUSE_IF(!job->report.written, ctx, VC_E_ARGUMENT, "the job has written nothing that could have a digest");
-    list.block = vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1);
-    VC_TRY_ALLOC(list.block);
+    VC_TRY_ALLOC(list.block = vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1));
     for (size_t i = 0; i < job->report.n_outputs; i++) {
         const char *path = job->report.outputs[i].path;
 

@@ -144,8 +144,7 @@ static enum vc_status normalize(const struct reading *f, const char *input, stru
     if (array->dtype < VC_DTYPE_F16 || array->dtype > VC_DTYPE_F64) {
         return VC_OK; /* the run says that it is none of floats */
     }
-    x = vc_alloc_array(f->ctx, VC_TAG_TILES, n + 1, sizeof *x);
-    VC_CALL_ALLOC(x);
+    VC_CALL_ALLOC(x = vc_alloc_array(f->ctx, VC_TAG_TILES, n + 1, sizeof *x));
     if (n != 0 && read_float_input(f->ctx, array, true, x) != VC_OK) {
         vc_free(f->ctx, x);
         return f->ctx->status;
@@ -245,8 +244,7 @@ static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *i
         return VC_OK;
     }
     if (f->from->n_rows != 0 && array->shape[0] > f->from->n_rows) {
-        shape = vc_arena_alloc(f->ctx, &f->to->arena, array->n_dims * sizeof *shape);
-        VC_CALL_ALLOC(shape);
+        VC_CALL_ALLOC(shape = vc_arena_alloc(f->ctx, &f->to->arena, array->n_dims * sizeof *shape));
         memcpy(shape, array->shape, array->n_dims * sizeof *shape);
         shape[0] = f->from->n_rows;
         array->n_elems = array->n_elems / array->shape[0] * shape[0];
@@ -296,8 +294,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
                                      .n_elems = tensor->n_elems};
     VC_CALL(cut_rows(f, input, array));
     size_t n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
-    data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1);
-    VC_CALL_ALLOC(data);
+    VC_CALL_ALLOC(data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1));
     array->data = data;
     f->to->n++;
     VC_CALL(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));

@@ -71,8 +71,7 @@ static enum vc_status feed_take(struct vc_ctx *ctx, void *user, uint32_t value, 
         shape[k] = (uint64_t)elements->shape[k];
     }
     if (v->dtype == VC_DTYPE_BOOL) {
-        truths = vc_alloc(ctx, VC_TAG_TILES, elements->n + 1);
-        VC_TRY_ALLOC(truths);
+        VC_TRY_ALLOC(truths = vc_alloc(ctx, VC_TAG_TILES, elements->n + 1));
         for (size_t i = 0; i < elements->n; i++) {
             truths[i] = ((const int64_t *)elements->data)[i] != 0;
         }

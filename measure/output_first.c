@@ -94,8 +94,7 @@ static enum vc_status keep(struct vc_ctx *ctx, struct vc_output_runs *runs, uint
 {
     size_t n_bytes = (size_t)vc_output_bytes(&runs->known[v]);
 
-    runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
-    VC_CALL_ALLOC(runs->known[v].data);
+    VC_CALL_ALLOC(runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1));
     memcpy(runs->known[v].data, elements, n_bytes);
     runs->kept_bytes += n_bytes;
     return VC_OK;

@@ -142,8 +142,7 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
 
     r->add = add_candidate;
     r->user = p;
-    r->results = vc_arena_alloc(ctx, item->set->arena, p->candidates->n * sizeof *r->results);
-    VC_CALL_ALLOC(r->results);
+    VC_CALL_ALLOC(r->results = vc_arena_alloc(ctx, item->set->arena, p->candidates->n * sizeof *r->results));
     for (size_t i = 0; i < p->candidates->n; i++) {
         if (p->candidates->candidates[i].reason(&p->candidates->candidates[i], item) == NULL) {
             r->results[r->n++] =
@@ -174,8 +173,7 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
         VC_CALL(vc_decode_add(ctx, item, false));
     }
     struct vc_step *survey = vc_item_add_step(ctx, item, &survey_ops);
-    p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
-    VC_CALL_ALLOC(p);
+    VC_CALL_ALLOC(p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p));
     p->sum_e2 = vc_arena_alloc(ctx, item->set->arena, n_percents * sizeof *p->sum_e2);
     if (p->sum_e2 == NULL) {
         vc_free(ctx, p);

@@ -198,8 +198,7 @@ static enum vc_status look_up(const struct vc_model *model, const struct vc_grap
         }
     }
     if (asked == NULL) {
-        asked = vc_calloc_array(&c->ctx, VC_TAG_MISC, 1, sizeof *asked);
-        VC_CALL_ALLOC(asked);
+        VC_CALL_ALLOC(asked = vc_calloc_array(&c->ctx, VC_TAG_MISC, 1, sizeof *asked));
         (void)snprintf(asked->scheme, sizeof asked->scheme, "%s", scheme);
         asked->layout = layout;
         status = make(c, asked, model);

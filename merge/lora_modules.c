@@ -160,8 +160,7 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
     for (size_t k = 0; k < VC_LORA_PIECES; k++) {
         out->tensors[k] = VC_NO_TENSOR;
     }
-    out->name = vc_arena_copy(ctx, arena, p->module, p->n);
-    VC_CALL_ALLOC(out->name);
+    VC_CALL_ALLOC(out->name = vc_arena_copy(ctx, arena, p->module, p->n));
     out->flat = strchr(out->name, '.') == NULL && strncmp(out->name, "lora_", 5) == 0;
     for (size_t k = 0; k < n; k++) {
         VC_REFUSE_IF(out->tensors[p[k].piece] != VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: %s and %s are the same factor",
@@ -196,8 +195,7 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
     }
     VC_REFUSE_IF(out->said.refusal != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", adapter->path, out->said.refusal);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, n + 1));
-    out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules);
-    VC_TRY_ALLOC(out->modules);
+    VC_TRY_ALLOC(out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules));
     memset(out->modules, 0, (n + 1) * sizeof *out->modules);
     for (size_t i = 0; i < n; i++) {
         VC_TRY(place(ctx, arena, adapter, i, &pieces[i]));

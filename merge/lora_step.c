@@ -61,8 +61,7 @@ static enum vc_status read_piece(struct vc_ctx *ctx, const struct vc_lora_term *
     size_t tensor = term->module->tensors[piece];
 
     *n = (size_t)adapter->tensors[tensor].n_elems;
-    *out = vc_alloc_array(ctx, VC_TAG_TILES, *n + 1, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_alloc_array(ctx, VC_TAG_TILES, *n + 1, sizeof **out));
     return vc_decode_tensor(ctx, adapter, tensor, *out, *n);
 }
 
@@ -371,8 +370,7 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     }
     step->state = s;
     step->action = VC_ACTION_MERGED;
-    step->scheme = scheme_of(ctx, item, s);
-    VC_CALL_ALLOC(step->scheme);
+    VC_CALL_ALLOC(step->scheme = scheme_of(ctx, item, s));
     step->lossy = true;
     step->scan = dora;
     step->scratch_bytes = (whole ? 4 : 2) * tile_elems(step) * sizeof(float);

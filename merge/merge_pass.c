@@ -315,8 +315,7 @@ enum vc_status vc_merge_find(struct vc_ctx *ctx, struct merge *m, const struct v
 
     vc_arena_release(ctx, &m->plan_arena);
     m->left_out = NULL;
-    m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *));
-    VC_CALL_ALLOC(m->terms);
+    VC_CALL_ALLOC(m->terms = vc_arena_alloc(ctx, &m->plan_arena, n * sizeof(struct vc_lora_term *)));
     memset((void *)m->terms, 0, n * sizeof(struct vc_lora_term *));
     for (size_t i = 0; i < m->options.n_loras; i++) {
         VC_CALL(add_adapter(ctx, m, &m->lists[i], m->options.loras[i].weight, model));
@@ -437,8 +436,7 @@ static enum vc_status read_adapters(struct vc_ctx *ctx, struct merge *m, const s
     VC_CALL_ALLOC(copy);
     memcpy(copy, options->loras, options->n_loras * sizeof *copy);
     m->options.loras = copy;
-    m->lists = vc_arena_alloc(ctx, &m->arena, options->n_loras * sizeof *m->lists);
-    VC_CALL_ALLOC(m->lists);
+    VC_CALL_ALLOC(m->lists = vc_arena_alloc(ctx, &m->arena, options->n_loras * sizeof *m->lists));
     for (size_t i = 0; i < options->n_loras; i++) {
         VC_REFUSE_IF(copy[i].adapter == NULL || !isfinite(copy[i].weight), ctx, VC_E_ARGUMENT,
                      "adapter %zu is not open, or its weight is no finite number", i);

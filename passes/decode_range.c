@@ -134,8 +134,7 @@ static enum vc_status make_room(struct vc_ctx *ctx, const struct vc_range_decode
 
         scratch = own > scratch ? own : scratch;
     }
-    room->block = vc_alloc(ctx, VC_TAG_IO, 2 * tile + scratch + PIECE_ELEMS * 2 * sizeof(double));
-    VC_CALL_ALLOC(room->block);
+    VC_CALL_ALLOC(room->block = vc_alloc(ctx, VC_TAG_IO, 2 * tile + scratch + PIECE_ELEMS * 2 * sizeof(double)));
     room->tile[0] = room->block;
     room->tile[1] = room->block + tile;
     room->scratch = room->tile[1] + tile;

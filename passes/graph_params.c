@@ -176,8 +176,7 @@ enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *mode
 
     VC_REFUSE_IF(!vc_is_integer(t->dtype) && t->dtype != VC_DTYPE_U4 && t->dtype != VC_DTYPE_I4, ctx, VC_E_UNSUPPORTED,
                  "%s: elements of type %s are no integers", t->name, vc_dtype_name(t->dtype));
-    data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1);
-    VC_TRY_ALLOC(data);
+    VC_TRY_ALLOC(data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1));
     VC_TRY(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
     while (next_stretch(place, 0, t->n_elems, &s)) {
         for (uint64_t i = 0; i < s.n; i++) {

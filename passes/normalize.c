@@ -16,8 +16,7 @@ static enum vc_status read_list(struct vc_ctx *ctx, struct vc_arena *arena, cons
     for (const char *c = text; *c != '\0'; c++) {
         count += *c == ',';
     }
-    *out = vc_arena_alloc(ctx, arena, count * sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_arena_alloc(ctx, arena, count * sizeof **out));
     for (*n = 0; *n < count; (*n)++) {
         char *end = NULL;
         double x = strtod(at, &end);

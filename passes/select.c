@@ -126,8 +126,7 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
     VC_CALL_ALLOC(copy);
     for (size_t i = 0; i < n; i++) {
         copy[i].include = rules[i].include;
-        copy[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
-        VC_CALL_ALLOC(copy[i].glob);
+        VC_CALL_ALLOC(copy[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob));
     }
     *out = copy;
     return VC_OK;

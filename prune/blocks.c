@@ -158,10 +158,8 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
         return step->calibrate ? vc_keys_begin(ctx, &s->keys) : VC_OK;
     }
     if (step->scan) {
-        s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
-        VC_CALL_ALLOC(s->mask);
-        s->ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
-        VC_CALL_ALLOC(s->ties);
+        VC_CALL_ALLOC(s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1));
+        VC_CALL_ALLOC(s->ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1));
     }
     return vc_reconstruct_begin(ctx, step);
 }

@@ -374,8 +374,7 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
 
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         if (*text[i] != NULL) {
-            *text[i] = vc_arena_printf(ctx, &d->arena, "%s", *text[i]);
-            VC_CALL_ALLOC(*text[i]);
+            VC_CALL_ALLOC(*text[i] = vc_arena_printf(ctx, &d->arena, "%s", *text[i]));
         }
     }
     d->recipe[0] = (struct vc_recipe_entry){o->drop != NULL ? "drop_layers" : "keep_layers", numbers_of(d)};

@@ -236,8 +236,7 @@ enum vc_status vc_layers_find(struct vc_ctx *ctx, const struct vc_model *model, 
     if (end_of_list(list, 0) != list->n) {
         return refuse_several(ctx, list, arena);
     }
-    list->name = vc_arena_copy(ctx, arena, list->tensors[0].name, list->tensors[0].n_list);
-    VC_CALL_ALLOC(list->name);
+    VC_CALL_ALLOC(list->name = vc_arena_copy(ctx, arena, list->tensors[0].name, list->tensors[0].n_list));
     VC_CALL(count_layers(ctx, list));
     find_odd(model, list);
     return VC_OK;

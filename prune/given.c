@@ -90,8 +90,7 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
         }
         size_t of = vc_model_find(model, t->name);
         if (of == VC_NO_TENSOR && stem != 0) {
-            name = vc_strdup(ctx, VC_TAG_NAMES, t->name);
-            VC_CALL_ALLOC(name);
+            VC_CALL_ALLOC(name = vc_strdup(ctx, VC_TAG_NAMES, t->name));
             name[stem] = '\0';
             of = vc_model_find(model, name);
             vc_free(ctx, name);

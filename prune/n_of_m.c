@@ -114,8 +114,7 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
         struct vc_band_grid grid = s->bands.grid;
 
         VC_CALL(vc_bands_init(ctx, &s->bands, &grid, vc_dtype_size(value_type(step))));
-        s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)((step->in.n_elems + 7) / 8), 1);
-        VC_CALL_ALLOC(s->mask);
+        VC_CALL_ALLOC(s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)((step->in.n_elems + 7) / 8), 1));
     }
     return vc_reconstruct_begin(ctx, step);
 }

@@ -138,8 +138,7 @@ enum vc_status vc_prune_sets_copy(struct vc_ctx *ctx, struct vc_arena *arena, co
 
     VC_CALL_ALLOC(sets);
     for (size_t i = 0; i < n; i++) {
-        sets[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
-        VC_CALL_ALLOC(sets[i].glob);
+        VC_CALL_ALLOC(sets[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob));
         VC_CALL(vc_share_read(ctx, "sets", rules[i].sparsity, &sets[i].share));
     }
     *out = sets;
@@ -155,12 +154,10 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     /* texts and rules */
     VC_CALL(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
     if (o->sparsity != NULL) {
-        o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity);
-        VC_CALL_ALLOC(o->sparsity);
+        VC_CALL_ALLOC(o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity));
     }
     if (o->mask_path != NULL) {
-        o->mask_path = vc_arena_printf(ctx, &p->arena, "%s", o->mask_path);
-        VC_CALL_ALLOC(o->mask_path);
+        VC_CALL_ALLOC(o->mask_path = vc_arena_printf(ctx, &p->arena, "%s", o->mask_path));
         p->mask_file = (struct vc_part_file){VC_PART_MASK, VC_DTYPE_U8, o->mask_path};
         p->pass.part_file = &p->mask_file;
     }

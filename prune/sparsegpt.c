@@ -57,8 +57,7 @@ enum vc_status vc_sparse_begin(struct vc_ctx *ctx, struct vc_prune_state *s, uin
     VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
     VC_TRY(vc_compensation_make(ctx, &s->calibration, moments, count, false, &s->compensation));
     VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, s->fitted, (size_t)n_elems));
-    s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(n_elems, 8), 1);
-    VC_TRY_ALLOC(s->mask);
+    VC_TRY_ALLOC(s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(n_elems, 8), 1));
 out:
     vc_free(ctx, moments);
     return status; /* end frees what is there */

@@ -168,12 +168,9 @@ static enum vc_status list_tensors(struct choosing *c)
     for (size_t i = 0; i < c->plan->n_items; i++) {
         n += vc_aim_probe_of(&c->plan->items[i]) != NULL;
     }
-    c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors);
-    VC_CALL_ALLOC(c->tensors);
-    c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_candidates + 1), sizeof *c->points);
-    VC_CALL_ALLOC(c->points);
-    c->whole.parts = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->whole.parts);
-    VC_CALL_ALLOC(c->whole.parts);
+    VC_CALL_ALLOC(c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors));
+    VC_CALL_ALLOC(c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_candidates + 1), sizeof *c->points));
+    VC_CALL_ALLOC(c->whole.parts = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->whole.parts));
     VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, c->next, c->plan->n_items));
     for (size_t i = 0; i < c->plan->n_items; i++) {
         const struct vc_item *item = &c->plan->items[i];
@@ -358,8 +355,7 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
     if (c->whole.n == 0) {
         text = "no tensor that it could be chosen for";
     }
-    text = tell_errors(c, arena, text, x2);
-    VC_CALL_ALLOC(text);
+    VC_CALL_ALLOC(text = tell_errors(c, arena, text, x2));
     *note = vc_arena_printf(c->ctx, arena, "%s%s%s: %s", c->why, mixed,
                             c->sampled ? ", by parts of each large tensor" : "", text);
     if (*note != NULL && c->other != NULL) {

@@ -114,8 +114,7 @@ enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const
         VC_CALL_ALLOC(step);
         step->action = VC_ACTION_REFITTED;
         step->scheme = "bias correction";
-        step->state = vc_group_codes_measure(ctx, weight, plan->dry_plan);
-        VC_CALL_ALLOC(step->state);
+        VC_CALL_ALLOC(step->state = vc_group_codes_measure(ctx, weight, plan->dry_plan));
         vc_item_replan(bias);
         if (casts && rest != NULL) {
             VC_CALL(vc_rest_add(ctx, bias, rest, options));

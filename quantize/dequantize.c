@@ -151,8 +151,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     VC_REFUSE_IF(own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32, ctx, VC_E_ARGUMENT,
                  "dequantize makes f32, f16 or bf16");
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
-    VC_TRY_ALLOC(d);
+    VC_TRY_ALLOC(d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d));
     d->pass.ops = &dequantize_ops;
     d->pass.self = d;
     d->options = own;

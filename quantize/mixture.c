@@ -241,10 +241,8 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
     *out = (struct vc_mixture_plan){
         .rules = {.mixture = mixture, .pure = pure, .n_experts = 1, .tied = true}, .plan = plan, .foreign = true};
     out->picture = vc_arch_picture_find(plan_has, plan->model, &out->prefix);
-    out->place = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *out->place);
-    VC_CALL_ALLOC(out->place);
-    list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list);
-    VC_CALL_ALLOC(list);
+    VC_CALL_ALLOC(out->place = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *out->place));
+    VC_CALL_ALLOC(list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list));
     VC_CALL(vc_model_program(ctx, plan->model, arena, &program));
     /* as a file behind the passes before would say it */
     if (plan->n_edits != 0) {

@@ -1109,8 +1109,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     if (vc_kernels_get(ctx) == NULL) { /* a device that cannot be had is said before anything else */
         return ctx->status;
     }
-    q = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *q);
-    VC_TRY_ALLOC(q);
+    VC_TRY_ALLOC(q = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *q));
     q->pass.ops = &quantize_ops;
     q->pass.self = q;
     q->options = own;

@@ -57,8 +57,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
         own->options.group_size = shared->group_size;
         own->options.granularity_given = true;
     }
-    candidate.name = vc_scheme_candidate_name(ctx, arena, row, &own->options);
-    VC_CALL_ALLOC(candidate.name);
+    VC_CALL_ALLOC(candidate.name = vc_scheme_candidate_name(ctx, arena, row, &own->options));
     VC_REFUSE_IF(list->n == VC_MAX_CANDIDATES, ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     list->candidates[list->n++] = candidate;
     return VC_OK;

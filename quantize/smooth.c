@@ -321,8 +321,7 @@ enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
     }
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, l.uses, 2 * n));
     l.seen = l.uses + n;
-    l.of_tensor = vc_arena_alloc(ctx, plan->arena, n * sizeof(struct vc_smooth_fold *));
-    VC_TRY_ALLOC(l.of_tensor);
+    VC_TRY_ALLOC(l.of_tensor = vc_arena_alloc(ctx, plan->arena, n * sizeof(struct vc_smooth_fold *)));
     memset((void *)l.of_tensor, 0, n * sizeof(struct vc_smooth_fold *));
     VC_TRY(vc_graph_build(ctx, plan->model, NULL, &l.graph));
     VC_TRY(list_all(ctx, &l));
@@ -334,8 +333,7 @@ enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
                     vc_option(ctx, "smooth"), l.refused != NULL ? ": see " : "", l.refused != NULL ? l.refused : "");
         goto out;
     }
-    *note = vc_arena_printf(ctx, plan->arena, "smoothed: %zu values between layers", l.n_values);
-    VC_TRY_ALLOC(*note);
+    VC_TRY_ALLOC(*note = vc_arena_printf(ctx, plan->arena, "smoothed: %zu values between layers", l.n_values));
     *out = l.of_tensor;
 out:
     vc_graph_close(l.graph);

@@ -95,8 +95,7 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     if (*too_many) {
         return VC_OK;
     }
-    to->states = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->states);
-    VC_CALL_ALLOC(to->states);
+    VC_CALL_ALLOC(to->states = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->states));
     for (size_t k = 0; k < from->n; k++) {
         for (size_t p = 0; p < t->n; p++) {
             uint64_t bytes = from->states[k].bytes + t->points[p].bytes;
@@ -122,18 +121,14 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
 /* The sums from the last part back to each one, and the first level. */
 static enum vc_status prepare(struct search *s)
 {
-    s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);
-    VC_CALL_ALLOC(s->rest_cost);
-    s->rest_bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_bytes);
-    VC_CALL_ALLOC(s->rest_bytes);
-    s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels);
-    VC_CALL_ALLOC(s->levels);
+    VC_CALL_ALLOC(s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost));
+    VC_CALL_ALLOC(s->rest_bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_bytes));
+    VC_CALL_ALLOC(s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels));
     for (size_t i = s->n; i-- > 0;) {
         s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->parts[i], s->price);
         s->rest_bytes[i] = s->rest_bytes[i + 1] + s->parts[i].points[0].bytes;
     }
-    s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states);
-    VC_CALL_ALLOC(s->levels[0].states);
+    VC_CALL_ALLOC(s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states));
     s->levels[0].n = 1;
     return VC_OK;
 }

@@ -111,8 +111,7 @@ static enum vc_status list_edges(struct choosing *c)
     for (size_t i = 0; i < c->n; i++) {
         n_points += c->parts[i].n;
     }
-    c->edges = vc_calloc_array(c->ctx, VC_TAG_MISC, n_points, sizeof *c->edges);
-    VC_CALL_ALLOC(c->edges);
+    VC_CALL_ALLOC(c->edges = vc_calloc_array(c->ctx, VC_TAG_MISC, n_points, sizeof *c->edges));
     for (size_t i = 0; i < c->n; i++) {
         const struct vc_search_point *points = c->parts[i].points;
         size_t at = c->parts[i].n - 1;
@@ -266,8 +265,7 @@ static enum vc_status add_overheads(struct choosing *c)
 static enum vc_status begin(struct choosing *c)
 {
     c->whole->bound = 0.0;
-    c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * c->n, sizeof *c->best);
-    VC_CALL_ALLOC(c->best);
+    VC_CALL_ALLOC(c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * c->n, sizeof *c->best));
     VC_CALL(add_overheads(c));
     return list_edges(c);
 }

@@ -64,8 +64,7 @@ static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes 
     const struct vc_recipe *best = vc_recipe(recipes, vc_recipes_best(recipes));
 
     if (best != NULL && best->n_passes != 0) {
-        s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what));
-        VC_CALL_ALLOC(s->plans);
+        VC_CALL_ALLOC(s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what)));
     }
     return VC_OK;
 }

@@ -97,8 +97,7 @@ enum vc_status vc_shrink_names(struct vc_shrinking *s)
     while (n > 1 && s->write.path[n - 1] == '/') {
         n--;
     }
-    path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
-    VC_CALL_ALLOC(path);
+    VC_CALL_ALLOC(path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n));
     const char *slash = strrchr(path, '/');
     s->name = slash != NULL ? slash + 1 : path;
     s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);

@@ -139,7 +139,9 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                                \
     } while (0)
 
-/* What VC_CALL does for a NULL from vc_alloc and friends. */
+/* What VC_CALL does for a NULL from vc_alloc and friends. p may be the assignment itself:
+ *
+ *     VC_CALL_ALLOC(row->name = vc_arena_printf(ctx, arena, "%s.scale", name)); */
 #define VC_CALL_ALLOC(p)       \
     do {                       \
         if ((p) == NULL) {     \

@@ -80,8 +80,7 @@ static enum vc_status keep_name(struct vc_ctx *ctx, struct vc_findings *findings
         at = findings->n_names;
         VC_CALL(VC_GROW(ctx, VC_TAG_REPORT, findings->names, findings->names_capacity, at + 1));
         VC_CALL(vc_hash_grow(ctx, &findings->by_name, at, hash_of, findings));
-        findings->names[at] = vc_arena_printf(ctx, &findings->arena, "%s", name);
-        VC_CALL_ALLOC(findings->names[at]);
+        VC_CALL_ALLOC(findings->names[at] = vc_arena_printf(ctx, &findings->arena, "%s", name));
         vc_hash_add(&findings->by_name, hash_of_key(&key), at);
         findings->n_names++;
     }

@@ -87,8 +87,7 @@ enum vc_status vc_item_own_chain(struct vc_ctx *ctx, struct vc_item *item)
     if (item->chain != &item->set->none) {
         return VC_OK;
     }
-    chain = vc_arena_alloc(ctx, item->set->arena, sizeof *chain);
-    VC_CALL_ALLOC(chain);
+    VC_CALL_ALLOC(chain = vc_arena_alloc(ctx, item->set->arena, sizeof *chain));
     *chain = (struct vc_chain){.total_step = SIZE_MAX};
     item->chain = chain;
     return VC_OK;

@@ -22,10 +22,8 @@ static enum vc_status need_names(struct vc_ctx *ctx, struct vc_plan *plan)
     if (plan->names != NULL) {
         return VC_OK;
     }
-    plan->gone = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->gone);
-    VC_CALL_ALLOC(plan->gone);
-    plan->names = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->names);
-    VC_CALL_ALLOC(plan->names);
+    VC_CALL_ALLOC(plan->gone = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->gone));
+    VC_CALL_ALLOC(plan->names = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->names));
     memset(plan->gone, 0, plan->n_items * sizeof *plan->gone);
     memset(plan->names, 0, plan->n_items * sizeof *plan->names);
     return VC_OK;
@@ -143,11 +141,9 @@ static enum vc_status copy_graph_edit(struct vc_ctx *ctx, struct vc_plan *plan, 
         memcpy(numbers, edit->numbers, edit->n * sizeof *numbers);
     }
     to->numbers = numbers;
-    to->value = vc_arena_printf(ctx, plan->arena, "%s", edit->value);
-    VC_CALL_ALLOC(to->value);
+    VC_CALL_ALLOC(to->value = vc_arena_printf(ctx, plan->arena, "%s", edit->value));
     if (edit->kind == VC_GRAPH_EDIT_ATTRIBUTE) {
-        to->attribute = vc_arena_printf(ctx, plan->arena, "%s", edit->attribute);
-        VC_CALL_ALLOC(to->attribute);
+        VC_CALL_ALLOC(to->attribute = vc_arena_printf(ctx, plan->arena, "%s", edit->attribute));
     }
     return VC_OK;
 }

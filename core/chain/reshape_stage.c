@@ -55,8 +55,7 @@ static enum vc_status open_level(struct vc_ctx *ctx, struct vc_reshape_stage *st
     vc_buffer_sizes_add(&sizes, item);
     VC_CALL(vc_buffers_alloc(ctx, &sizes, &l->buffers));
     if (level != 0) {
-        l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
-        VC_CALL_ALLOC(l->input);
+        VC_CALL_ALLOC(l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1));
     }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, l->views, item->chain->steps[step]->n_made + 1));
     return VC_OK;

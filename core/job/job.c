@@ -131,8 +131,7 @@ static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
         size_t n_bytes = job->plan.items[i].chain->n_steps * sizeof(struct vc_error);
 
         if (n_bytes != 0) {
-            job->results[i].steps = vc_arena_alloc(ctx, &job->arena, n_bytes);
-            VC_CALL_ALLOC(job->results[i].steps);
+            VC_CALL_ALLOC(job->results[i].steps = vc_arena_alloc(ctx, &job->arena, n_bytes));
             memset(job->results[i].steps, 0, n_bytes);
         }
     }

@@ -99,8 +99,7 @@ enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job)
     if (edit == NULL || edit->n_dropped == 0) {
         return VC_OK;
     }
-    layers = vc_arena_alloc(ctx, &job->arena, sizeof *layers);
-    VC_CALL_ALLOC(layers);
+    VC_CALL_ALLOC(layers = vc_arena_alloc(ctx, &job->arena, sizeof *layers));
     *layers = (struct vc_report_layers){edit->list != NULL ? edit->list : "", edit->before, edit->after,
                                         edit->n_dropped, edit->dropped};
     job->report.layers = layers;

@@ -112,8 +112,7 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
                  vc_option(ctx, "emit"));
     VC_REFUSE_IF(options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL), ctx, VC_E_ARGUMENT,
                  "more than %d outputs of one run", VC_MAX_OUTPUTS);
-    job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 2) * sizeof *job->outputs);
-    VC_CALL_ALLOC(job->outputs);
+    VC_CALL_ALLOC(job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 2) * sizeof *job->outputs));
     if (options->path != NULL || options->n_emit == 0) {
         VC_CALL(add_output(ctx, job, options->path != NULL ? options->path : ""));
     }
@@ -157,8 +156,7 @@ enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n = job->report.n_outputs;
 
-    job->beside = vc_arena_alloc(ctx, &job->arena, (n + 1) * sizeof *job->beside);
-    VC_CALL_ALLOC(job->beside);
+    VC_CALL_ALLOC(job->beside = vc_arena_alloc(ctx, &job->arena, (n + 1) * sizeof *job->beside));
     for (size_t i = 0; i < n; i++) {
         const char *path = vc_sink_of_output(job->sink, i)->beside;
 

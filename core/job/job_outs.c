@@ -52,8 +52,7 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
     if (source == NULL) {
         return VC_OK;
     }
-    quant = vc_arena_alloc(ctx, &job->arena, sizeof *quant);
-    VC_CALL_ALLOC(quant);
+    VC_CALL_ALLOC(quant = vc_arena_alloc(ctx, &job->arena, sizeof *quant));
     *quant = *source;
     if (root->chain->n_steps == 0) {
         for (size_t k = 0; k < quant->n_parts; k++) {
@@ -92,10 +91,8 @@ static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, stru
         return VC_OK;
     }
     VC_CALL(vc_item_own_chain(ctx, item));
-    outs = vc_arena_alloc(ctx, &job->arena, sizeof *outs);
-    VC_CALL_ALLOC(outs);
-    names = vc_arena_alloc(ctx, &job->arena, (n_parts + 1) * sizeof *names);
-    VC_CALL_ALLOC(names);
+    VC_CALL_ALLOC(outs = vc_arena_alloc(ctx, &job->arena, sizeof *outs));
+    VC_CALL_ALLOC(names = vc_arena_alloc(ctx, &job->arena, (n_parts + 1) * sizeof *names));
     for (size_t k = 0; k < n_parts; k++) {
         VC_CALL(name_part(ctx, job, item, &root->desc->parts[k], &names[k]));
     }
@@ -211,8 +208,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
             continue;
         }
         if (item->desc->quant != NULL) {
-            quant = quant_of_other_shard(ctx, job, item->desc->quant);
-            VC_CALL_ALLOC(quant);
+            VC_CALL_ALLOC(quant = quant_of_other_shard(ctx, job, item->desc->quant));
         }
         *to = main_out(job, item, item, quant);
         size_t k = vc_item_calibrate_step(item); /* one scale for several tensors changes values only */

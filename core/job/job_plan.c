@@ -317,8 +317,7 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
     job->plan.sets = sets;
     job->plan.n_sets = n;
     VC_CALL(take_dialects(ctx, job));
-    job->stages = vc_arena_alloc(ctx, &job->arena, (n * job->n_passes + 1) * sizeof *job->stages);
-    VC_CALL_ALLOC(job->stages);
+    VC_CALL_ALLOC(job->stages = vc_arena_alloc(ctx, &job->arena, (n * job->n_passes + 1) * sizeof *job->stages));
     memset(job->stages, 0, (n * job->n_passes + 1) * sizeof *job->stages);
     return VC_OK;
 }

@@ -160,8 +160,7 @@ static enum vc_status prepare_row(struct vc_ctx *ctx, struct vc_job *job, struct
         return VC_OK;
     }
     VC_CALL(vc_item_own_chain(ctx, item));
-    lists = vc_arena_alloc(ctx, &job->arena, sizeof *lists);
-    VC_CALL_ALLOC(lists);
+    VC_CALL_ALLOC(lists = vc_arena_alloc(ctx, &job->arena, sizeof *lists));
     *lists = (struct vc_item_lists){.n_parts = 0};
     VC_CALL(list_parts(ctx, job, item, lists));
     if (item->chain->n_steps != 0) {
@@ -311,8 +310,7 @@ static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->model;
     size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 3;
 
-    job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes);
-    VC_CALL_ALLOC(job->notes);
+    VC_CALL_ALLOC(job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes));
     job->report.note = "";
     job->report.notes = job->notes;
     for (size_t i = 0; i < model->n_facts; i++) {
@@ -459,8 +457,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_CALL(list_rows(ctx, job));
     report->rows = job->rows;
     report->job = job;
-    report->command = join_commands(ctx, job);
-    VC_CALL_ALLOC(report->command);
+    VC_CALL_ALLOC(report->command = join_commands(ctx, job));
     VC_CALL(list_layouts(ctx, job));
     report->input = model->path;
     report->output = job->outputs[0].path;

@@ -201,8 +201,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_range_decoding *h
                                .merged = how->keeps_type || base->merged,
                                .expect = base->expect};
     *out = model; /* from here on vc_model_close frees everything, the base too */
-    model->path = vc_strdup(ctx, VC_TAG_NAMES, base->path);
-    VC_CALL_ALLOC(model->path);
+    VC_CALL_ALLOC(model->path = vc_strdup(ctx, VC_TAG_NAMES, base->path));
     VC_CALL(take_facts(ctx, base, model));
     return list_tensors(ctx, base, self, model);
 }

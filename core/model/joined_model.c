@@ -150,14 +150,12 @@ static enum vc_status name_tensors(struct vc_ctx *ctx, const struct joined *self
     struct vc_tensor *tensors = model->tensors + self->first[index];
 
     for (size_t i = 0; self->names != NULL && i < part->n_tensors; i++) {
-        tensors[i].name = with_name(ctx, model, self->names[index], part->tensors[i].name);
-        VC_CALL_ALLOC(tensors[i].name);
+        VC_CALL_ALLOC(tensors[i].name = with_name(ctx, model, self->names[index], part->tensors[i].name));
     }
     for (size_t i = 0; self->names != NULL && i < part->n_refused; i++) {
         struct vc_refused *refused = &self->refused[model->n_refused - part->n_refused + i];
 
-        refused->name = with_name(ctx, model, self->names[index], refused->name);
-        VC_CALL_ALLOC(refused->name);
+        VC_CALL_ALLOC(refused->name = with_name(ctx, model, self->names[index], refused->name));
     }
     return VC_OK;
 }

@@ -50,8 +50,7 @@ static enum vc_status find_mask(struct vc_ctx *ctx, struct vc_model *model, size
     if (n == 0) {
         return VC_OK;
     }
-    *name = vc_arena_printf(ctx, &model->arena, "%.*s_mask", (int)n, t->name);
-    VC_CALL_ALLOC(*name);
+    VC_CALL_ALLOC(*name = vc_arena_printf(ctx, &model->arena, "%.*s_mask", (int)n, t->name));
     *mask = vc_model_find(model, *name);
     (*name)[n] = '\0';
     if (*mask != VC_NO_TENSOR && (!fit(t, &model->tensors[*mask]) || is_shared(model, index) ||

@@ -66,12 +66,10 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
     model->ctx = ctx;
     model->ops = &memory_ops;
     model->format_name = "memory";
-    model->path = vc_strdup(ctx, VC_TAG_NAMES, VC_MEMORY_PATH);
-    VC_TRY_ALLOC(model->path);
+    VC_TRY_ALLOC(model->path = vc_strdup(ctx, VC_TAG_NAMES, VC_MEMORY_PATH));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, self, 1));
     model->self = self;
-    self->data = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof(void *));
-    VC_TRY_ALLOC(self->data);
+    VC_TRY_ALLOC(self->data = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof(void *)));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, n));
     for (size_t i = 0; i < n; i++) {

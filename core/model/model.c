@@ -85,8 +85,7 @@ enum vc_status vc_model_take_inputs(struct vc_ctx *ctx, const struct vc_model *s
     size_t n = source->n_inputs + (source->input != NULL);
     size_t k = 0;
 
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
-    VC_CALL_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs));
     for (size_t i = 0; i < source->n_inputs; i++) {
         model->inputs[k++] = source->inputs[i];
     }

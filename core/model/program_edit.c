@@ -267,8 +267,7 @@ static enum vc_status take_shape(struct vc_ctx *ctx, const struct vc_model *mode
 
     VC_CALL_ALLOC(tensor);
     if (constant->tensor->data != NULL && t->quant == NULL && t->size_bytes <= VC_PROGRAM_MAX_INLINE) {
-        data = vc_arena_alloc(ctx, arena, (size_t)t->size_bytes + 1);
-        VC_CALL_ALLOC(data);
+        VC_CALL_ALLOC(data = vc_arena_alloc(ctx, arena, (size_t)t->size_bytes + 1));
         VC_CALL(vc_source_read_any(ctx, model, constant->index, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
     }
     *tensor = (struct vc_program_tensor){

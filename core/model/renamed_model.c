@@ -54,8 +54,7 @@ enum vc_status vc_renamed_model_make(struct vc_ctx *ctx, const struct vc_model *
                                      const bool *gone, struct vc_model **out)
 {
     if (*out == NULL) {
-        *out = create(ctx, source);
-        VC_CALL_ALLOC(*out);
+        VC_CALL_ALLOC(*out = create(ctx, source));
     }
     for (size_t i = 0; i < source->n_tensors; i++) {
         (*out)->tensors[i] = source->tensors[i];

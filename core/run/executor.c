@@ -304,8 +304,7 @@ static uint64_t total_bytes(const struct vc_run_state *rs)
 
 static enum vc_status run_state_init(struct vc_ctx *ctx, struct vc_exec *exec, struct vc_run_state *rs)
 {
-    rs->live = vc_calloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof(struct vc_live *));
-    VC_CALL_ALLOC(rs->live);
+    VC_CALL_ALLOC(rs->live = vc_calloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof(struct vc_live *)));
     VC_CALL(make_order(ctx, rs));
     (void)worker_room(rs);
     rs->total_bytes = total_bytes(rs);

@@ -30,20 +30,16 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
                              const size_t *list_of, struct vc_out_division *out)
 {
     *out = (struct vc_out_division){.n = n, .list_of = list_of};
-    out->lists = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->lists);
-    VC_CALL_ALLOC(out->lists);
-    out->tensors = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->tensors);
-    VC_CALL_ALLOC(out->tensors);
-    out->place = vc_arena_alloc(ctx, arena, (outs->n + 1) * sizeof *out->place);
-    VC_CALL_ALLOC(out->place);
+    VC_CALL_ALLOC(out->lists = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->lists));
+    VC_CALL_ALLOC(out->tensors = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->tensors));
+    VC_CALL_ALLOC(out->place = vc_arena_alloc(ctx, arena, (outs->n + 1) * sizeof *out->place));
     for (size_t i = 0; i < n; i++) {
         out->lists[i] = *outs;
         out->lists[i].n = 0;
     }
     number(outs, out);
     for (size_t i = 0; i < n; i++) {
-        out->tensors[i] = vc_arena_alloc(ctx, arena, (out->lists[i].n + 1) * sizeof *out->tensors[i]);
-        VC_CALL_ALLOC(out->tensors[i]);
+        VC_CALL_ALLOC(out->tensors[i] = vc_arena_alloc(ctx, arena, (out->lists[i].n + 1) * sizeof *out->tensors[i]));
         out->lists[i].tensors = out->tensors[i];
     }
     for (size_t i = 0; i < outs->n; i++) {
@@ -54,8 +50,7 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
         *to = vc_out_at(outs, i);
         to->alias_of = to->alias ? out->place[to->alias_of] : 0;
         if (to->quant != NULL) {
-            to->quant = move_quant(ctx, arena, to->quant, out->place);
-            VC_CALL_ALLOC(to->quant);
+            VC_CALL_ALLOC(to->quant = move_quant(ctx, arena, to->quant, out->place));
         }
     }
     return VC_OK;

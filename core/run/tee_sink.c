@@ -281,8 +281,7 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writer
     sink->self = tee;
     tee->n = n;
     tee->outputs = outputs;
-    tee->sinks = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof(struct vc_sink *));
-    VC_TRY_ALLOC(tee->sinks);
+    VC_TRY_ALLOC(tee->sinks = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof(struct vc_sink *)));
     for (size_t i = 0; i < n; i++) {
         struct vc_write_options own = *options;
 

@@ -16,8 +16,7 @@ enum vc_status vc_worker_init(struct vc_worker *worker)
         VC_TRY(vc_buffers_alloc(ctx, &rs->after, &worker->after));
     }
     if (rs->packet_bytes != 0) {
-        worker->packets = vc_alloc_array(ctx, VC_TAG_IO, VC_PACKETS, rs->packet_bytes);
-        VC_TRY_ALLOC(worker->packets);
+        VC_TRY_ALLOC(worker->packets = vc_alloc_array(ctx, VC_TAG_IO, VC_PACKETS, rs->packet_bytes));
     }
 out:
     if (status != VC_OK) {

@@ -376,8 +376,7 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     *value = c->inputs[k];
     value->n = c->now.n * input->n_elems;
     value->shape[input->axis] = (int64_t)c->now.n;
-    value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t));
-    VC_CALL_ALLOC(value->data);
+    VC_CALL_ALLOC(value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t)));
     VC_CALL(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
     for (size_t i = 0; vc_sha256_built_in() && i < c->now.n; i++) {
         size_t n = (size_t)input->n_elems * (input->integers ? sizeof(int64_t) : sizeof(float));
@@ -392,8 +391,7 @@ static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_valu
 {
     size_t n_bytes = (size_t)from->n * sizeof(float);
 
-    *to = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
-    VC_CALL_ALLOC(*to);
+    VC_CALL_ALLOC(*to = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1));
     memcpy(*to, from->data, n_bytes);
     return VC_OK;
 }

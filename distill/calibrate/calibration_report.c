@@ -85,8 +85,7 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
             struct vc_calibrated_layer *layer = &layers[owned->report.n_layers++];
 
             memset(layer, 0, sizeof *layer);
-            layer->tensor = vc_arena_copy(ctx, &owned->arena, name, n - strlen(sums));
-            VC_CALL_ALLOC(layer->tensor);
+            VC_CALL_ALLOC(layer->tensor = vc_arena_copy(ctx, &owned->arena, name, n - strlen(sums)));
             VC_CALL(read_layer(owned, file, layer));
         }
     }

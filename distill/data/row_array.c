@@ -11,14 +11,12 @@ enum vc_status vc_row_array_open(struct vc_ctx *ctx, const struct vc_model *mode
     *array = (struct vc_row_array){.model = model, .tensor = tensor, .n_elems = (size_t)(t->n_elems / t->shape[0])};
     array->n_bytes = array->n_elems * vc_dtype_size(t->dtype);
     if (!model->io[tensor].sequential && t->size_bytes > vc_ctx_max_memory(ctx) / 4) {
-        array->row = vc_alloc(ctx, VC_TAG_TILES, array->n_bytes + 1);
-        VC_CALL_ALLOC(array->row);
+        VC_CALL_ALLOC(array->row = vc_alloc(ctx, VC_TAG_TILES, array->n_bytes + 1));
         return VC_OK;
     }
     VC_REFUSE_IF(t->size_bytes > SIZE_MAX / 2, ctx, VC_E_NOMEM, "%s: %s does not fit into memory", model->path,
                  t->name);
-    array->held = vc_alloc(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1);
-    VC_CALL_ALLOC(array->held);
+    VC_CALL_ALLOC(array->held = vc_alloc(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1));
     return vc_model_read(ctx, model, tensor, 0, t->n_elems, array->held, (size_t)t->size_bytes);
 }
 

@@ -432,8 +432,7 @@ static enum vc_status read_mask(struct vc_rows *rows)
     }
     VC_TRY(expect_rows(rows, rows->model, tensor));
     VC_TRY(read_numbers(rows, rows->model, tensor, &numbers, &rows->mask_width));
-    rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1);
-    VC_TRY_ALLOC(rows->mask);
+    VC_TRY_ALLOC(rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1));
     for (uint64_t i = 0; i < rows->n * rows->mask_width; i++) {
         uint64_t at = vc_rows_in_file(rows, i / rows->mask_width) * rows->mask_width + i % rows->mask_width;
 

@@ -50,8 +50,7 @@ static enum vc_status read_mask(const struct vc_rows_view *view, size_t k, uint8
     enum vc_status status = VC_OK;
 
     VC_TRY(read_all(view, k, &numbers));
-    *out = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)n + 1);
-    VC_TRY_ALLOC(*out);
+    VC_TRY_ALLOC(*out = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)n + 1));
     for (uint64_t i = 0; i < n; i++) {
         (*out)[i] = numbers[i] != 0;
     }

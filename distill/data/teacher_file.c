@@ -242,8 +242,7 @@ static enum vc_status check_digests(struct vc_teacher_files *files, const struct
     VC_TRY_ALLOC(digests);
     for (size_t k = 0; k < view->n; k++) {
         VC_TRY(vc_identity_input(view, k, hex));
-        digests[k] = vc_arena_copy(files->ctx, &arena, hex, sizeof hex - 1);
-        VC_TRY_ALLOC(digests[k]);
+        VC_TRY_ALLOC(digests[k] = vc_arena_copy(files->ctx, &arena, hex, sizeof hex - 1));
     }
     for (size_t i = 0; i < files->n; i++) {
         VC_TRY(check_data(files->ctx, &files->items[i], view, digests));
@@ -320,8 +319,7 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
                      models[i]->path, files->items[i].k);
     }
     files->k = files->items[0].k;
-    files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double));
-    VC_CALL_ALLOC(files->logits);
+    VC_CALL_ALLOC(files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double)));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->classes, n_points * files->k + 1));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->rest, n_points + 1));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, files->row, positions * n_classes));

@@ -162,16 +162,14 @@ enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uin
         status = VC_E_NOMEM;
         goto out;
     }
-    t.block = vc_alloc(ctx, VC_TAG_TILES, (size_t)bytes);
-    VC_TRY_ALLOC(t.block);
+    VC_TRY_ALLOC(t.block = vc_alloc(ctx, VC_TAG_TILES, (size_t)bytes));
     VC_TRY(lay_out(ctx, graph, &t, &bytes));
     init_all(graph, seed, &t);
     VC_TRY(vc_memory_model_create(ctx, t.tensors, t.n, out));
     vc_memory_model_give(*out, t.block);
     t.block = NULL;
     vc_free(ctx, (*out)->path);
-    (*out)->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_TRY_ALLOC((*out)->path);
+    VC_TRY_ALLOC((*out)->path = vc_strdup(ctx, VC_TAG_NAMES, path));
 out:
     if (status != VC_OK) {
         vc_model_close(*out);

@@ -78,8 +78,7 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
                                   : "and there is no teacher");
     VC_REFUSE_IF(o->loss.n_matches > VC_MATCH_MOST, ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most",
                  vc_option(ctx, "loss.matches"), o->loss.n_matches, VC_MATCH_MOST);
-    m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m);
-    VC_CALL_ALLOC(m);
+    VC_CALL_ALLOC(m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m));
     m->ctx = ctx;
     m->options = o;
     m->f64 = o->precision.kind == VC_GRAPH_F64;
@@ -213,8 +212,7 @@ enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student,
     m->student = student;
     m->teacher = teacher;
     m->data = data;
-    m->figures = vc_arena_alloc(m->ctx, texts, m->n * sizeof *m->figures);
-    VC_CALL_ALLOC(m->figures);
+    VC_CALL_ALLOC(m->figures = vc_arena_alloc(m->ctx, texts, m->n * sizeof *m->figures));
     VC_CALL(read_tokens(m));
     for (size_t k = 0; k < m->n; k++) {
         VC_CALL(open_pair(m, k));

@@ -110,21 +110,18 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     if (!item->trained && !item->statistic) {
         return VC_OK;
     }
-    name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name);
-    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name));
     add_shaped(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_learner_master(&t->student, k), item->n,
                item->shape, item->n_dims);
     if (t->progress.counts.best_step != 0 && t->evals.best != NULL) {
         const char *block = t->student.net.weights->data_block;
 
-        name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name);
-        VC_CALL_ALLOC(name);
+        VC_CALL_ALLOC(name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name));
         add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
             (const char *)t->evals.best + ((const char *)item->data - block), item->n);
     }
     if (t->student.optimizer.states[k].keep != NULL) {
-        name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
-        VC_CALL_ALLOC(name);
+        VC_CALL_ALLOC(name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name));
         add(list, name, VC_DTYPE_U8, t->student.optimizer.states[k].keep, item->n);
     }
     return VC_OK;
@@ -250,8 +247,7 @@ static enum vc_status compare(struct vc_trainer *t)
     VC_REFUSE_IF(model->tensors[options].n_elems > 1 << 20, t->ctx, VC_E_FORMAT,
                  "%s: is no checkpoint: options are no text", model->path);
     size_t n = (size_t)model->tensors[options].n_elems;
-    text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1));
     VC_TRY(vc_model_read(t->ctx, model, options, 0, n, text, n));
     text[n] = '\0';
     VC_TRY(vc_run_options_compare(t->ctx, model->path, text, c->text));
@@ -486,8 +482,7 @@ enum vc_status vc_checkpoint_open(struct vc_trainer *t)
     }
     VC_TRY(VC_ZEROS(t->ctx, VC_TAG_MISC, t->checkpoint, 1));
     VC_TRY(vc_run_options_text(t, &text));
-    t->checkpoint->text = vc_text_detach(&text);
-    VC_TRY_ALLOC(t->checkpoint->text);
+    VC_TRY_ALLOC(t->checkpoint->text = vc_text_detach(&text));
     VC_TRY(make_statistics(t));
     if (t->options.checkpoint.resume != NULL) {
         VC_TRY(open_resume(t));

@@ -52,8 +52,7 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
 
     d->lineage.key = "vcompress.distill";
     if (t->runs_teacher) {
-        teacher = vc_arena_printf(ctx, &d->arena, "\"%s\"", teacher);
-        VC_CALL_ALLOC(teacher);
+        VC_CALL_ALLOC(teacher = vc_arena_printf(ctx, &d->arena, "\"%s\"", teacher));
     } else {
         teacher = "null";
     }
@@ -146,8 +145,7 @@ static enum vc_status distill_report(struct vc_ctx *ctx, struct vc_pass *pass, c
     if (measured) { /* it is in the list since the job was planned */
         return VC_OK;
     }
-    list = vc_arena_alloc(ctx, plan->arena, (report->n_distillations + 1) * sizeof *list);
-    VC_CALL_ALLOC(list);
+    VC_CALL_ALLOC(list = vc_arena_alloc(ctx, plan->arena, (report->n_distillations + 1) * sizeof *list));
     if (report->n_distillations != 0) {
         memcpy(list, report->distillations, report->n_distillations * sizeof *list);
     }

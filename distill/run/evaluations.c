@@ -46,8 +46,7 @@ enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n)
         return VC_OK;
     }
     t->evals.room = 2 * n + 16;
-    more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals.room * sizeof *more);
-    VC_CALL_ALLOC(more);
+    VC_CALL_ALLOC(more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals.room * sizeof *more));
     if (r->n_evals != 0) {
         memcpy(more, r->evals, (size_t)r->n_evals * sizeof *more);
     }

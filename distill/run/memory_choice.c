@@ -357,8 +357,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     for (size_t k = 0; k < n; k++) {
         VC_REFUSE_IF(blocks[k].bytes > SIZE_MAX / 4, t->ctx, VC_E_NOMEM, "%s: too many rows",
                      vc_option(t->ctx, "training.batch"));
-        *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
-        VC_CALL_ALLOC(*blocks[k].at);
+        VC_CALL_ALLOC(*blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes));
     }
     t->student.optimizer.n_states = t->student.net.weights->n;
     memset(t->student.optimizer.states, 0, (t->student.net.weights->n + 1) * sizeof *t->student.optimizer.states);
@@ -373,10 +372,8 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t)
     vc_pool_trim(t->ctx->shared->pool);
     VC_CALL(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
-    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t));
-    VC_CALL_ALLOC(t->arena);
-    t->student.optimizer.block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
-    VC_CALL_ALLOC(t->student.optimizer.block);
+    VC_CALL_ALLOC(t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t)));
+    VC_CALL_ALLOC(t->student.optimizer.block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes));
     return attach(t);
 }
 

@@ -88,8 +88,7 @@ enum vc_status vc_heads_open(struct vc_trainer *t)
         void **const blocks[] = {&work->logits, &work->teacher, &work->gradient, &work->batch.targets};
 
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-            *blocks[i] = vc_alloc(t->ctx, VC_TAG_SCRATCH, bytes);
-            VC_CALL_ALLOC(*blocks[i]);
+            VC_CALL_ALLOC(*blocks[i] = vc_alloc(t->ctx, VC_TAG_SCRATCH, bytes));
         }
         VC_CALL(VC_ARRAY(t->ctx, VC_TAG_SCRATCH, work->batch.labels, n));
         VC_CALL(VC_ARRAY(t->ctx, VC_TAG_SCRATCH, work->batch.mask, n));

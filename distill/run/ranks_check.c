@@ -56,8 +56,7 @@ enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
     vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->steps.n);
     vc_text_add(&text, "all_reduce %d\n", (int)t->options.parallel.all_reduce);
     VC_TRY(vc_run_options_text(t, &text));
-    own = vc_text_detach(&text);
-    VC_TRY_ALLOC(own);
+    VC_TRY_ALLOC(own = vc_text_detach(&text));
     VC_TRY(vc_ranks_same(t->ctx, t->options.parallel.ranks, own, vc_run_options_of_ranks));
 out:
     vc_text_free(own);

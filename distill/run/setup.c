@@ -416,8 +416,7 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
         if (unscaled) {
             const char *name = t->data.rows.model->tensors[input->tensor].name; /* its model is closed before */
 
-            t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name));
-            VC_CALL_ALLOC(t->report->unscaled);
+            VC_CALL_ALLOC(t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name)));
         }
     }
     return VC_OK;

@@ -302,8 +302,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     }
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
-        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions);
-        VC_TRY_ALLOC(with.right);
+        VC_TRY_ALLOC(with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions));
         t->progress.control_answers.right =
             vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions);
         VC_TRY_ALLOC(t->progress.control_answers.right);

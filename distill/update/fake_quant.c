@@ -319,8 +319,7 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
         return VC_OK;
     }
     l->report->fake_quant_bytes = vc_fake_quant_bytes(l);
-    l->report->fake_quant = vc_arena_printf(l->ctx, l->texts, "%s", l->fake_quants->label);
-    VC_CALL_ALLOC(l->report->fake_quant);
+    VC_CALL_ALLOC(l->report->fake_quant = vc_arena_printf(l->ctx, l->texts, "%s", l->fake_quants->label));
     return VC_OK;
 }
 

@@ -263,8 +263,7 @@ enum vc_status vc_gradual_begin(struct vc_learner *l)
         uint64_t n = 0;
 
         if (state->keep == NULL) {
-            state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
-            VC_CALL_ALLOC(state->keep);
+            VC_CALL_ALLOC(state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n));
         }
         for (uint64_t i = 0; i < item->n; i++) {
             state->keep[i] = !is_zero(l, item, i); /* also where a mask has set it to 0 */

@@ -111,10 +111,8 @@ static enum vc_status read_mask(struct vc_learner *l, const struct vc_weight *it
     if (mask == NULL) {
         return VC_OK;
     }
-    bytes = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)mask->size_bytes + 1);
-    VC_TRY_ALLOC(bytes);
-    state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
-    VC_TRY_ALLOC(state->keep);
+    VC_TRY_ALLOC(bytes = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)mask->size_bytes + 1));
+    VC_TRY_ALLOC(state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n));
     VC_TRY(vc_model_read(l->ctx, masks, index, 0, mask->n_elems, bytes, (size_t)mask->size_bytes));
     for (uint64_t i = 0; i < item->n; i++) {
         state->keep[i] = (uint8_t)(is_whole(mask, item) ? bytes[i] : bytes[i / 8] >> i % 8 & 1);
@@ -233,8 +231,7 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
         VC_CALL(read_mask(l, item, state));
     }
     if (state->keep == NULL) {
-        state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
-        VC_CALL_ALLOC(state->keep);
+        VC_CALL_ALLOC(state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n));
         for (uint64_t i = 0; i < item->n; i++) {
             state->keep[i] = !is_zero(l, item, i);
         }
@@ -278,8 +275,7 @@ enum vc_status vc_masks_report(struct vc_learner *l)
     if (n == 0) {
         return VC_OK;
     }
-    list = vc_arena_alloc(l->ctx, l->texts, n * sizeof *list);
-    VC_CALL_ALLOC(list);
+    VC_CALL_ALLOC(list = vc_arena_alloc(l->ctx, l->texts, n * sizeof *list));
     l->report->zeros = list;
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];

@@ -140,8 +140,7 @@ enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *c
     const struct vc_engine_pass pass = {.norm_share = -1};
 
     if (a->memory == NULL) {
-        a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine));
-        VC_CALL_ALLOC(a->memory);
+        VC_CALL_ALLOC(a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine)));
     }
     a->calls = calls;
     vc_engine_feed(a->engine, feeds != NULL ? feeds : a->asks.feeds);

@@ -166,8 +166,7 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     }
     uint64_t n_bytes = (uint64_t)kept.n * (kept.is_real ? sizeof(float) : sizeof(int64_t));
     if (s->keeps && to->data == NULL && n_bytes <= s->budget - s->kept_bytes) {
-        kept.data = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
-        VC_CALL_ALLOC(kept.data);
+        VC_CALL_ALLOC(kept.data = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1));
         memcpy(kept.data, elements, (size_t)n_bytes);
         *to = kept;
         s->kept_bytes += n_bytes;

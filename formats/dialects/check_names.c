@@ -218,8 +218,7 @@ enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, 
 
         longest = n > longest ? n : longest;
     }
-    names.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);
-    VC_TRY_ALLOC(names.buffer);
+    VC_TRY_ALLOC(names.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 32));
     for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(check_one(&names, &model->tensors[i]));
     }

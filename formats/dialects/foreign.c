@@ -369,8 +369,7 @@ enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const
 
         longest = n > longest ? n : longest;
     }
-    m.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 64);
-    VC_TRY_ALLOC(m.buffer);
+    VC_TRY_ALLOC(m.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 64));
     look_for_rows(&m);
     VC_TRY(mark_rows(&m));
     VC_TRY(mark_rest(&m));

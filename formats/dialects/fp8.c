@@ -212,8 +212,7 @@ static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, boo
           (scales->n_dims == 4 && scales->shape[1] == 1 && scales->shape[3] == 1))) {
         return VC_OK;
     }
-    shape = vc_arena_alloc(s->ctx, &s->out->arena, 2 * sizeof *shape);
-    VC_CALL_ALLOC(shape);
+    VC_CALL_ALLOC(shape = vc_arena_alloc(s->ctx, &s->out->arena, 2 * sizeof *shape));
     shape[0] = scales->shape[0];
     shape[1] = scales->n_dims == 4 ? scales->shape[2] : 1;
     scales->shape = shape;

@@ -18,11 +18,9 @@ enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_l
 {
     uint64_t *shape = NULL;
 
-    how.name = tail != NULL ? module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name;
-    VC_CALL_ALLOC(how.name);
+    VC_CALL_ALLOC(how.name = tail != NULL ? module_name(l->ctx, l->arena, l->codes->name, tail) : l->codes->name);
     if (how.shape == NULL) {
-        shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-        VC_CALL_ALLOC(shape);
+        VC_CALL_ALLOC(shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape));
         shape[0] = a;
         shape[1] = b;
         how.shape = shape;

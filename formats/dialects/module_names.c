@@ -77,8 +77,7 @@ static enum vc_status list_others(struct naming *s)
     size_t n_most;
 
     VC_REFUSE_IF(!vc_mul_size(list->n, 2, &n_most), s->ctx, VC_E_NOMEM, "too many modules");
-    s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others);
-    VC_CALL_ALLOC(s->others);
+    VC_CALL_ALLOC(s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others));
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
@@ -162,8 +161,7 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
 {
     const struct vc_module_list *list = s->list;
 
-    s->ends = vc_alloc_array(s->ctx, VC_TAG_NAMES, list->n, sizeof *s->ends);
-    VC_CALL_ALLOC(s->ends);
+    VC_CALL_ALLOC(s->ends = vc_alloc_array(s->ctx, VC_TAG_NAMES, list->n, sizeof *s->ends));
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
@@ -172,8 +170,7 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
         if (!m->listed) {
             continue;
         }
-        path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
-        VC_CALL_ALLOC(path);
+        VC_CALL_ALLOC(path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n));
         VC_CALL(add_exact(s, path, text, first));
         if (s->changes) {
             const char *name = vc_family_rename(s->ctx, &s->arena, list->family, path);

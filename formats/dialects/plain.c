@@ -125,8 +125,7 @@ enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, co
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        names[i] = vc_plain_codes_name(ctx, arena, out.name, vc_out_scheme(&out));
-        VC_CALL_ALLOC(names[i]);
+        VC_CALL_ALLOC(names[i] = vc_plain_codes_name(ctx, arena, out.name, vc_out_scheme(&out)));
         any = any || out.quant != NULL;
     }
     return any ? check_unique(ctx, outs->n, names) : VC_OK;

@@ -273,8 +273,7 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
         e->cursor.at = pair->begin;
         return skip_value(e, pair->kind);
     }
-    data = vc_alloc(e->ctx, VC_TAG_IO, sizeof head + (size_t)n_bytes);
-    VC_TRY_ALLOC(data);
+    VC_TRY_ALLOC(data = vc_alloc(e->ctx, VC_TAG_IO, sizeof head + (size_t)n_bytes));
     for (i = 0; i < count; i++) {
         unsigned char *to = data + sizeof head + n_kept * size;
 

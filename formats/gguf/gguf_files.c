@@ -93,8 +93,7 @@ static enum vc_status keep_division(struct vc_ctx *ctx, const struct gguf_plan *
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(counts);
-    to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of);
-    VC_TRY_ALLOC(to->shard_of);
+    VC_TRY_ALLOC(to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of));
     count_tensors(plan, counts);
     *n = 0;
     for (size_t i = 0; i < n_shards; i++) {

@@ -16,8 +16,7 @@ static enum vc_status take_text(struct gguf_cursor *cursor, json_t **out)
     enum vc_status status;
 
     VC_TRY(vc_gguf_take_u64(cursor, &n));
-    text = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n));
     VC_TRY(vc_gguf_take(cursor, text, (size_t)n));
     *out = memchr(text, '\0', (size_t)n) == NULL ? json_stringn(text, (size_t)n) : NULL;
 out:

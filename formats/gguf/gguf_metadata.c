@@ -205,8 +205,7 @@ static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, st
     VC_REFUSE_IF(n == 0 || n > VC_GGUF_MAX_KEY, cursor->ctx, VC_E_FORMAT,
                  "%s: its key has %" PRIu64 " bytes; 1 to %d are allowed", cursor->where, n, VC_GGUF_MAX_KEY);
     VC_TRY(need(cursor, n));
-    key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1);
-    VC_TRY_ALLOC(key);
+    VC_TRY_ALLOC(key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1));
     VC_TRY(vc_gguf_take(cursor, key, (size_t)n));
     key[n] = '\0';
     if (!vc_utf8_valid(key, (size_t)n)) {
@@ -400,8 +399,7 @@ static enum vc_status restore(struct gguf_cursor *cursor, uint64_t value, const 
     if (model->unfolded == NULL) {
         size_t n_bytes = model->n_tensors * sizeof *model->unfolded;
 
-        model->unfolded = vc_arena_alloc(cursor->ctx, arena, n_bytes);
-        VC_CALL_ALLOC(model->unfolded);
+        VC_CALL_ALLOC(model->unfolded = vc_arena_alloc(cursor->ctx, arena, n_bytes));
         memset(model->unfolded, 0, n_bytes);
     }
     model->unfolded[index] = whole;

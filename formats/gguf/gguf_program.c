@@ -72,8 +72,7 @@ static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *are
     if (n > MAX_INTEGERS) {
         return vc_gguf_skip(cursor, n * vc_gguf_kind_bytes(kind));
     }
-    integers = vc_arena_alloc(cursor->ctx, arena, ((size_t)n + 1) * sizeof *integers);
-    VC_CALL_ALLOC(integers);
+    VC_CALL_ALLOC(integers = vc_arena_alloc(cursor->ctx, arena, ((size_t)n + 1) * sizeof *integers));
     key->integers = integers;
     for (uint64_t i = 0; i < n; i++) {
         double number;
@@ -133,8 +132,7 @@ enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model,
     VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
     cursor.at = shard->metadata.begin;
     cursor.start = cursor.at;
-    keys = vc_arena_alloc(ctx, arena, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys);
-    VC_TRY_ALLOC(keys);
+    VC_TRY_ALLOC(keys = vc_arena_alloc(ctx, arena, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys));
     memset(keys, 0, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys);
     for (uint64_t k = 0; k < shard->metadata.n_pairs; k++) {
         VC_TRY(take_key(&cursor, arena, &keys[k]));

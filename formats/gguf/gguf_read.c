@@ -231,8 +231,7 @@ static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, stru
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->tensors, n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, model->io, n));
     VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, self->offsets, n));
-    self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes);
-    VC_CALL_ALLOC(self->names);
+    VC_CALL_ALLOC(self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes));
     return VC_OK;
 }
 

@@ -277,8 +277,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
         n_files > 1 && options->path != NULL && vc_numbered_name_parse(options->path, VC_GGUF_EXTENSION, &name), ctx,
         VC_E_ARGUMENT, "%s: is the name of one of several files; name a folder for all of them, or a single file",
         options->path);
-    self->plan.prefix = make_prefix(ctx, self, options->path);
-    VC_CALL_ALLOC(self->plan.prefix);
+    VC_CALL_ALLOC(self->plan.prefix = make_prefix(ctx, self, options->path));
     if (options->path == NULL || options->dry_run) {
         return VC_OK;
     }
@@ -317,8 +316,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
 
     *out = NULL;
     VC_TRY(check_options(ctx, options));
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->plan.model = model;
     self->plan.source = same ? model->self : NULL;

@@ -94,10 +94,8 @@ enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *s
 {
     const struct llm_plan *plan = &self->plan;
 
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
+    VC_CALL_ALLOC(model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->tensors));
+    VC_CALL_ALLOC(model->io = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->io));
     model->n_tensors = plan->n;
     for (size_t i = 0; i < plan->n; i++) {
         const struct llm_tensor *t = &plan->tensors[i];

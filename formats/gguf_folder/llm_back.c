@@ -61,8 +61,7 @@ static const char *make_name(struct llm_back *b, struct vc_arena *arena, const c
  * arena. */
 static enum vc_status push(struct llm_back *b, struct llm_plan *plan, struct llm_tensor to, const char *tail)
 {
-    to.name = tail != NULL ? vc_arena_printf(b->ctx, plan->arena, "%s%s", to.name, tail) : to.name;
-    VC_CALL_ALLOC(to.name);
+    VC_CALL_ALLOC(to.name = tail != NULL ? vc_arena_printf(b->ctx, plan->arena, "%s%s", to.name, tail) : to.name);
     VC_CALL(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
     plan->tensors[plan->n++] = to;
     return VC_OK;
@@ -115,8 +114,7 @@ static enum vc_status add_parts(struct llm_back *b, struct llm_plan *plan, struc
     if (!row->global) {
         return VC_OK;
     }
-    divisor = vc_arena_alloc(b->ctx, plan->arena, sizeof *divisor);
-    VC_CALL_ALLOC(divisor);
+    VC_CALL_ALLOC(divisor = vc_arena_alloc(b->ctx, plan->arena, sizeof *divisor));
     VC_CALL(find_divisor(b, &b->source->tensors[whole.pieces[0].source], expert, divisor));
     to.part = LLM_ALL_PARTS;
     to.values = divisor;
@@ -132,8 +130,7 @@ static enum vc_status attach_codes(struct llm_back *b, const struct llm_plan *pl
 {
     size_t n = 0;
 
-    b->model->quants = vc_calloc_array(b->ctx, VC_TAG_NAMES, plan->n, sizeof *b->model->quants);
-    VC_CALL_ALLOC(b->model->quants);
+    VC_CALL_ALLOC(b->model->quants = vc_calloc_array(b->ctx, VC_TAG_NAMES, plan->n, sizeof *b->model->quants));
     for (size_t i = 0; i < plan->n; i++) {
         const struct llm_tensor *t = &plan->tensors[i];
         const struct vc_code_scheme *row = vc_code_scheme(vc_llm_scheme_of(t->from));
@@ -373,12 +370,10 @@ static enum vc_status add_matrix(struct llm_back *b, struct llm_plan *plan, size
             to.shape[2] = to.row_elems = 2 * t->shape[1];
         }
     }
-    pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces);
-    VC_CALL_ALLOC(pieces);
+    VC_CALL_ALLOC(pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces));
     join_pieces(b, sizes, rule, first, second, &to, pieces);
     to.pieces = pieces;
-    to.name = make_name(b, plan->arena, rule->from, layer, 0, rest);
-    VC_CALL_ALLOC(to.name);
+    VC_CALL_ALLOC(to.name = make_name(b, plan->arena, rule->from, layer, 0, rest));
     return push(b, plan, to, NULL);
 }
 
@@ -412,8 +407,7 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
                             .n_pieces = turns * (size_t)sizes->experts};
     struct llm_piece *pieces;
 
-    to.name = make_name(b, plan->arena, from, layer, 0, "");
-    VC_CALL_ALLOC(to.name);
+    VC_CALL_ALLOC(to.name = make_name(b, plan->arena, from, layer, 0, ""));
     VC_REFUSE_IF((!bias && t->n_dims != 3) || t->shape[0] != sizes->experts || t->n_elems == 0 ||
                      other->dtype != t->dtype || other->n_dims != t->n_dims ||
                      memcmp(other->shape, t->shape, t->n_dims * sizeof *t->shape) != 0 ||
@@ -422,8 +416,7 @@ static enum vc_status add_joined(struct llm_back *b, struct llm_plan *plan, size
                  "%s: expected matrices of all experts, of gate and up alike, in floats or MXFP4 (vcompress "
                  "dequantize makes a GGUF file of floats first)",
                  t->name);
-    pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces);
-    VC_CALL_ALLOC(pieces);
+    VC_CALL_ALLOC(pieces = vc_arena_alloc(b->ctx, plan->arena, to.n_pieces * sizeof *pieces));
     for (size_t i = 0; i < to.n_pieces; i++) {
         pieces[i] = (struct llm_piece){.source = i % turns == 0 ? gate : up, .first = i / turns * t->shape[1]};
     }

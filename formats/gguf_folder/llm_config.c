@@ -31,8 +31,7 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
     if (status != VC_OK) {
         VC_TRY(vc_context(ctx, VC_HF_CONFIG_NAME));
     }
-    out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong);
-    VC_TRY_ALLOC(out->wrong);
+    VC_TRY_ALLOC(out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong));
     out->root = out->json.root;
     out->part = vc_config_text(out->root);
     out->model_type = json_string_value(vc_llm_find(out, "model_type"));

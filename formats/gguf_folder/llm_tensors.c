@@ -144,8 +144,7 @@ static const char *make_name(struct planning *p, const struct match *match, cons
 /* Appends to p->matches, which has room for three per tensor of the source: more no rule makes. */
 static enum vc_status add_match(struct planning *p, struct match *match, const char *rest)
 {
-    match->name = make_name(p, match, rest);
-    VC_CALL_ALLOC(match->name);
+    VC_CALL_ALLOC(match->name = make_name(p, match, rest));
     VC_REFUSE_IF(strlen(match->name) > VC_GGUF_MAX_NAME, p->ctx, VC_E_UNSUPPORTED, "%s: its name is too long for GGUF",
                  match->name);
     p->matches[p->n++] = *match;
@@ -678,8 +677,7 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
     if (turned && rule->rows == VC_ROWS_SECOND_HALF) {
         t->column = t->piece_rows;
     }
-    pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces);
-    VC_CALL_ALLOC(pieces);
+    VC_CALL_ALLOC(pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces));
     t->pieces = pieces;
     for (size_t i = 0; i < t->n_pieces; i++) {
         set_piece(p, matches, n, t, i, &pieces[i]);
@@ -999,8 +997,7 @@ static enum vc_status is_copy(const struct planning *p, size_t a, size_t b, bool
     if (!*same || x->alias_of == b || y->alias_of == a) {
         return VC_OK;
     }
-    bytes = vc_alloc(p->ctx, VC_TAG_IO, 2 * COMPARE_BYTES);
-    VC_TRY_ALLOC(bytes);
+    VC_TRY_ALLOC(bytes = vc_alloc(p->ctx, VC_TAG_IO, 2 * COMPARE_BYTES));
     for (uint64_t at = 0; at < x->size_bytes && *same; at += COMPARE_BYTES) {
         size_t n = x->size_bytes - at < COMPARE_BYTES ? (size_t)(x->size_bytes - at) : COMPARE_BYTES;
 
@@ -1130,8 +1127,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     VC_TRY(find_vocabulary(&p));
     qsort(p.matches, p.n, sizeof *p.matches, compare_matches);
     plan->capacity = 2 * p.n + MADE_TENSORS; /* each may have a scale beside it */
-    plan->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, plan->capacity, sizeof *plan->tensors);
-    VC_TRY_ALLOC(plan->tensors);
+    VC_TRY_ALLOC(plan->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, plan->capacity, sizeof *plan->tensors));
     /* One tensor of the plan for each run of equal names. */
     for (size_t i = 0; i < p.n; i = end) {
         for (end = i + 1; end < p.n && strcmp(p.matches[i].name, p.matches[end].name) == 0; end++) {

@@ -46,8 +46,7 @@ static enum vc_status fill_gaps(struct vocab *v)
         if (t->text != NULL) {
             continue;
         }
-        text = vc_arena_printf(v->ctx, v->arena, "[PAD%zu]", i);
-        VC_CALL_ALLOC(text);
+        VC_CALL_ALLOC(text = vc_arena_printf(v->ctx, v->arena, "[PAD%zu]", i));
         *t = (struct vocab_token){.text = text, .n = strlen(text), .type = VOCAB_UNUSED, .score = UNUSED_SCORE};
     }
     return VC_OK;
@@ -281,8 +280,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
                       .lowercase = -1};
     enum vc_status status;
 
-    v.tokens = vc_calloc_array(ctx, VC_TAG_NAMES, v.n, sizeof *v.tokens);
-    VC_TRY_ALLOC(v.tokens);
+    VC_TRY_ALLOC(v.tokens = vc_calloc_array(ctx, VC_TAG_NAMES, v.n, sizeof *v.tokens));
     VC_TRY(load_files(&v));
     VC_TRY(read_tokens(&v));
     VC_TRY(check_bytes(&v));

@@ -70,8 +70,7 @@ static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool
         return VC_OK;
     }
     if (v->has_scores && !control) {
-        text = with_spaces(v, text);
-        VC_CALL_ALLOC(text);
+        VC_CALL_ALLOC(text = with_spaces(v, text));
     }
     if (t->type != VOCAB_UNKNOWN && t->type != VOCAB_BYTE) {
         t->type = control ? VOCAB_CONTROL : VOCAB_USER;
@@ -299,8 +298,7 @@ static enum vc_status put_templates(struct vocab *v, const json_t *list, struct 
         VC_REFUSE_IF(name == NULL || text == NULL, v->ctx, VC_E_FORMAT,
                      "tokenizer_config.json: chat template %zu has no name, or no text", i);
         if (!is_default) {
-            key = vc_arena_printf(v->ctx, v->arena, "tokenizer.chat_template.%.200s", name);
-            VC_CALL_ALLOC(key);
+            VC_CALL_ALLOC(key = vc_arena_printf(v->ctx, v->arena, "tokenizer.chat_template.%.200s", name));
         }
         vc_llm_put_text(pairs, key, text);
         n += !is_default;

@@ -127,8 +127,7 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
 
     VC_CALL(glob_of(c, two ? regex + sizeof maybe - 1 : regex, &globs[0]));
     if (two && globs[0] != NULL) {
-        globs[1] = vc_arena_printf(c->ctx, &c->arena, "*.%s", globs[0]);
-        VC_CALL_ALLOC(globs[1]);
+        VC_CALL_ALLOC(globs[1] = vc_arena_printf(c->ctx, &c->arena, "*.%s", globs[0]));
     }
     if (globs[0] == NULL || names->n_globs + 2 > MAX_GLOBS) {
         names->unsure = true;
@@ -148,8 +147,7 @@ static enum vc_status read_names(struct check *c, const json_t *list, struct nam
     const json_t *value;
     size_t i;
 
-    names->exact = vc_arena_alloc(c->ctx, &c->arena, json_array_size(list) * sizeof *names->exact);
-    VC_CALL_ALLOC(names->exact);
+    VC_CALL_ALLOC(names->exact = vc_arena_alloc(c->ctx, &c->arena, json_array_size(list) * sizeof *names->exact));
     json_array_foreach(list, i, value)
     {
         const char *name = json_string_value(value);
@@ -708,8 +706,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     for (size_t i = 0; i < model->n_tensors; i++) {
         longest = (size_t)vc_max_u64(longest, strlen(model->tensors[i].name));
     }
-    c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);
-    VC_TRY_ALLOC(c.path);
+    VC_TRY_ALLOC(c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32));
     c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:

@@ -236,8 +236,7 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
         return VC_OK;
     }
     folder = vc_hf_path_beside(ctx, place, ".");
-    path = vc_hf_path_beside(ctx, place, VC_HF_ADAPTER_NAME);
-    VC_TRY_ALLOC(path);
+    VC_TRY_ALLOC(path = vc_hf_path_beside(ctx, place, VC_HF_ADAPTER_NAME));
     VC_TRY_ALLOC(folder);
     VC_TRY(vc_side_check(ctx, folder, VC_HF_ADAPTER_NAME, &there));
     if (!there) {
@@ -248,8 +247,7 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, VC_HF_ADAPTER_NAME ": is too large: %llu bytes",
                        (unsigned long long)file->size_bytes));
     }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, false, arena, out));
 out:

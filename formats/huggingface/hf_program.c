@@ -31,8 +31,7 @@ static enum vc_status edit(struct vc_ctx *ctx, const struct vc_edit *edits, size
 
     vc_text_init(&text, ctx);
     VC_TRY(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
-    program->config = vc_arena_copy(ctx, arena, text.data, text.n);
-    VC_TRY_ALLOC(program->config);
+    VC_TRY_ALLOC(program->config = vc_arena_copy(ctx, arena, text.data, text.n));
     program->config_bytes = text.n;
 out:
     vc_text_release(&text);
@@ -108,8 +107,7 @@ enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct v
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large for a config.json: %llu bytes",
                        (unsigned long long)file->size_bytes));
     }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, arena, out));
 out:

@@ -254,8 +254,7 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
         const char *sentence = folder->odd.names[i];
         const char *why = strrchr(sentence, ':'); /* none of them has another one */
 
-        name = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)(why - sentence), sentence);
-        VC_CALL_ALLOC(name);
+        VC_CALL_ALLOC(name = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)(why - sentence), sentence));
         VC_CALL(vc_find(ctx, VC_SEVERITY_ERROR, "link", name, "%s", why + 2));
     }
     if (n > 1) {
@@ -297,8 +296,7 @@ static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder,
     size_t n = strlen(path);
 
     if (is_index(path)) {
-        folder->index = vc_arena_printf(ctx, &folder->arena, "%s", slash == NULL ? path : slash + 1);
-        VC_CALL_ALLOC(folder->index);
+        VC_CALL_ALLOC(folder->index = vc_arena_printf(ctx, &folder->arena, "%s", slash == NULL ? path : slash + 1));
         n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
     }
     while (n > 1 && path[n - 1] == '/') {
@@ -357,8 +355,7 @@ enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_s
 
     *out = folder;
     VC_CALL_ALLOC(folder);
-    folder->path = vc_arena_printf(ctx, &folder->arena, "%s", path);
-    VC_CALL_ALLOC(folder->path);
+    VC_CALL_ALLOC(folder->path = vc_arena_printf(ctx, &folder->arena, "%s", path));
     folder->out_prefix = "model";
     folder->out_index = VC_INDEX_NAME;
     for (size_t i = 0; i < n_shards; i++) {

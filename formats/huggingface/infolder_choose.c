@@ -173,8 +173,7 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
         if (vc_infolder_ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
             (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
             n++;
-            folder->lone = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
-            VC_CALL_ALLOC(folder->lone);
+            VC_CALL_ALLOC(folder->lone = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file));
             folder->n_lone = 1;
         }
     }
@@ -371,8 +370,7 @@ enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folde
         split_name(folder->out_shards.names[0], &n, &at, &n_variant);
     }
     if (n_variant != 0) {
-        *variant = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)n_variant, at);
-        VC_CALL_ALLOC(*variant);
+        VC_CALL_ALLOC(*variant = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)n_variant, at));
     }
     return VC_OK;
 }

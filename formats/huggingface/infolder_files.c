@@ -114,8 +114,7 @@ enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *
     if (carried->made != NULL) {
         return open_made(ctx, carried, out);
     }
-    path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
-    VC_CALL_ALLOC(path);
+    VC_CALL_ALLOC(path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name));
     VC_RETURN_IF(stat(vc_mount_path(path, real), &st) != 0, vc_fail_errno(ctx, errno, "cannot open"));
     VC_REFUSE_IF((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||
                      st.st_mtim.tv_nsec != carried->modified.tv_nsec,

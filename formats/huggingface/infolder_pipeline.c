@@ -70,8 +70,7 @@ static enum vc_status read_parts(struct vc_ctx *ctx, struct vc_infolder *folder,
             vc_fail(ctx, VC_E_UNSUPPORTED, "has more than %llu bytes", (unsigned long long)VC_MODEL_INDEX_MAX_BYTES);
         goto out;
     }
-    text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes + 1);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes + 1));
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(vc_model_index_parse(ctx, &folder->arena, text, (size_t)file->size_bytes, parts, n));
     VC_TRY(vc_infile_check(ctx, file));

@@ -50,8 +50,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     size_t longest = 0;
 
     *note = NULL;
-    j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
-    VC_TRY_ALLOC(j.states);
+    VC_TRY_ALLOC(j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1));
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
@@ -60,8 +59,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
             longest = (size_t)vc_max_u64(longest, strlen(model->tensors[out.source].name));
         }
     }
-    j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
-    VC_TRY_ALLOC(j.name);
+    VC_TRY_ALLOC(j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
     for (size_t i = 0; i < outs->n && *note == NULL; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const char *before = model->tensors[out.source].name; /* passes may have renamed it */

@@ -54,8 +54,7 @@ enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, 
     json_t *value;
 
     *n_parts = 0;
-    *parts = vc_arena_alloc(ctx, arena, VC_MODEL_INDEX_MAX_PARTS * sizeof **parts);
-    VC_CALL_ALLOC(*parts);
+    VC_CALL_ALLOC(*parts = vc_arena_alloc(ctx, arena, VC_MODEL_INDEX_MAX_PARTS * sizeof **parts));
     VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
     if (!json_is_object(json.root)) {
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));

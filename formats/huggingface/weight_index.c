@@ -82,8 +82,7 @@ static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t c
     char *text = w->text;
 
     if (capacity > w->capacity) {
-        text = vc_alloc(ctx, VC_TAG_NAMES, capacity);
-        VC_CALL_ALLOC(text);
+        VC_CALL_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, capacity));
     }
     if (left != 0) {
         memmove(text, w->text + from, left);
@@ -146,8 +145,7 @@ static enum vc_status each_entry(struct vc_ctx *ctx, const struct weight_index *
         w.next = w.end;
     } else {
         w.capacity = (size_t)vc_min_u64(WINDOW_BYTES, index->map_n);
-        w.text = vc_alloc(ctx, VC_TAG_NAMES, w.capacity);
-        VC_TRY_ALLOC(w.text);
+        VC_TRY_ALLOC(w.text = vc_alloc(ctx, VC_TAG_NAMES, w.capacity));
     }
     for (;;) {
         VC_TRY(next_entry(ctx, &w, &entry, &more));
@@ -190,8 +188,7 @@ static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, c
     }
     VC_CALL(VC_ARENA_GROW(ctx, &index->arena, index->files, index->files_capacity, index->n_files + 1));
     VC_CALL(vc_name_table_grow(ctx, &index->numbers, files_of(index), index->n_files));
-    index->files[index->n_files] = vc_arena_copy(ctx, &index->arena, entry->file, entry->n_file);
-    VC_CALL_ALLOC(index->files[index->n_files]);
+    VC_CALL_ALLOC(index->files[index->n_files] = vc_arena_copy(ctx, &index->arena, entry->file, entry->n_file));
     (void)vc_name_table_add(&index->numbers, files_of(index), index->n_files++);
     return VC_OK;
 }
@@ -340,8 +337,7 @@ enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *
     *out = (struct weight_index){.file = file};
     VC_REFUSE_IF(file->size_bytes > VC_INDEX_MAX_BYTES, ctx, VC_E_FORMAT,
                  "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read", file->size_bytes, VC_INDEX_MAX_BYTES);
-    text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes));
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(read_top(ctx, out, text, (size_t)file->size_bytes));
     if (!out->listed) {
@@ -454,8 +450,7 @@ static enum vc_status check_unknown(struct vc_ctx *ctx, void *user, const struct
     if (file == SIZE_MAX || vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor) != VC_NO_TENSOR) {
         return VC_OK;
     }
-    tensor = vc_alloc(ctx, VC_TAG_NAMES, entry->n_tensor + 1);
-    VC_TRY_ALLOC(tensor);
+    VC_TRY_ALLOC(tensor = vc_alloc(ctx, VC_TAG_NAMES, entry->n_tensor + 1));
     memcpy(tensor, entry->tensor, entry->n_tensor);
     tensor[entry->n_tensor] = '\0';
     if (!vc_collecting(ctx) && c->lost[file]) {

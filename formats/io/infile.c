@@ -247,8 +247,7 @@ enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *r
     *out = NULL;
     VC_REFUSE_IF(reader->size_bytes == 0 || (reader->bytes == NULL && reader->read == NULL), ctx, VC_E_FORMAT,
                  "is empty (0 bytes)");
-    *out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out));
     **out = (struct vc_infile){.fd = -1, .size_bytes = reader->size_bytes, .path = path, .reader = *reader};
     return VC_OK;
 }

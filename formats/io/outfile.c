@@ -160,8 +160,7 @@ static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
 enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *output, const char *shown,
                                     struct vc_outfile **out)
 {
-    *out = make_file(ctx, shown);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = make_file(ctx, shown));
     (*out)->folder = folder;
     (*out)->output = output;
     (*out)->folder_borrowed = true;
@@ -198,8 +197,7 @@ enum vc_status vc_outfile_open(struct vc_ctx *ctx, const struct vc_write_options
     if (options->writer == NULL) {
         return vc_outfile_create(ctx, options->path, options->force, input, out);
     }
-    *out = make_file(ctx, options->path);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = make_file(ctx, options->path));
     (*out)->writer = *options->writer;
     return VC_OK;
 }

@@ -126,8 +126,7 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
     VC_REFUSE_IF(n == 0, ctx, VC_E_ARGUMENT, "the name of the output is empty");
     VC_REFUSE_IF(is_stream(file->path), ctx, VC_E_ARGUMENT,
                  "%s: is a stream, and only files are written; '-' writes to standard output", file->path);
-    file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
-    VC_CALL_ALLOC(file->target);
+    VC_CALL_ALLOC(file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path));
     VC_CALL(resolve_links(ctx, file));
     file->base = vc_base_name(file->target);
     file->output = file->base;

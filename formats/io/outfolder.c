@@ -50,8 +50,7 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, enum vc
                                     .parent = -1,
                                     .hidden = {-1, -1}};
     folder->last = &folder->members;
-    folder->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_TRY_ALLOC(folder->path);
+    VC_TRY_ALLOC(folder->path = vc_strdup(ctx, VC_TAG_NAMES, path));
     VC_TRY(vc_outfolder_resolve(ctx, folder));
     *out = folder;
     return VC_OK;
@@ -70,8 +69,7 @@ enum vc_status vc_outfolder_part(struct vc_ctx *ctx, struct vc_outfolder *whole,
     *out = NULL;
     VC_TRY_ALLOC(part);
     *part = (struct vc_outfolder){.whole = whole, .parent = -1, .hidden = {-1, -1}};
-    part->path = vc_strdup(ctx, VC_TAG_NAMES, name);
-    VC_TRY_ALLOC(part->path);
+    VC_TRY_ALLOC(part->path = vc_strdup(ctx, VC_TAG_NAMES, name));
     *out = part;
     return VC_OK;
 out:
@@ -202,8 +200,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
         }
     }
     if (place == NULL) {
-        place = vc_alloc(ctx, VC_TAG_IO, sizeof *place);
-        VC_CALL_ALLOC(place);
+        VC_CALL_ALLOC(place = vc_alloc(ctx, VC_TAG_IO, sizeof *place));
         *place = (struct vc_outfolder_place){
             .fd = file->folder, .device = st.st_dev, .inode = st.st_ino, .hidden = {-1, -1}, .next = folder->places};
         folder->places = place;
@@ -266,8 +263,7 @@ enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder,
     VC_TRY(vc_outfolder_expect(ctx, folder, name));
     *folder->last = member;
     folder->last = &member->next;
-    member->name = vc_strdup(ctx, VC_TAG_NAMES, name);
-    VC_TRY_ALLOC(member->name);
+    VC_TRY_ALLOC(member->name = vc_strdup(ctx, VC_TAG_NAMES, name));
     VC_TRY(make_member(ctx, folder, member));
     *out = member->file;
     return VC_OK;

@@ -53,8 +53,7 @@ static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folde
 {
     size_t n = (size_t)(folder->base - folder->path);
 
-    folder->parent_name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
-    VC_CALL_ALLOC(folder->parent_name);
+    VC_CALL_ALLOC(folder->parent_name = vc_alloc(ctx, VC_TAG_NAMES, n + 2));
     memcpy(folder->parent_name, folder->path, n);
     memcpy(folder->parent_name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
     folder->parent = open(folder->parent_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

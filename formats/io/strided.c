@@ -208,8 +208,7 @@ enum vc_status vc_strided_read(struct vc_ctx *ctx, const struct vc_strided *arra
     if (n == 0) {
         return VC_OK;
     }
-    g.window = vc_alloc(ctx, VC_TAG_IO, VC_STRIDED_WINDOW_BYTES);
-    VC_TRY_ALLOC(g.window);
+    VC_TRY_ALLOC(g.window = vc_alloc(ctx, VC_TAG_IO, VC_STRIDED_WINDOW_BYTES));
     VC_TRY(gather_range(&g, 0, array->first * array->item_bytes, first, n, dst));
 out:
     vc_free(ctx, g.window);

@@ -166,8 +166,7 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
     self->options = *options;

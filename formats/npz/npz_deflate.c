@@ -80,14 +80,11 @@ static enum vc_status deflate_begin(struct vc_ctx *ctx, struct vc_sink *sink)
         self->spools[i].fd = -1;
     }
     for (size_t i = 0; i < self->n_spools; i++) {
-        self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
-        VC_CALL_ALLOC(self->spools[i].memory);
+        VC_CALL_ALLOC(self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes));
     }
     if (self->n_spools != 0) {
-        self->piece = vc_alloc(ctx, VC_TAG_IO, self->part_bytes);
-        VC_CALL_ALLOC(self->piece);
-        self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes));
-        VC_CALL_ALLOC(self->packed);
+        VC_CALL_ALLOC(self->piece = vc_alloc(ctx, VC_TAG_IO, self->part_bytes));
+        VC_CALL_ALLOC(self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes)));
     }
     return vc_outfile_begin(ctx, self->file);
 }

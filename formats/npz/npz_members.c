@@ -47,8 +47,7 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
         VC_CALL(vc_check_cancelled(ctx));
         total += strlen(vc_out_at(outs, i).name) + sizeof ".npy";
     }
-    self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
-    VC_CALL_ALLOC(self->names);
+    VC_CALL_ALLOC(self->names = vc_alloc(ctx, VC_TAG_NAMES, total));
     char *at = self->names;
     for (size_t i = 0; i < outs->n; i++) {
         struct vc_zip_member *zip = &self->members[i].zip;
@@ -243,8 +242,7 @@ enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self,
     VC_REFUSE_IF(atomic_load(&member->got) != t.size_bytes, ctx, VC_E_INTERNAL,
                  "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, (uint64_t)atomic_load(&member->got),
                  t.size_bytes);
-    block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes);
-    VC_TRY_ALLOC(block);
+    VC_TRY_ALLOC(block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes));
     vc_npz_make_header(self, out, block + local_bytes);
     member->zip.size_bytes = t.size_bytes + member->header_bytes;
     member->zip.packed_bytes = packed_bytes;

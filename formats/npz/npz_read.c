@@ -166,8 +166,7 @@ static enum vc_status open_stored(struct vc_ctx *ctx, struct opening *o, size_t 
     } else {
         VC_TRY(header_bytes(ctx, entry, head, n_head, &n));
         if (n > n_head) {
-            text = vc_alloc(ctx, VC_TAG_IO, n);
-            VC_TRY_ALLOC(text);
+            VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, n));
             VC_TRY(vc_infile_read(ctx, o->self->file, entry->data_offset, text, n));
             head = text;
         }
@@ -194,8 +193,7 @@ static enum vc_status inflate_header(struct vc_ctx *ctx, struct opening *o, size
     if (*n < n_prefix) {
         return vc_npy_parse(ctx, prefix, n_prefix, &(struct vc_npy_header){0}); /* too short to be right: says why */
     }
-    text = vc_alloc(ctx, VC_TAG_IO, *n);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, *n));
     memcpy(text, prefix, n_prefix);
     VC_TRY(vc_inflate_read(ctx, inflate, text + n_prefix, *n - n_prefix));
     *crc = vc_crc32(0, text, *n);
@@ -347,8 +345,7 @@ static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, 
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " bytes, more than the %zu that are allowed", entry->size_bytes,
                        VC_MANIFEST_MAX_BYTES));
     }
-    text = vc_alloc(ctx, VC_TAG_IO, n);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, n));
     VC_TRY(vc_zip_read_member(ctx, self->file, entry, text, NULL));
     VC_TRY(vc_manifest_apply(ctx, (char *)text, n, model));
 out:

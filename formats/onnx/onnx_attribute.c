@@ -115,8 +115,7 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
     VC_CALL_ALLOC(tensor);
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor in a node"));
     VC_CALL(vc_onnx_each(r, field->data, take_tensor, &s));
-    shape = vc_onnx_items(r, s.n_dims, sizeof *shape);
-    VC_CALL_ALLOC(shape);
+    VC_CALL_ALLOC(shape = vc_onnx_items(r, s.n_dims, sizeof *shape));
     for (unsigned d = 0; d < s.n_dims; d++) {
         shape[d] = s.dims[d];
         VC_REFUSE_IF(!vc_mul_u64(n, s.dims[d], &n) || n > INT64_MAX / 16, r->ctx, VC_E_FORMAT,

@@ -54,8 +54,7 @@ static enum vc_status name_edits(struct resolving *e)
 {
     const struct vc_out_list *outs = e->self->outs;
 
-    e->edits->named = vc_alloc_array(e->ctx, VC_TAG_NAMES, outs->n_graph_edits, sizeof *e->edits->named);
-    VC_CALL_ALLOC(e->edits->named);
+    VC_CALL_ALLOC(e->edits->named = vc_alloc_array(e->ctx, VC_TAG_NAMES, outs->n_graph_edits, sizeof *e->edits->named));
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
         size_t symbol = vc_onnx_symbol_named(&e->self->source->symbols, edit->value);
@@ -252,8 +251,7 @@ static enum vc_status take_kept(struct resolving *e, const struct vc_field *node
 /* All nodes, and whether each edit of a node has found one. */
 static enum vc_status find_nodes(struct resolving *e)
 {
-    e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
-    VC_CALL_ALLOC(e->seen);
+    VC_CALL_ALLOC(e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen));
     VC_CALL(each_node(e, e->self->source->graph, take_kept));
     for (size_t i = 0; i < e->edits->n_named; i++) {
         VC_REFUSE_IF(!e->seen[i] && changes_node(e->edits->named[i].edit), e->ctx, VC_E_INTERNAL,
@@ -335,8 +333,7 @@ static enum vc_status find_constants(struct resolving *e)
     const struct onnx *source = e->self->source;
     bool nodes = false;
 
-    e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old);
-    VC_CALL_ALLOC(e->old);
+    VC_CALL_ALLOC(e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old));
     for (size_t i = 0; i < e->edits->n_changes; i++) {
         size_t symbol = e->edits->changes[i].old;
         size_t tensor = symbol == ONNX_NONE ? ONNX_NONE : source->symbols.list[symbol].tensor;
@@ -433,8 +430,7 @@ static enum vc_status make_constants(struct resolving *e)
     struct onnx_edits *edits = e->edits;
     size_t n_nodes = edits->n_changes;
 
-    edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants);
-    VC_CALL_ALLOC(edits->constants);
+    VC_CALL_ALLOC(edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants));
     for (size_t i = 0; i < n_nodes; i++) {
         if (edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT) {
             VC_CALL(make_constant(e, i));
@@ -482,8 +478,7 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     if (self->outs->n_graph_edits == 0) {
         return VC_OK;
     }
-    e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
-    VC_TRY_ALLOC(e.r.name);
+    VC_TRY_ALLOC(e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
     VC_TRY(vc_wire_open(ctx, self->source->file, &e.r.wire));
     VC_TRY(vc_onnx_plan_codes(ctx, self));
     VC_TRY(name_edits(&e));

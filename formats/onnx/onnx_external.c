@@ -203,8 +203,7 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, n + 1));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, n + 1));
     VC_CALL(open_model_folder(r));
-    self->locations[n] = vc_strdup(r->ctx, VC_TAG_NAMES, location);
-    VC_CALL_ALLOC(self->locations[n]);
+    VC_CALL_ALLOC(self->locations[n] = vc_strdup(r->ctx, VC_TAG_NAMES, location));
     status = open_external(r, location, &self->externals[n]);
     if (status != VC_OK) {
         vc_free(r->ctx, self->locations[n]);

@@ -46,8 +46,7 @@ enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span messa
 {
     VC_CALL(vc_onnx_each(r, message, count_field, lists));
     for (; lists->item_bytes != 0; lists++) {
-        lists->items = vc_onnx_items(r, lists->n, lists->item_bytes);
-        VC_CALL_ALLOC(lists->items);
+        VC_CALL_ALLOC(lists->items = vc_onnx_items(r, lists->n, lists->item_bytes));
         if (lists->n_to != NULL) {
             *lists->n_to = lists->n;
             memcpy(lists->to, &lists->items, sizeof lists->items);

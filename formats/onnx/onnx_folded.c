@@ -77,8 +77,7 @@ enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self)
         return VC_OK;
     }
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, edits->unread, self->source->symbols.n));
-    r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
-    VC_TRY_ALLOC(r.name);
+    VC_TRY_ALLOC(r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
     VC_TRY(vc_wire_open(ctx, self->source->file, &r.wire));
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r.wire, &rest, &f));

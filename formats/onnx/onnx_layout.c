@@ -650,8 +650,7 @@ enum vc_status vc_onnx_lay_out(struct vc_ctx *ctx, struct onnx_sink *self)
     uint64_t limit = atomic_load(&embed_limit);
     enum vc_status status;
 
-    l.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
-    VC_TRY_ALLOC(l.r.name);
+    VC_TRY_ALLOC(l.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
     VC_TRY(vc_wire_open(ctx, self->source->file, &l.r.wire));
     self->moves = self->source->n_externals != 0 ? ONNX_MOVES_NEW : ONNX_MOVES_NOTHING;
     VC_TRY(lay_out_once(&l));

@@ -66,8 +66,7 @@ static enum vc_status show(struct vc_ctx *ctx, struct onnx *self, struct vc_mode
     t->size_bytes = vc_onnx_view_shown_bytes(view);
     model->io[tensor->index].sequential = true;
     if (view->matrix) {
-        shape = vc_arena_alloc(ctx, &self->arena, 2 * sizeof *shape);
-        VC_CALL_ALLOC(shape);
+        VC_CALL_ALLOC(shape = vc_arena_alloc(ctx, &self->arena, 2 * sizeof *shape));
         shape[0] = view->n_rows;
         shape[1] = view->row;
         t->n_dims = 2;
@@ -108,8 +107,7 @@ static enum vc_status find_quantized(struct onnx_reader *r, struct vc_model *mod
     struct onnx *self = r->self;
     size_t n_quants = 0;
 
-    model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants);
-    VC_CALL_ALLOC(model->quants);
+    VC_CALL_ALLOC(model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants));
     for (size_t i = 0; i < self->n_nodes; i++) {
         struct onnx_quantized q;
 
@@ -239,10 +237,8 @@ static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, s
     if (self->n_graphs == 0) {
         return VC_OK; /* names of one graph differ */
     }
-    order = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof(struct vc_tensor *));
-    VC_TRY_ALLOC(order);
-    names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names);
-    VC_TRY_ALLOC(names);
+    VC_TRY_ALLOC(order = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof(struct vc_tensor *)));
+    VC_TRY_ALLOC(names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names));
     for (size_t i = 0; i < model->n_tensors; i++) {
         order[i] = &model->tensors[i];
         names[i] = model->tensors[i].name;
@@ -318,12 +314,9 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
     struct onnx *self = r->self;
     size_t n = self->n_tensors;
 
-    model->tensors = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
-    VC_CALL_ALLOC(model->tensors);
-    model->io = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->io);
-    VC_CALL_ALLOC(model->io);
-    self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links);
-    VC_CALL_ALLOC(self->links);
+    VC_CALL_ALLOC(model->tensors = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->tensors));
+    VC_CALL_ALLOC(model->io = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->io));
+    VC_CALL_ALLOC(self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links));
     for (size_t i = 0; i < n; i++) {
         if (is_shown(self, &self->tensors[i])) {
             size_t index = model->n_tensors++;

@@ -377,8 +377,7 @@ static enum vc_status add_data(struct vc_ctx *ctx, struct onnx *self, const char
     }
     VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, 1));
     VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, 1));
-    self->locations[0] = vc_strdup(ctx, VC_TAG_NAMES, LOCATION);
-    VC_CALL_ALLOC(self->locations[0]);
+    VC_CALL_ALLOC(self->locations[0] = vc_strdup(ctx, VC_TAG_NAMES, LOCATION));
     if (vc_infile_of_reader(ctx, &reader, path, &self->externals[0]) != VC_OK) {
         vc_free(ctx, self->locations[0]);
         return ctx->status;

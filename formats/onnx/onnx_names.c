@@ -213,10 +213,8 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     const struct onnx *source = self->source;
 
     self->opset = vc_onnx_opset_with_codes(source, self->outs);
-    self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
-    VC_CALL_ALLOC(self->first_out);
-    self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out);
-    VC_CALL_ALLOC(self->out);
+    VC_CALL_ALLOC(self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out));
+    VC_CALL_ALLOC(self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out));
     for (size_t i = 0; i < self->model->n_tensors; i++) {
         self->first_out[i] = ONNX_NONE;
     }
@@ -246,14 +244,10 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     const struct vc_out_list *outs = self->outs;
     const struct onnx *source = self->source;
 
-    self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone);
-    VC_CALL_ALLOC(self->gone);
-    self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop);
-    VC_CALL_ALLOC(self->drop);
-    self->node_out = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->node_out);
-    VC_CALL_ALLOC(self->node_out);
-    self->products = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->products);
-    VC_CALL_ALLOC(self->products);
+    VC_CALL_ALLOC(self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone));
+    VC_CALL_ALLOC(self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop));
+    VC_CALL_ALLOC(self->node_out = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->node_out));
+    VC_CALL_ALLOC(self->products = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->products));
     for (size_t i = 0; i < source->n_nodes; i++) {
         self->node_out[i] = ONNX_NONE;
         self->products[i] = ONNX_NONE;

@@ -435,8 +435,7 @@ static enum vc_status count_uses(struct onnx_reader *r, const struct node *node)
 
     reading.op = known ? vc_onnx_operator(node->op, node->microsoft, &letters) : NULL;
     if (reading.op == NULL) {
-        reading.op = vc_arena_printf(r->ctx, &r->self->arena, "%s", node->op);
-        VC_CALL_ALLOC(reading.op);
+        VC_CALL_ALLOC(reading.op = vc_arena_printf(r->ctx, &r->self->arena, "%s", node->op));
     }
     VC_CALL(list_reads(r, node, letters));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->nodes, all->nodes_capacity, all->n_nodes + 1));

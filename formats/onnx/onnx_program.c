@@ -233,8 +233,7 @@ static enum vc_status read_constants(struct onnx_program_reader *r, uint32_t gra
     for (size_t i = 0; i < self->n_tensors; i++) {
         n += self->tensors[i].graph == graph;
     }
-    constants = vc_onnx_items(r, n, sizeof *constants);
-    VC_CALL_ALLOC(constants);
+    VC_CALL_ALLOC(constants = vc_onnx_items(r, n, sizeof *constants));
     n = 0;
     for (size_t i = 0; i < self->n_tensors; i++) {
         const struct onnx_tensor *t = &self->tensors[i];
@@ -243,8 +242,7 @@ static enum vc_status read_constants(struct onnx_program_reader *r, uint32_t gra
         if (t->graph != graph || (t->index != ONNX_NONE && model->tensors[t->index].part_of != VC_NO_TENSOR)) {
             continue;
         }
-        tensor = vc_onnx_items(r, 1, sizeof *tensor);
-        VC_CALL_ALLOC(tensor);
+        VC_CALL_ALLOC(tensor = vc_onnx_items(r, 1, sizeof *tensor));
         constants[n] = (struct vc_program_constant){.name = t->name, .index = VC_NO_TENSOR, .tensor = tensor};
         tensor->dtype = VC_DTYPE_RAW;
         if (t->index != ONNX_NONE) {

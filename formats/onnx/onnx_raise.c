@@ -157,8 +157,7 @@ static enum vc_status move(struct raising *e, const struct onnx_raised *node, co
         constant.n = edit->n;
         constant.numbers = edit->numbers;
     } else if (attr->kind != VC_PROGRAM_INTS) {
-        number = vc_arena_alloc(e->ctx, &e->self->arena, sizeof *number);
-        VC_CALL_ALLOC(number);
+        VC_CALL_ALLOC(number = vc_arena_alloc(e->ctx, &e->self->arena, sizeof *number));
         memcpy(&bits, &f, sizeof bits);
         constant.scalar = attr->kind == VC_PROGRAM_FLOAT;
         constant.type = constant.scalar ? ONNX_FLOAT : ONNX_INT64;
@@ -323,8 +322,7 @@ enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self)
     }
     VC_RETURN_IF(source->opset < OLDEST, refuse(&e, "operators", "do not broadcast as they do now"));
     VC_RETURN_IF(source->has_functions, refuse(&e, "a function", "has operator sets of its own"));
-    e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
-    VC_TRY_ALLOC(e.r.name);
+    VC_TRY_ALLOC(e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
     VC_TRY(vc_wire_open(ctx, source->file, &e.r.wire));
     VC_TRY(vc_wire_open(ctx, source->file, &e.p.wire));
     VC_TRY(take_graph(&e, source->graph, true));

@@ -164,8 +164,7 @@ static enum vc_status read_shown(struct vc_ctx *ctx, struct vc_source_stream *st
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(stored);
-    stream->shown = vc_alloc(ctx, VC_TAG_IO, (size_t)vc_onnx_view_shown_bytes(&tensor->view));
-    VC_TRY_ALLOC(stream->shown);
+    VC_TRY_ALLOC(stream->shown = vc_alloc(ctx, VC_TAG_IO, (size_t)vc_onnx_view_shown_bytes(&tensor->view)));
     if (tensor->place == ONNX_PLACE_NUMBERS) {
         VC_TRY(vc_onnx_numbers_open(ctx, self->file, tensor, &stream->numbers));
         status = vc_onnx_numbers_read(&stream->numbers, stored, tensor->n_bytes);
@@ -317,8 +316,7 @@ static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
     if (self->made != NULL) {
         return vc_model_take_inputs(ctx, self->made->source, model);
     }
-    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs);
-    VC_CALL_ALLOC(model->inputs);
+    VC_CALL_ALLOC(model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs));
     for (size_t i = 0; i < self->n_externals; i++) {
         model->inputs[i] = self->externals[i];
         model->file_bytes += self->externals[i]->size_bytes;
@@ -342,8 +340,7 @@ enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct 
     enum vc_status status;
 
     self->file = file;
-    r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
-    VC_TRY_ALLOC(r.name);
+    VC_TRY_ALLOC(r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
     VC_TRY(vc_wire_open(ctx, file, &r.wire));
     VC_TRY(read_model(&r));
     VC_TRY(vc_onnx_make_tensors(&r, model));

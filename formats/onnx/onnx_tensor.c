@@ -231,8 +231,7 @@ static enum vc_status measure(struct onnx_reader *r, struct seen *s)
     t->n_bytes = vc_dtype_bytes(vc_onnx_types[t->type].dtype, n);
     VC_REFUSE_IF(t->n_bytes > INT64_MAX, r->ctx, VC_E_FORMAT, "its shape needs more than 2^63 bytes");
     t->n_bytes = empty ? 0 : t->n_bytes;
-    dims = vc_arena_alloc(r->ctx, &r->self->arena, t->n_dims * sizeof *dims);
-    VC_CALL_ALLOC(dims);
+    VC_CALL_ALLOC(dims = vc_arena_alloc(r->ctx, &r->self->arena, t->n_dims * sizeof *dims));
     memcpy(dims, s->dims, t->n_dims * sizeof *dims);
     t->dims = dims;
     return VC_OK;

@@ -414,10 +414,8 @@ static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, c
                  "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
                  vc_option(ctx, "deflate"));
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
+    VC_TRY_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
     self->model = model;
     self->source = model->self;
     self->path = name != NULL ? name : options->path;

@@ -145,8 +145,7 @@ enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out)
     if (n == 0) {
         goto out;
     }
-    *out = vc_alloc(ctx, VC_TAG_IO, sizeof scheme + n);
-    VC_TRY_ALLOC(*out);
+    VC_TRY_ALLOC(*out = vc_alloc(ctx, VC_TAG_IO, sizeof scheme + n));
     memcpy(*out, scheme, sizeof scheme - 1);
     memcpy(*out + sizeof scheme - 1, value, n);
     (*out)[sizeof scheme - 1 + n] = '\0';

@@ -247,8 +247,7 @@ static enum vc_status get(struct vc_ctx *ctx, struct vc_fetcher *f, const char *
     }
     if (at != url && target != NULL && (a->status == 200 || a->status == 206)) {
         vc_free(ctx, *target);
-        *target = vc_strdup(ctx, VC_TAG_IO, at);
-        VC_CALL_ALLOC(*target);
+        VC_CALL_ALLOC(*target = vc_strdup(ctx, VC_TAG_IO, at));
     }
     return VC_OK;
 }
@@ -440,10 +439,8 @@ enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct 
     size_t n = endpoint != NULL ? origin_bytes(endpoint) : 0;
 
     *out = (struct vc_fetcher){.seconds = vc_http_timeout(), .pause = vc_http_pause()};
-    out->answer = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *out->answer);
-    VC_CALL_ALLOC(out->answer);
-    out->next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL);
-    VC_CALL_ALLOC(out->next);
+    VC_CALL_ALLOC(out->answer = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *out->answer));
+    VC_CALL_ALLOC(out->next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL));
     VC_CALL(vc_http_load(ctx, &out->http));
     out->handle = out->http->open(why);
     VC_REFUSE_IF(out->handle == NULL, ctx, VC_E_DEVICE, "%s could not begin: %s", out->http->name, why);

@@ -303,8 +303,7 @@ static enum vc_status probe(struct vc_remote *r, const char *base, const char *n
 
     VC_TRY_ALLOC(part);
     VC_TRY(add_entry(r, name, vc_arena_printf(r->ctx, &r->arena, "%s/%s", base, part), VC_FETCH_UNKNOWN, &entry));
-    bytes = vc_alloc(r->ctx, VC_TAG_IO, VC_REMOTE_HEAD);
-    VC_TRY_ALLOC(bytes);
+    VC_TRY_ALLOC(bytes = vc_alloc(r->ctx, VC_TAG_IO, VC_REMOTE_HEAD));
     status = vc_fetch_head(r->ctx, &r->fetcher, &entry->file.at, bytes, VC_REMOTE_HEAD, &got);
     if (status == VC_E_IO && optional) {
         vc_clear_error(r->ctx);
@@ -378,8 +377,7 @@ static enum vc_status list_url(struct vc_remote *r, const char *url)
                  "an address with '?' or '#' has no name of a file at its end");
     VC_REFUSE_IF(!is_plain_part(name, strlen(name)), r->ctx, VC_E_UNSUPPORTED,
                  "the address does not end in the name of a file");
-    name = vc_arena_copy(r->ctx, &r->arena, name, strlen(name));
-    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(name = vc_arena_copy(r->ctx, &r->arena, name, strlen(name)));
     VC_CALL(probe(r, base, name, false));
     if (ends(name, INDEX_TAIL)) {
         VC_CALL(list_shards(r, r->entries[0], &shards, &n));
@@ -454,8 +452,7 @@ static enum vc_status make_folder(struct vc_remote *r)
         (void)rmdir(path);
         return VC_E_NOMEM;
     }
-    r->folder = vc_arena_printf(r->ctx, &r->arena, "%s/%s", r->top, slash != NULL ? slash + 1 : "model");
-    VC_CALL_ALLOC(r->folder);
+    VC_CALL_ALLOC(r->folder = vc_arena_printf(r->ctx, &r->arena, "%s/%s", r->top, slash != NULL ? slash + 1 : "model"));
     VC_RETURN_IF(mkdir(r->folder, 0700) != 0, vc_fail_errno(r->ctx, errno, "cannot make a temporary folder (TMPDIR)"));
     for (size_t i = 0; i < r->n; i++) {
         if (!r->entries[i]->left_out) {
@@ -506,8 +503,7 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
         VC_REFUSE_IF(n == 0, r->ctx, VC_E_ARGUMENT,
                      "a model of the hub is hf:OWNER/NAME, hf:OWNER/NAME@REVISION or "
                      "hf:OWNER/NAME/FILE");
-        r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, n);
-        VC_CALL_ALLOC(r->mount.name);
+        VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, n));
         VC_CALL(vc_hub_endpoint(r->ctx, endpoint, sizeof endpoint));
         VC_CALL(vc_fetcher_open(r->ctx, endpoint, &r->fetcher));
         VC_CALL(list_hub(r, endpoint));
@@ -520,8 +516,7 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
         VC_CALL(vc_fetch_check_url(r->ctx, name));
         VC_REFUSE_IF(slash < strstr(name, "://") + 3, r->ctx, VC_E_UNSUPPORTED,
                      "the address does not end in the name of a file");
-        r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, (size_t)(slash - name));
-        VC_CALL_ALLOC(r->mount.name);
+        VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, (size_t)(slash - name)));
         VC_CALL(vc_fetcher_open(r->ctx, NULL, &r->fetcher));
         VC_CALL(list_url(r, name));
     }

@@ -28,8 +28,7 @@ enum vc_status vc_remote_windows_make(struct vc_ctx *ctx, struct vc_fetcher *fet
     w->most_heads = (size_t)vc_min_u64(share, VC_REMOTE_HEADS);
     w->capacity = (size_t)vc_max_u64(vc_min_u64(share / VC_REMOTE_WINDOWS, VC_REMOTE_WINDOW), VC_REMOTE_LEAST);
     for (size_t i = 0; i < VC_REMOTE_WINDOWS; i++) {
-        w->windows[i].bytes = vc_alloc(ctx, VC_TAG_IO, w->capacity);
-        VC_CALL_ALLOC(w->windows[i].bytes);
+        VC_CALL_ALLOC(w->windows[i].bytes = vc_alloc(ctx, VC_TAG_IO, w->capacity));
     }
     return VC_OK;
 }

@@ -270,8 +270,7 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
             own = NULL;
         }
         if (own != NULL) {
-            *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
-            VC_CALL_ALLOC(*own);
+            VC_CALL_ALLOC(*own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value)));
             continue;
         }
         VC_CALL(vc_safetensors_notes_add(p->ctx, &p->shard->arena, &p->shard->notes, key, json_string_value(value)));

@@ -32,8 +32,7 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
     struct safetensors_note note = {.key = vc_arena_printf(ctx, arena, "%s", key)};
 
     VC_CALL_ALLOC(note.key);
-    note.value = vc_arena_printf(ctx, arena, "%s", value);
-    VC_CALL_ALLOC(note.value);
+    VC_CALL_ALLOC(note.value = vc_arena_printf(ctx, arena, "%s", value));
     VC_CALL(VC_GROW(ctx, VC_TAG_NAMES, notes->notes, notes->capacity, notes->n + 1));
     notes->notes[notes->n++] = note;
     return VC_OK;

@@ -128,8 +128,7 @@ static enum vc_status add_bytes(struct making *m, size_t index, const struct vc_
 
     VC_CALL_ALLOC(own);
     memcpy(own, shape, 2 * sizeof *own);
-    laid.name = vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
-    VC_CALL_ALLOC(laid.name);
+    VC_CALL_ALLOC(laid.name = vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out)));
     return add_laid(m, &laid, (uint32_t)index);
 }
 

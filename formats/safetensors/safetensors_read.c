@@ -432,8 +432,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     struct safetensors_shard *shard = &self->shards[index];
     enum vc_status status = VC_OK;
 
-    shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(model->folder, index));
-    VC_CALL_ALLOC(shard->name);
+    VC_CALL_ALLOC(shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(model->folder, index)));
     if (is_absent(options, model, index)) {
         return open_absent(ctx, self, index, options, model);
     }

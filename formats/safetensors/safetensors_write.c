@@ -702,10 +702,8 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     VC_REFUSE_IF(asked != NULL && (!asked->is_choice || asked->same_parts_as != NULL), ctx, VC_E_ARGUMENT,
                  "safetensors has no such layout");
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
-    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
-    VC_TRY_ALLOC(self);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
+    VC_TRY_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
     (void)pthread_mutex_init(&self->mutex, NULL);
     vc_text_init(&self->carry.config, ctx);
     self->model = model;

@@ -673,8 +673,7 @@ enum vc_status vc_pattern_compile(struct vc_ctx *ctx, struct vc_arena *arena, co
     struct compiling c = {.ctx = ctx, .arena = arena, .text = text, .n = strlen(text)};
     size_t width;
 
-    c.p = vc_arena_alloc(ctx, arena, sizeof *c.p);
-    VC_CALL_ALLOC(c.p);
+    VC_CALL_ALLOC(c.p = vc_arena_alloc(ctx, arena, sizeof *c.p));
     *c.p = (struct vc_pattern){.n_code = 0};
     VC_CALL(parse_choice(&c, &width));
     VC_RETURN_IF(c.at != c.n, refuse(&c, "an end of a group that has no begin"));

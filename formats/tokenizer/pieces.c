@@ -27,8 +27,7 @@ static enum vc_status take_bytes(struct reading *r, const struct vc_field *field
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a text"));
     VC_REFUSE_IF(field->data.n > most, r->ctx, VC_E_FORMAT, "has a text of %llu bytes",
                  (unsigned long long)field->data.n);
-    *out = vc_arena_alloc(r->ctx, r->arena, (size_t)field->data.n + 1);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_arena_alloc(r->ctx, r->arena, (size_t)field->data.n + 1));
     VC_CALL(vc_wire_read(&r->wire, field->data.at, *out, (size_t)field->data.n));
     (*out)[field->data.n] = '\0';
     return VC_OK;

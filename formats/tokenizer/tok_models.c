@@ -230,8 +230,7 @@ static enum vc_status read_bpe(struct vc_ctx *ctx, struct vc_tokenizer *t, const
     m->ignore_merges = vc_tok_flag(part, "ignore_merges", false);
     find_bytes(m);
     n = json_array_size(merges);
-    m->merges = vc_arena_alloc(ctx, &t->arena, (n + 1) * sizeof *m->merges);
-    VC_CALL_ALLOC(m->merges);
+    VC_CALL_ALLOC(m->merges = vc_arena_alloc(ctx, &t->arena, (n + 1) * sizeof *m->merges));
     VC_CALL(vc_hash_make(ctx, n + 1, &m->merge_table));
     for (size_t i = 0; i < n; i++) {
         VC_TRY(read_merge(ctx, m, json_array_get(merges, i), i, &text));

@@ -47,8 +47,7 @@ enum vc_status vc_tok_read_sought(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     VC_REFUSE_IF(!json_is_string(text) || json_string_length(text) == 0, ctx, VC_E_FORMAT,
                  "a pattern is neither a String nor a Regex");
     step->n_text = json_string_length(text);
-    step->text = vc_arena_copy(ctx, &t->arena, json_string_value(text), step->n_text);
-    VC_CALL_ALLOC(step->text);
+    VC_CALL_ALLOC(step->text = vc_arena_copy(ctx, &t->arena, json_string_value(text), step->n_text));
     return VC_OK;
 }
 

@@ -79,8 +79,7 @@ enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc
     *out = NULL;
     VC_CALL_FOUND(ctx, folder);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, t, 1));
-    t->frame.before = vc_arena_alloc(ctx, &t->arena, 2 * VC_MOST_FRAME * sizeof *t->frame.before);
-    VC_TRY_ALLOC(t->frame.before);
+    VC_TRY_ALLOC(t->frame.before = vc_arena_alloc(ctx, &t->arena, 2 * VC_MOST_FRAME * sizeof *t->frame.before));
     t->frame.behind = t->frame.before + VC_MOST_FRAME;
     t->model.unknown = VC_NO_ID;
     VC_TRY(vc_hf_json_beside(ctx, folder, "tokenizer.json", &json));

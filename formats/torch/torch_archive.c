@@ -89,8 +89,7 @@ enum vc_status vc_torch_read_member(struct vc_ctx *ctx, struct torch *self, cons
     if (entry->size_bytes > most) {
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%" PRIu64 " bytes; %zu are allowed", entry->size_bytes, most));
     }
-    *out = vc_alloc(ctx, VC_TAG_NAMES, (size_t)entry->size_bytes + 1);
-    VC_TRY_ALLOC(*out);
+    VC_TRY_ALLOC(*out = vc_alloc(ctx, VC_TAG_NAMES, (size_t)entry->size_bytes + 1));
     *n = (size_t)entry->size_bytes;
     (*out)[*n] = '\0';
     VC_TRY(vc_zip_read_member(ctx, self->file, entry, *out, &wrong));

@@ -268,8 +268,7 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
     VC_CALL(has_tensor(&s, self->chosen, &found));
     VC_REFUSE_IF(!found, ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
     self->key_given = true;
-    self->key = vc_arena_printf(ctx, &self->keep.arena, "%s", key);
-    VC_CALL_ALLOC(self->key);
+    VC_CALL_ALLOC(self->key = vc_arena_printf(ctx, &self->keep.arena, "%s", key));
     return VC_OK;
 }
 

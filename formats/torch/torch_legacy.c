@@ -73,8 +73,7 @@ enum vc_status vc_torch_legacy_read(struct vc_ctx *ctx, struct torch *self, stru
     memset(pickles, 0, sizeof pickles);
     for (;;) {
         vc_free(ctx, self->text);
-        self->text = vc_alloc(ctx, VC_TAG_NAMES, n);
-        VC_TRY_ALLOC(self->text);
+        VC_TRY_ALLOC(self->text = vc_alloc(ctx, VC_TAG_NAMES, n));
         VC_TRY(vc_infile_read(ctx, self->file, 0, self->text, n));
         vc_clear_error(ctx);
         status = parse_all(ctx, self->text, n, pickles, &n_bytes, &cut);

@@ -369,8 +369,7 @@ enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_m
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
 
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
     self->source = model->self;

@@ -66,8 +66,7 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
 
     VC_CALL(check_found(w));
     VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, self->found, w->found_capacity, self->n_found + 1));
-    name = vc_arena_copy(w->ctx, &self->keep.arena, name, strlen(name));
-    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(name = vc_arena_copy(w->ctx, &self->keep.arena, name, strlen(name)));
     self->found[self->n_found++] =
         (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};
     self->found[self->n_found - 1].buffer = w->buffer;
@@ -86,8 +85,7 @@ static enum vc_status add_part(struct walk *w, const char *name, const struct vc
     VC_CALL(VC_GROW(w->ctx, VC_TAG_NAMES, self->parts, w->parts_capacity, self->n_parts + 1));
     const char *what = vc_torch_describe(w->ctx, &self->keep.arena, node);
     VC_CALL_ALLOC(what);
-    name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name);
-    VC_CALL_ALLOC(name);
+    VC_CALL_ALLOC(name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name));
     self->parts[self->n_parts++] = (struct vc_part){.name = name, .what = what, .role = role, .chosen = chosen};
     return VC_OK;
 }

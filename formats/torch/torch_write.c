@@ -182,8 +182,7 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     vc_plain_note_outs(outs, &sink->loader);
     if (!self->sizes_only) {
         VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, outs->n));
-        self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
-        VC_CALL_ALLOC(self->names);
+        VC_CALL_ALLOC(self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES));
     }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->keys, outs->n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->out_names, outs->n));
@@ -352,8 +351,7 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     if (same && ((const struct torch *)model->self)->script) {
         return vc_torch_script_sink_create(ctx, model, options, out);
     }
-    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
-    VC_TRY_ALLOC(sink);
+    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->model = model;
     self->source = same ? model->self : NULL;

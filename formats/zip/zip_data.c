@@ -78,8 +78,7 @@ enum vc_status vc_zip_read_member(struct vc_ctx *ctx, const struct vc_infile *fi
         VC_TRY(vc_zip_compare_crc(ctx, entry, note_crc(entry, vc_crc32(0, dst, n), crc_wrong)));
         goto out;
     }
-    fill.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
-    VC_TRY_ALLOC(fill.buffer);
+    VC_TRY_ALLOC(fill.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES));
     VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &fill, &inflate));
     VC_TRY(vc_inflate_read(ctx, inflate, dst, n));
     VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, note_crc(entry, vc_crc32(0, dst, n), crc_wrong)));
@@ -134,10 +133,8 @@ static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct vc_spool *spoo
     uint32_t crc = 0;
     enum vc_status status;
 
-    fill.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
-    VC_TRY_ALLOC(fill.buffer);
-    plain = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
-    VC_TRY_ALLOC(plain);
+    VC_TRY_ALLOC(fill.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES));
+    VC_TRY_ALLOC(plain = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES));
     VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &fill, &inflate));
     while (left > 0) {
         size_t n = (size_t)vc_min_u64(left, VC_ZIP_BLOCK_BYTES);

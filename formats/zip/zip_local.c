@@ -318,8 +318,7 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
     enum vc_status status = VC_OK;
 
     VC_TRY(VC_ARRAY(ctx, VC_TAG_IO, v.order, zip->n));
-    v.window.data = vc_alloc(ctx, VC_TAG_IO, WINDOW_BYTES);
-    VC_TRY_ALLOC(v.window.data);
+    VC_TRY_ALLOC(v.window.data = vc_alloc(ctx, VC_TAG_IO, WINDOW_BYTES));
     sort_order(v.order, zip);
     for (size_t i = 0; i < zip->n; i++) {
         struct vc_zip_entry *entry = &zip->entries[v.order[i].entry];

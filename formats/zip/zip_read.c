@@ -405,12 +405,10 @@ enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, str
     size_t n = (size_t)where.n_bytes;
     zip->n = (size_t)where.n;
     zip->directory_offset = where.offset;
-    data = vc_alloc(ctx, VC_TAG_IO, n);
-    VC_TRY_ALLOC(data);
+    VC_TRY_ALLOC(data = vc_alloc(ctx, VC_TAG_IO, n));
     VC_TRY(vc_infile_read(ctx, file, where.offset, data, n));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, zip->entries, zip->n));
-    zip->names = vc_alloc(ctx, VC_TAG_NAMES, n - zip->n * (CENTRAL_BYTES - 1));
-    VC_TRY_ALLOC(zip->names);
+    VC_TRY_ALLOC(zip->names = vc_alloc(ctx, VC_TAG_NAMES, n - zip->n * (CENTRAL_BYTES - 1)));
     VC_TRY(read_records(ctx, data, n, zip));
 out:
     vc_free(ctx, data);

@@ -124,13 +124,11 @@ enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, 
 
     memset(zip, 0, sizeof *zip);
     zip->incomplete = true;
-    w.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_LOCAL_BYTES + 2 * (size_t)UINT16_MAX + 1);
-    VC_TRY_ALLOC(w.buffer);
+    VC_TRY_ALLOC(w.buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_LOCAL_BYTES + 2 * (size_t)UINT16_MAX + 1));
     VC_TRY(walk_members(&w, zip, &zip->n, &name_bytes));
     zip->directory_offset = w.at;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, zip->entries, zip->n));
-    zip->names = vc_alloc(ctx, VC_TAG_NAMES, name_bytes);
-    VC_TRY_ALLOC(zip->names);
+    VC_TRY_ALLOC(zip->names = vc_alloc(ctx, VC_TAG_NAMES, name_bytes));
     vc_findings_mute(ctx, true);
     status = walk_members(&w, zip, &zip->n, &name_bytes);
     vc_findings_mute(ctx, false);

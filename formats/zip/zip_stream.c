@@ -57,8 +57,7 @@ static enum vc_status member_bytes(struct vc_ctx *ctx, const struct vc_infile *f
     enum vc_status status = VC_OK;
 
     if (packed == MARK && n_extra != 0) {
-        extra = vc_alloc(ctx, VC_TAG_IO, n_extra);
-        VC_TRY_ALLOC(extra);
+        VC_TRY_ALLOC(extra = vc_alloc(ctx, VC_TAG_IO, n_extra));
         VC_TRY(vc_infile_read(ctx, file, at + VC_ZIP_LOCAL_BYTES + n_name, extra, n_extra));
         VC_TRY(size_in_extra(ctx, extra, n_extra, &packed));
     }

@@ -55,8 +55,7 @@ static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
         return VC_OK;
     }
     if (w->group_of[atom] == 0) {
-        group = vc_couplings_add(w->couplings, vc_axes_term(&w->c->axes, atom)->unit, n);
-        VC_CALL_ALLOC(group);
+        VC_CALL_ALLOC(group = vc_couplings_add(w->couplings, vc_axes_term(&w->c->axes, atom)->unit, n));
         w->group_of[atom] = (uint32_t)w->couplings->n;
     }
     group = &w->couplings->groups[w->group_of[atom] - 1];

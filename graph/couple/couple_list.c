@@ -65,8 +65,7 @@ enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
 
             if (name != last) {
                 last = name;
-                copy = vc_arena_copy(couplings->ctx, &couplings->arena, name, strlen(name));
-                VC_CALL_ALLOC(copy);
+                VC_CALL_ALLOC(copy = vc_arena_copy(couplings->ctx, &couplings->arena, name, strlen(name)));
             }
             group->members[i].public.tensor = copy;
         }
@@ -164,11 +163,9 @@ static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_
     }
     vc_couple_add_member(&text, group, m);
     VC_TRY(text.status);
-    out->name = vc_arena_copy(ctx, &couplings->arena, text.data, text.n);
-    VC_TRY_ALLOC(out->name);
+    VC_TRY_ALLOC(out->name = vc_arena_copy(ctx, &couplings->arena, text.data, text.n));
     for (size_t n = 2; vc_name_table_add(names, list, k) != SIZE_MAX; n++) {
-        out->name = vc_arena_printf(ctx, &couplings->arena, "%s (%zu)", text.data, n);
-        VC_TRY_ALLOC(out->name);
+        VC_TRY_ALLOC(out->name = vc_arena_printf(ctx, &couplings->arena, "%s (%zu)", text.data, n));
     }
 out:
     vc_text_release(&text);
@@ -194,15 +191,13 @@ enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
         }
     }
     couplings->n = n;
-    couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list);
-    VC_TRY_ALLOC(couplings->list);
+    VC_TRY_ALLOC(couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list));
     VC_TRY(vc_name_table_make(ctx, n, &names));
     for (size_t k = 0; k < n; k++) {
         struct vc_group *group = &couplings->groups[k];
         struct vc_coupling_member *members;
 
-        members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members);
-        VC_TRY_ALLOC(members);
+        VC_TRY_ALLOC(members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members));
         VC_TRY(order_members(couplings, group, members));
         VC_TRY(find_statements(couplings, group));
         couplings->list[k] = (struct vc_coupling){.unit = group->unit,

@@ -168,8 +168,7 @@ enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings 
         return VC_OK;
     }
     VC_TRY(begin_sizing(ctx, couplings, kept, &s));
-    list = vc_arena_alloc(ctx, arena, (s.sizes->n + 1) * sizeof *list);
-    VC_TRY_ALLOC(list);
+    VC_TRY_ALLOC(list = vc_arena_alloc(ctx, arena, (s.sizes->n + 1) * sizeof *list));
     for (size_t k = 0; k < s.sizes->n; k++) {
         int64_t *numbers = vc_arena_alloc(ctx, arena, (s.sizes->said[k].n + 1) * sizeof *numbers);
 

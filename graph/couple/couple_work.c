@@ -127,8 +127,7 @@ enum vc_status vc_couple_take_work(struct vc_couple *c)
         if (macs < 0 || !list_axes(c, node, &axes)) {
             return VC_OK; /* not known */
         }
-        terms = vc_arena_alloc(c->ctx, c->arena, (axes.n + 1) * sizeof *terms);
-        VC_CALL_ALLOC(terms);
+        VC_CALL_ALLOC(terms = vc_arena_alloc(c->ctx, c->arena, (axes.n + 1) * sizeof *terms));
         memcpy(terms, axes.terms, axes.n * sizeof *terms);
         list[n++] = (struct vc_work){.macs = (uint64_t)macs, .expert = node->expert, .n = axes.n, .terms = terms};
     }

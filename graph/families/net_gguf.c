@@ -361,8 +361,7 @@ enum vc_status vc_families_build_keys(const struct vc_graph_source *source, stru
     if (!find_row(&net, source->program, vc_program_architecture(source->program))) {
         return VC_OK;
     }
-    net.config = json_object();
-    VC_TRY_ALLOC(net.config);
+    VC_TRY_ALLOC(net.config = json_object());
     put_keys(&net, source->program);
     status = vc_net_build(&net);
 out:

@@ -246,8 +246,7 @@ static enum vc_status collect_inner(struct vc_onnx_build *b)
                 (b->inner[k] != NULL && b->inner[k]->next != NULL)) {
                 continue;
             }
-            inner = vc_calloc_array(b->ctx, VC_TAG_NAMES, 1, sizeof *inner);
-            VC_CALL_ALLOC(inner);
+            VC_CALL_ALLOC(inner = vc_calloc_array(b->ctx, VC_TAG_NAMES, 1, sizeof *inner));
             *inner = (struct vc_onnx_build){.ctx = b->ctx,
                                             .source = b->source,
                                             .program = node->attrs[i].graph,
@@ -596,8 +595,7 @@ static enum vc_status add_nodes(struct vc_onnx_build *b)
     struct order o = {.n = 0};
     enum vc_status status = VC_OK;
 
-    o.state = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, 1);
-    VC_TRY_ALLOC(o.state);
+    VC_TRY_ALLOC(o.state = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, 1));
     VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, o.stack, p->n_nodes + 1));
     for (size_t k = 0; k < p->n_nodes; k++) {
         size_t next = k;

@@ -332,8 +332,7 @@ static enum vc_status add_constants(struct export *e)
 {
     const struct vc_graph *graph = e->graph;
 
-    e->constants = room(e, graph->n_values, sizeof *e->constants);
-    VC_CALL_ALLOC(e->constants);
+    VC_CALL_ALLOC(e->constants = room(e, graph->n_values, sizeof *e->constants));
     for (uint32_t v = 0; v < graph->n_values; v++) {
         const struct vc_graph_value *value = &graph->values[v];
         struct vc_program_tensor *tensor;
@@ -373,8 +372,7 @@ static enum vc_status add_values(struct export *e, const uint32_t *numbers, uint
             dims[d].size = value->shape[d].size;
             if (!vc_dim_is_number(value->shape[d])) {
                 (void)vc_dim_text(&e->graph->dims, value->shape[d], text, sizeof text);
-                dims[d].name = vc_arena_copy(e->ctx, e->arena, text, strlen(text));
-                VC_CALL_ALLOC(dims[d].name);
+                VC_CALL_ALLOC(dims[d].name = vc_arena_copy(e->ctx, e->arena, text, strlen(text)));
             }
         }
         values[k] = (struct vc_program_value){

@@ -131,8 +131,7 @@ static enum vc_status take_names(struct inliner *in, const struct call *c, const
 
     VC_CALL_ALLOC(list);
     for (size_t k = 0; k < n; k++) {
-        list[k] = outside(in, c, names[k]);
-        VC_CALL_ALLOC(list[k]);
+        VC_CALL_ALLOC(list[k] = outside(in, c, names[k]));
     }
     *to = list;
     return VC_OK;
@@ -226,8 +225,7 @@ enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own)
     for (size_t k = 0; k < b->program->n_nodes; k++) {
         VC_TRY(add(&in, &b->program->nodes[k], NULL));
     }
-    nodes = vc_arena_alloc(b->ctx, b->source->arena, (in.n + 1) * sizeof *nodes);
-    VC_TRY_ALLOC(nodes);
+    VC_TRY_ALLOC(nodes = vc_arena_alloc(b->ctx, b->source->arena, (in.n + 1) * sizeof *nodes));
     if (in.n != 0) {
         memcpy(nodes, in.nodes, in.n * sizeof *nodes);
     }

@@ -378,8 +378,7 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
 
         if (n == room) {
             room = room == 0 ? 8 : 2 * room;
-            data = vc_arena_alloc(t->ctx, t->arena, room * size);
-            VC_CALL_ALLOC(data);
+            VC_CALL_ALLOC(data = vc_arena_alloc(t->ctx, t->arena, room * size));
             if (n != 0) {
                 memcpy(data, old, n * size);
             }

@@ -73,8 +73,7 @@ static enum vc_status take_single(struct vc_onnx_text *t, struct vc_program_attr
             VC_CALL(vc_onnx_take_name(t, "a name", &type.name));
         }
         (void)vc_onnx_take_char(t, '=');
-        tensor = vc_arena_alloc(t->ctx, t->arena, sizeof *tensor);
-        VC_CALL_ALLOC(tensor);
+        VC_CALL_ALLOC(tensor = vc_arena_alloc(t->ctx, t->arena, sizeof *tensor));
         attr->tensor = tensor;
         VC_CALL(vc_onnx_take_values(t, &type, tensor));
     } else if (vc_onnx_word_length(t) != 0 && !is_float_word(t)) {

@@ -56,8 +56,7 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 
     VC_CALL(vc_candidates_list(ctx, arena, &m->tried));
     m->owned->result.n_candidates = N_PERCENTS + m->tried.n;
-    candidates = vc_arena_alloc(ctx, arena, m->owned->result.n_candidates * sizeof *candidates);
-    VC_CALL_ALLOC(candidates);
+    VC_CALL_ALLOC(candidates = vc_arena_alloc(ctx, arena, m->owned->result.n_candidates * sizeof *candidates));
     for (size_t i = 0; i < N_PERCENTS; i++) {
         candidates[i] = (struct vc_sensitivity_candidate){.kind = VC_SENSITIVITY_MAGNITUDE,
                                                           .percent = percents[i],
@@ -244,8 +243,7 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
             VC_CALL(fill_row(ctx, m, item, row));
         } else {
             row->nonfinite = true;
-            row->reason = vc_arena_printf(ctx, &owned->arena, "%s", item->reason);
-            VC_CALL_ALLOC(row->reason);
+            VC_CALL_ALLOC(row->reason = vc_arena_printf(ctx, &owned->arena, "%s", item->reason));
         }
     }
     if (sampled) {

@@ -148,10 +148,8 @@ static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t
     struct target *target = &m->targets[m->n_targets];
 
     *target = (struct target){.n_candidates = n_candidates};
-    target->changed = vc_arena_alloc(ctx, arena, (n_changed + 1) * sizeof *target->changed);
-    VC_CALL_ALLOC(target->changed);
-    target->changes = vc_arena_alloc(ctx, arena, (n_candidates + 1) * sizeof *target->changes);
-    VC_CALL_ALLOC(target->changes);
+    VC_CALL_ALLOC(target->changed = vc_arena_alloc(ctx, arena, (n_changed + 1) * sizeof *target->changed));
+    VC_CALL_ALLOC(target->changes = vc_arena_alloc(ctx, arena, (n_candidates + 1) * sizeof *target->changes));
     memset(target->changes, 0, n_candidates * sizeof *target->changes);
     m->n_targets++;
     *out = target;
@@ -318,8 +316,7 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     if (reason == NULL) {
         return add_group_target(ctx, m, group, g, router);
     }
-    g->reason = vc_arena_printf(ctx, arena, "%s", reason);
-    VC_CALL_ALLOC(g->reason);
+    VC_CALL_ALLOC(g->reason = vc_arena_printf(ctx, arena, "%s", reason));
     return VC_OK;
 }
 
@@ -686,8 +683,7 @@ static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct
     struct vc_graph_array *rows = inputs->arrays;
 
     if (m->options.batch != 0) {
-        rows = vc_arena_alloc(ctx, &m->owned->arena, (inputs->n + 1) * sizeof *rows);
-        VC_CALL_ALLOC(rows);
+        VC_CALL_ALLOC(rows = vc_arena_alloc(ctx, &m->owned->arena, (inputs->n + 1) * sizeof *rows));
         VC_CALL(vc_graph_inputs_rows(ctx, &m->inputs, first, m->options.batch, rows));
     }
     *runs =

@@ -181,8 +181,7 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
 
     VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, job.pairs, n_max));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, job.rows, n_max));
-    job.errors = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof(char *));
-    VC_TRY_ALLOC(job.errors);
+    VC_TRY_ALLOC(job.errors = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof(char *)));
     VC_TRY(vc_diff_pairs(ctx, v->source, v->model, job.pairs, &n));
     vc_diff_sizes(v->source, v->model, &sizes);
     VC_TRY(vc_exec_each(ctx, n, NULL, &sizes, 2, one_pair, &job));

@@ -448,8 +448,7 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     enum vc_status status = VC_OK;
 
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
-    VC_TRY_ALLOC(job.seen);
+    VC_TRY_ALLOC(job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen));
     VC_TRY(vc_values_order(ctx, v->model, &order));
     vc_values_sizes(v->model, 2, &sizes);
     VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));

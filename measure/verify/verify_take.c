@@ -8,8 +8,7 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
     if (status != VC_E_FORMAT && status != VC_E_UNSUPPORTED) {
         return status;
     }
-    *sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message);
-    VC_CALL_ALLOC(*sentence);
+    VC_CALL_ALLOC(*sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message));
     vc_clear_error(ctx);
     return VC_OK;
 }

@@ -182,13 +182,11 @@ static enum vc_status take_aliases(struct vc_gpus *gpus, const char *text, struc
     for (const char *c = text; *c != '\0'; c++) {
         n += *c == ';';
     }
-    list = vc_arena_alloc(gpus->ctx, &gpus->arena, n * sizeof *list);
-    VC_CALL_ALLOC(list);
+    VC_CALL_ALLOC(list = vc_arena_alloc(gpus->ctx, &gpus->arena, n * sizeof *list));
     gpu->aliases = list;
     while (*text != '\0') {
         n = strcspn(text, ";");
-        list[gpu->n_aliases] = vc_arena_copy(gpus->ctx, &gpus->arena, text, n);
-        VC_CALL_ALLOC(list[gpu->n_aliases]);
+        VC_CALL_ALLOC(list[gpu->n_aliases] = vc_arena_copy(gpus->ctx, &gpus->arena, text, n));
         gpu->n_aliases += n > 0;
         text += n + (text[n] == ';');
     }
@@ -241,8 +239,7 @@ static enum vc_status take_texts(struct vc_gpus *gpus, char *const *fields, stru
     for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++) {
         const char *text = fields[columns[k]];
 
-        *texts[k] = vc_arena_copy(gpus->ctx, &gpus->arena, text, strlen(text));
-        VC_CALL_ALLOC(*texts[k]);
+        VC_CALL_ALLOC(*texts[k] = vc_arena_copy(gpus->ctx, &gpus->arena, text, strlen(text)));
     }
     return *gpu->name == '\0' ? vc_fail(gpus->ctx, VC_E_FORMAT, "has no name") : VC_OK;
 }
@@ -282,8 +279,7 @@ static enum vc_status add_row(struct vc_gpus *gpus, const struct titles *titles,
     for (size_t k = 0; k < n; k++) {
         fields[titles->of[k]] = cells[k];
     }
-    gpu = vc_arena_alloc(gpus->ctx, &gpus->arena, sizeof *gpu);
-    VC_CALL_ALLOC(gpu);
+    VC_CALL_ALLOC(gpu = vc_arena_alloc(gpus->ctx, &gpus->arena, sizeof *gpu));
     *gpu = (struct vc_gpu){.count = 1};
     VC_CALL(take_texts(gpus, fields, gpu));
     VC_CALL(take_aliases(gpus, fields[GPU_ALIASES], gpu));

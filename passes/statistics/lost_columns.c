@@ -81,8 +81,7 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, c->columns, k));
     VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->h, k * k));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, c->means, k));
-    c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1);
-    VC_TRY_ALLOC(c->mask);
+    VC_TRY_ALLOC(c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1));
     list_columns(c, gone);
     VC_TRY(vc_lost_columns_load(ctx, calibration, centred, c->h, c->means));
     VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, c->factor, k * k));

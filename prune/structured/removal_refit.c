@@ -210,8 +210,7 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     }
     struct vc_step *step = vc_item_add_step(ctx, item, &refit_ops);
     VC_CALL_ALLOC(step);
-    step->state = vc_arena_alloc(ctx, item->set->arena, sizeof r);
-    VC_CALL_ALLOC(step->state);
+    VC_CALL_ALLOC(step->state = vc_arena_alloc(ctx, item->set->arena, sizeof r));
     memcpy(step->state, &r, sizeof r);
     step->action = VC_ACTION_REFITTED;
     step->scheme = "least squares";

@@ -307,8 +307,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
 
-    state = vc_arena_alloc(ctx, item->set->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
-    VC_CALL_ALLOC(state);
+    VC_CALL_ALLOC(state = vc_arena_alloc(ctx, item->set->arena, sizeof *state + (n + 1) * sizeof state->axes[0]));
     memset(state, 0, sizeof *state + (n + 1) * sizeof state->axes[0]);
     state->power = s->options.score == VC_STRUCTURED_L2 ? 2 : 1;
     list_axes(s, item, first, n, state);
@@ -372,8 +371,7 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
     for (uint64_t i = 0; i < cut->len; i++) {
         n += !gone[i] && (i == 0 || gone[i - 1]);
     }
-    cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs);
-    VC_TRY_ALLOC(cut->runs);
+    VC_TRY_ALLOC(cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs));
     cut->n_runs = 0;
     for (uint64_t i = 0; i < cut->len; i++) {
         if (!gone[i] && (i == 0 || gone[i - 1])) {
@@ -477,8 +475,7 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
     }
     step->out.shape = shape;
     step->out.n_elems = n_elems;
-    step->scheme = shape_text(ctx, item, &step->out);
-    VC_CALL_ALLOC(step->scheme);
+    VC_CALL_ALLOC(step->scheme = shape_text(ctx, item, &step->out));
     vc_item_replan(item);
     return VC_OK;
 }

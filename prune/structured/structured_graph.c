@@ -63,8 +63,7 @@ enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structure
     enum vc_status status = VC_OK;
 
     s->stating = s->couplings;
-    s->stated = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->stated);
-    VC_TRY_ALLOC(s->stated);
+    VC_TRY_ALLOC(s->stated = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->stated));
     for (size_t i = 0; i < s->n_groups; i++) {
         s->stated[i] = i;
     }

@@ -151,8 +151,7 @@ static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s,
 {
     size_t n = s->options.n_remove;
 
-    s->removals = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->removals);
-    VC_CALL_ALLOC(s->removals);
+    VC_CALL_ALLOC(s->removals = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->removals));
     for (size_t i = 0; i < n; i++) {
         s->removals[i] = &s->options.remove[i];
     }
@@ -259,8 +258,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
         group->reason = c->fixed;
     }
     if (group->reason == NULL && is_excluded(s, c, &glob)) {
-        group->reason = vc_arena_printf(ctx, plan->arena, "excluded by '%s'", glob);
-        VC_CALL_ALLOC(group->reason);
+        VC_CALL_ALLOC(group->reason = vc_arena_printf(ctx, plan->arena, "excluded by '%s'", glob));
     }
     /* experts: their names must have numbers */
     if (group->reason == NULL && has_whole(c)) {
@@ -326,8 +324,7 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
     for (size_t i = 0; i < s->n_groups; i++) {
         n += s->groups[i].reason == NULL ? s->groups[i].coupling->n_members : 0;
     }
-    s->members = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->members);
-    VC_CALL_ALLOC(s->members);
+    VC_CALL_ALLOC(s->members = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->members));
     s->n_members = 0;
     for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
@@ -519,8 +516,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     }
     VC_CALL(find_couplings(ctx, s, plan, &s->couplings));
     s->n_groups = vc_couplings_count(s->couplings);
-    s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
-    VC_CALL_ALLOC(s->groups);
+    VC_CALL_ALLOC(s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups));
     for (size_t i = 0; i < s->n_groups; i++) {
         s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
     }
@@ -535,13 +531,11 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
         VC_CALL(judge(ctx, s, plan, group));
         any = any || group->reason == NULL;
         if (group->reason == NULL) {
-            group->goes = vc_arena_alloc(ctx, plan->arena, n + 1);
-            VC_CALL_ALLOC(group->goes);
+            VC_CALL_ALLOC(group->goes = vc_arena_alloc(ctx, plan->arena, n + 1));
             memset(group->goes, 0, n + 1);
         }
         if (group->reason == NULL && s->options.n_remove == 0) {
-            group->scores = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *group->scores);
-            VC_CALL_ALLOC(group->scores);
+            VC_CALL_ALLOC(group->scores = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *group->scores));
             memset(group->scores, 0, (n + 1) * sizeof *group->scores);
         }
     }

@@ -57,8 +57,7 @@ static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
 
         VC_CALL_ALLOC(units);
         own[i] = o->remove[i];
-        own[i].tensor = vc_arena_printf(ctx, &s->arena, "%s", o->remove[i].tensor);
-        VC_CALL_ALLOC(own[i].tensor);
+        VC_CALL_ALLOC(own[i].tensor = vc_arena_printf(ctx, &s->arena, "%s", o->remove[i].tensor));
         for (size_t k = 0; k < o->remove[i].n; k++) {
             units[k] = o->remove[i].units[k];
         }
@@ -76,8 +75,7 @@ enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s)
 
     VC_CALL(vc_rules_copy(ctx, &s->arena, o->rules, o->n_rules, &o->rules));
     if (o->share != NULL) {
-        o->share = vc_arena_printf(ctx, &s->arena, "%s", o->share);
-        VC_CALL_ALLOC(o->share);
+        VC_CALL_ALLOC(o->share = vc_arena_printf(ctx, &s->arena, "%s", o->share));
     }
     VC_CALL(vc_prune_sets_copy(ctx, &s->arena, o->sets, o->n_sets, &s->sets));
     for (size_t i = 0; i < o->n_sets; i++) {

@@ -48,8 +48,7 @@ static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured 
     VC_TRY(vc_structured_kept(ctx, s, &kept));
     VC_TRY(vc_couplings_work(ctx, s->stating, kept, &removal->macs_before, &removal->macs_after, &at));
     if (at != NULL) {
-        removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at);
-        VC_TRY_ALLOC(removal->macs_at);
+        VC_TRY_ALLOC(removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at));
     }
 out:
     vc_free(ctx, kept);
@@ -97,8 +96,7 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s,
         VC_CALL_ALLOC(groups[n].name);
         /* why all of it stays */
         if (group->reason != NULL) {
-            groups[n].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
-            VC_CALL_ALLOC(groups[n].reason);
+            VC_CALL_ALLOC(groups[n].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason));
         }
         VC_CALL(list_names(ctx, plan, c, &groups[n]));
         VC_CALL(list_removed(ctx, plan, group, &groups[n]));

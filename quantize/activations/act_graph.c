@@ -183,10 +183,8 @@ enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *mode
     struct vc_program file = *p;
     count(p, &n_nodes, &n_constants, &n);
     VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, graph->values, n));
-    nodes = vc_arena_alloc(ctx, arena, (n_nodes + 1) * sizeof *nodes);
-    VC_CALL_ALLOC(nodes);
-    constants = vc_arena_alloc(ctx, arena, (n_constants + 1) * sizeof *constants);
-    VC_CALL_ALLOC(constants);
+    VC_CALL_ALLOC(nodes = vc_arena_alloc(ctx, arena, (n_nodes + 1) * sizeof *nodes));
+    VC_CALL_ALLOC(constants = vc_arena_alloc(ctx, arena, (n_constants + 1) * sizeof *constants));
     p->nodes = nodes;
     p->constants = constants;
     p->n_nodes = p->n_constants = 0;

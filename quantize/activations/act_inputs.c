@@ -24,8 +24,7 @@ static enum vc_status raise(struct vc_ctx *ctx, const struct vc_model *file, con
     VC_REFUSE_IF(file->tensors[array].n_elems != n_columns, ctx, VC_E_UNSUPPORTED,
                  "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
                  file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
-    values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
-    VC_TRY_ALLOC(values);
+    VC_TRY_ALLOC(values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes));
     VC_TRY(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));
     for (size_t i = 0; i < n_columns; i++) {
         if (!isfinite(values[i])) {

@@ -215,10 +215,8 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
                  file->path, name, vc_option(ctx, "saturation=all"));
     out->n = (size_t)t->shape[0];
     out->columns = (size_t)t->shape[1];
-    rows = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *rows);
-    VC_TRY_ALLOC(rows);
-    out->codes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *out->codes);
-    VC_TRY_ALLOC(out->codes);
+    VC_TRY_ALLOC(rows = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *rows));
+    VC_TRY_ALLOC(out->codes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *out->codes));
     VC_TRY(vc_source_read_any(ctx, file, index, VC_FORM_VALUES, 0, rows, (size_t)t->n_elems * sizeof *rows));
     for (size_t i = 0; i < t->n_elems; i++) {
         size_t row = i / group * group;
@@ -299,8 +297,7 @@ static enum vc_status read_item(struct vc_ctx *ctx, const struct vc_activations 
     const char *name = a->plan->model->tensors[tensor].name;
     enum vc_status status = VC_OK;
 
-    *out = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof **out);
-    VC_CALL_ALLOC(*out);
+    VC_CALL_ALLOC(*out = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof **out));
     status = vc_tile_reader_all(ctx, item, VC_PART_CODES, *out, n * sizeof **out);
     if (status != VC_OK) {
         return vc_context(ctx, "%s", name);
@@ -329,13 +326,10 @@ static enum vc_status layer_scales(struct vc_ctx *ctx, struct vc_activations *a,
 
     VC_TRY(read_item(ctx, a, layer->weights, &w));
     struct matrix m = matrix_of(desc, axis, places, w);
-    row = vc_alloc_array(ctx, VC_TAG_MISC, m.k + 1, sizeof *row);
-    VC_TRY_ALLOC(row);
+    VC_TRY_ALLOC(row = vc_alloc_array(ctx, VC_TAG_MISC, m.k + 1, sizeof *row));
     layer->n_scales = a->options->granularity == VC_GRANULARITY_TENSOR ? 1 : m.n;
-    layer->scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->scale);
-    VC_TRY_ALLOC(layer->scale);
-    layer->bias_scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->bias_scale);
-    VC_TRY_ALLOC(layer->bias_scale);
+    VC_TRY_ALLOC(layer->scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->scale));
+    VC_TRY_ALLOC(layer->bias_scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->bias_scale));
     weight_scales(&m, layer, row);
     if (a->options->saturation == VC_SATURATION_AUTO && !depthwise) { /* whose kernel does not add pairs */
         VC_TRY(saturates(ctx, a, layer, &m, row, &layer->short_codes));

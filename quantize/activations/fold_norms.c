@@ -186,8 +186,7 @@ static enum vc_status join(struct folding *f, const struct pair *p, struct vc_fo
 
     VC_CALL_ALLOC(inputs);
     if (f->nodes == NULL) {
-        f->nodes = vc_arena_alloc(f->ctx, f->arena, n_bytes);
-        VC_CALL_ALLOC(f->nodes);
+        VC_CALL_ALLOC(f->nodes = vc_arena_alloc(f->ctx, f->arena, n_bytes));
         memcpy(f->nodes, graph->program.nodes, n_bytes);
         graph->program.nodes = f->nodes;
         norm = &f->nodes[p->norm];

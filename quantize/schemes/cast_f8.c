@@ -51,8 +51,7 @@ static enum vc_status add_f8(struct vc_ctx *ctx, struct vc_item *item, const str
 
     VC_REFUSE_IF(options->overflow == VC_OVERFLOW_INF, ctx, VC_E_ARGUMENT, "f8_e4m3 has no Inf (%s)",
                  vc_option(ctx, "overflow"));
-    policy = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *policy);
-    VC_CALL_ALLOC(policy);
+    VC_CALL_ALLOC(policy = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *policy));
     *policy = (struct vc_policy){.nonfinite = options->nonfinite,
                                  .overflow = options->overflow,
                                  .room = VC_DTYPE_F8_E4M3,

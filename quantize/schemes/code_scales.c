@@ -237,8 +237,7 @@ enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const 
     choose_scale(item, weights, s);
     VC_CALL(vc_policy_add_step(ctx, item, ops, &s->policy, &step));
     step->action = VC_ACTION_QUANTIZED;
-    step->scheme = scheme_label(ctx, item, s);
-    VC_CALL_ALLOC(step->scheme);
+    VC_CALL_ALLOC(step->scheme = scheme_label(ctx, item, s));
     step->why = scales_reason(item, s);
     step->lossy = true;
     step->out.dtype = row->result;

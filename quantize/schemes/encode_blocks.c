@@ -98,8 +98,7 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     enum vc_status status = VC_OK;
 
     if (n != 0) {
-        s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
-        VC_TRY_ALLOC(s->importance);
+        VC_TRY_ALLOC(s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance));
         VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
     }
     if (s->n_scales != 0) {

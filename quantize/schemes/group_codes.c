@@ -430,17 +430,14 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     if (n == 0 || (step->calibrate && !measures(s))) { /* nothing is rounded yet */
         return VC_OK;
     }
-    s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
-    VC_TRY_ALLOC(s->importance);
+    VC_TRY_ALLOC(s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance));
     VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
     if (s->lost != NULL) {
-        s->means = vc_alloc_array(ctx, VC_TAG_SCALES, row, sizeof *s->means);
-        VC_TRY_ALLOC(s->means);
+        VC_TRY_ALLOC(s->means = vc_alloc_array(ctx, VC_TAG_SCALES, row, sizeof *s->means));
         VC_TRY(vc_calibration_load_means(ctx, &s->calibration, s->means));
     }
     if (s->compensates) {
-        moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments);
-        VC_TRY_ALLOC(moments);
+        VC_TRY_ALLOC(moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments));
         VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
         if (s->means != NULL) {
             vc_calibration_centre(moments, count, s->means, row);
@@ -530,8 +527,7 @@ static enum vc_status add_outer(struct vc_ctx *ctx, struct vc_item *item, struct
     *quant = *step->out.quant;
     quant->scale_group = SCALE_GROUP;
     step->out.quant = quant;
-    s->outer = vc_arena_alloc(ctx, item->set->arena, n_bytes);
-    VC_CALL_ALLOC(s->outer);
+    VC_CALL_ALLOC(s->outer = vc_arena_alloc(ctx, item->set->arena, n_bytes));
     memset(s->outer, 0, n_bytes);
     vc_dynamic_maps_make(&maps);
     memcpy(s->book, maps.without.value, sizeof s->book);
@@ -622,8 +618,7 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     if (options->granularity == VC_GRANULARITY_TENSOR) {
         return vc_fp8_tensor_add(ctx, item, row, options, weights);
     }
-    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    VC_CALL_ALLOC(s);
+    VC_CALL_ALLOC(s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s));
     s->codes = vc_code_scheme(row->scheme);
     VC_CALL(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
     s->step = step;
@@ -733,8 +728,7 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
     for (size_t i = 0; i < plan->n_items; i++) {
         longest = (size_t)vc_max_u64(longest, strlen(plan->model->tensors[i].name));
     }
-    name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
-    VC_TRY_ALLOC(name);
+    VC_TRY_ALLOC(name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
     for (size_t i = 0; i < plan->n_items; i++) {
         struct group_state *s = state_of(&plan->items[i]);
 

@@ -312,8 +312,7 @@ static enum vc_status add_scheme(struct vc_planning *p, const struct vc_search_s
     form.rest = bf16 ? "bf16" : "fp16";
     form.type = type_of(p, bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16);
     form.tag = scheme->tag;
-    form.passes[0] = vc_search_pass(p->ctx, &p->out->arena, scheme, form.rest, true);
-    VC_CALL_ALLOC(form.passes[0]);
+    VC_CALL_ALLOC(form.passes[0] = vc_search_pass(p->ctx, &p->out->arena, scheme, form.rest, true));
     return add_form(p, form, VC_SHARES);
 }
 

@@ -542,8 +542,7 @@ static enum vc_status choose(struct search *s, struct vc_search_point *points)
         points[k] = (struct vc_search_point){(uint32_t)k, s->choices[k].fit.need_bytes, (double)k, 0};
     }
     size_t n = vc_search_front(points, s->n);
-    out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->recipes);
-    VC_CALL_ALLOC(out->recipes);
+    VC_CALL_ALLOC(out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->recipes));
     while (n-- > 0) {
         VC_CALL(keep(s->p, &s->choices[points[n].number]));
     }
@@ -614,8 +613,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, p->out, 1));
     p->out->ctx = ctx;
     p->out->best = VC_NO_RECIPE;
-    p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms);
-    VC_TRY_ALLOC(p->forms);
+    VC_TRY_ALLOC(p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms));
     VC_TRY(make(p));
     *out = p->out;
     p->out = NULL;

@@ -166,8 +166,7 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
                                   const struct vc_quant *quant)
 {
     if (model->quants == NULL) {
-        model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
-        VC_CALL_ALLOC(model->quants);
+        VC_CALL_ALLOC(model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants));
     }
     model->quants[tensor] = *quant;
     model->tensors[tensor].quant = &model->quants[tensor];

@@ -100,8 +100,7 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, boo
 
         longest = n > longest ? n : longest;
     }
-    buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point");
-    VC_TRY_ALLOC(buffer);
+    VC_TRY_ALLOC(buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point"));
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 

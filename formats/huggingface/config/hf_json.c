@@ -145,8 +145,7 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct hf_
     if (file->size_bytes > MOST_JSON) {
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large: %llu bytes", (unsigned long long)file->size_bytes));
     }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
+    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes));
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(vc_hf_json_load(ctx, text, (size_t)file->size_bytes, true, out));
 out:
