@@ -44,7 +44,7 @@ void vc_train_device_close(struct vc_train_device *device)
 
 uint64_t vc_train_free_bytes(const struct vc_train_device *device)
 {
-    (void)device; /* one is open in a process */
+    /* one is open in a process */
     return vc_cuda_free_bytes();
 }
 

@@ -101,7 +101,7 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     struct blocks_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 
-    (void)overflow; /* no step of a block times a code is beyond f32 */
+    /* no step of a block times a code is beyond f32 */
     VC_CALL_ALLOC(s);
     s->decoder = decoder;
     s->finite_values = finite_values;

@@ -80,14 +80,12 @@ out:
 
 static enum vc_status add_decoder(struct vc_ctx *ctx, struct vc_item *item, const void *user)
 {
-    (void)user;
     return vc_decode_add_codes(ctx, item, VC_OVERFLOW_ERROR, true);
 }
 
 static enum vc_status range_open(struct vc_ctx *ctx, const struct vc_range_decoding *how, const struct vc_model *model,
                                  size_t tensor, struct vc_range_decoder **out)
 {
-    (void)how;
     return vc_range_open(ctx, model, tensor, add_decoder, NULL, out);
 }
 
@@ -192,7 +190,6 @@ out:
 /* Codes with their scales, or blocks that have them inside. */
 static bool is_code(const struct vc_range_decoding *how, const struct vc_model *model, size_t tensor)
 {
-    (void)how;
     return model->tensors[tensor].quant != NULL || vc_dtype_is_quantized(model->tensors[tensor].dtype);
 }
 

@@ -91,7 +91,7 @@ static enum vc_status decoded_read(struct vc_ctx *ctx, const struct vc_model *mo
 
     size_t size = vc_dtype_size(model->tensors[tensor].dtype);
 
-    (void)form; /* both are the values */
+    /* both forms are the values */
     if (!self->how->takes(self->how, self->base, of)) {
         return vc_source_read_any(ctx, self->base, of, VC_FORM_VALUES, offset, dst, n_bytes);
     }

@@ -155,7 +155,6 @@ static struct walks walks_of(enum vc_cpu_level level)
         return (struct walks){columns_avx2, blocks_avx2};
     }
 #endif
-    (void)level;
     return (struct walks){columns_base, blocks_base};
 }
 

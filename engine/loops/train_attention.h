@@ -160,7 +160,6 @@ LOOP_FN(attention)
     REAL *y = (REAL *)call->p[4] + (int64_t)batch * args->y.batch + (int64_t)head * args->y.head +
               (int64_t)t.first * args->y.row;
 
-    (void)pass;
     make_scores(&t, call);
     for (size_t i = 0; i < t.rows; i++) {
         REAL sum = probabilities(t.s + i * (size_t)args->keys, t.n);
@@ -263,7 +262,6 @@ LOOP_FN(attention_backward)
     REAL *scratch = (REAL *)call->p[10] + worker * (size_t)args->scratch;
     size_t tile = (size_t)(args->tile * args->keys);
 
-    (void)pass;
     for (size_t g = 0; args->clear_q && g < group; g++) {
         clear_head(call->p[7], &args->q, batch, kv * group + g, (size_t)args->queries, (size_t)args->size);
     }

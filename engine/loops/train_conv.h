@@ -146,7 +146,6 @@ LOOP_FN(conv_forward)
     const REAL *weights = (const REAL *)call->p[1] + b.weights;
     REAL *y = (REAL *)call->p[3] + b.y;
 
-    (void)pass;
     for (size_t first = 0; first < conv_rows(args); first += (size_t)args->rows_per_part) {
         size_t rows = VC_AT_MOST(conv_rows(args) - first, (size_t)args->rows_per_part);
         size_t n = rows * (size_t)args->out[2];
@@ -173,7 +172,6 @@ LOOP_FN(conv_input)
     const REAL *weights = (const REAL *)call->p[1] + b.weights;
     REAL *dx = (REAL *)call->p[2] + b.x;
 
-    (void)pass;
     if (!call->add) {
         memset(dx, 0, (size_t)args->channels * conv_volume(args->in) * sizeof *dx);
     }
@@ -204,7 +202,6 @@ LOOP_FN(conv_weights)
     size_t end = VC_AT_MOST((chunk + 1) * (size_t)args->chunk, (size_t)args->batch);
     bool add = call->add;
 
-    (void)pass;
     for (size_t image = chunk * (size_t)args->chunk; image < end; image++) {
         struct conv_block b = conv_block(args, image, group, call->p[3], worker);
 
@@ -232,8 +229,6 @@ LOOP_FN(add_chunks)
     const REAL *chunks = call->p[0];
     REAL *sum = call->p[1];
 
-    (void)pass;
-    (void)worker;
     for (size_t c = 0; c < (size_t)args->n_chunks; c++) {
         for (size_t i = first; i < end; i++) {
             sum[i] = c == 0 && !call->add ? chunks[i] : sum[i] + chunks[c * (size_t)args->n + i];

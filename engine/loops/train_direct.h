@@ -80,8 +80,6 @@ LOOP_FN(direct_pack)
     const REAL *weights = (const REAL *)call->p[0] + group * (size_t)(args->filters * args->n_taps);
     REAL *to = (REAL *)call->p[1] + block * VC_DIRECT_ROWS * (size_t)args->n_taps;
 
-    (void)pass;
-    (void)worker;
     for (size_t panel = 0; panel < VC_DIRECT_ROWS; panel += ROWS) {
         for (size_t t = 0; t < (size_t)args->n_taps; t++) {
             for (size_t r = 0; r < ROWS; r++) {
@@ -213,7 +211,6 @@ LOOP_FN(direct)
     REAL *sums = padded + args->sums_at;
     REAL *y = (REAL *)call->p[3] + block * (size_t)args->filters * places;
 
-    (void)pass;
     pad_image(args, (const REAL *)call->p[0] + block * image, padded);
     for (size_t first = 0; first < (size_t)args->filters; first += ROWS, weights += ROWS * args->n_taps) {
         direct_filters(args, weights, padded, sums, row);
@@ -308,7 +305,6 @@ LOOP_FN(direct_weights)
     REAL *dy = x + (size_t)(args->chunk * args->x_image);
     REAL *dw = (REAL *)call->p[2] + (chunk * (size_t)args->groups + group) * all;
 
-    (void)pass;
     for (size_t i = 0; i < images; i++) {
         size_t at = (first + i) * (size_t)args->groups + group;
 

@@ -35,8 +35,6 @@ LOOP_FN(gather)
     const int64_t *indices = call->p[1];
     size_t inner = (size_t)args->inner;
 
-    (void)pass;
-    (void)worker;
     for (uint64_t i = first; i < end; i++) {
         uint64_t row = gather_row(indices[i], args->size);
         REAL *y = (REAL *)call->p[2] + (outer * args->n + i) * inner;
@@ -63,8 +61,6 @@ LOOP_FN(gather_backward)
     REAL *dx = (REAL *)call->p[2] + outer * args->size * args->inner;
     size_t inner = (size_t)args->inner;
 
-    (void)pass;
-    (void)worker;
     if (!call->add) {
         memset(dx + first * inner, 0, (size_t)(end - first) * inner * sizeof *dx);
     }
@@ -101,8 +97,6 @@ LOOP_FN(where)
     unsigned last = args->n_dims == 0 ? 0 : args->n_dims - 1;
     uint64_t row = args->n_dims == 0 ? 1 : (uint64_t)args->shape[last];
 
-    (void)pass;
-    (void)worker;
     for (uint64_t i = first, n; i < end; i += n) {
         uint64_t rest = i;
         int64_t at[3] = {0};
@@ -132,8 +126,6 @@ LOOP_FN(where_backward)
     const REAL *dy = call->p[1];
     REAL *d = call->p[2];
 
-    (void)pass;
-    (void)worker;
     for (uint64_t i = first; i < end; i++) {
         uint64_t rest = i;
         int64_t at = 0;

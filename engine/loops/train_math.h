@@ -104,8 +104,6 @@ LOOP_FN(unary)
     REAL x[PART] = {0};
     REAL y[PART];
 
-    (void)pass;
-    (void)worker;
     for (size_t i = 0; i < n; i += PART) {
         size_t m = VC_AT_MOST(n - i, (size_t)PART);
 
@@ -127,8 +125,6 @@ LOOP_FN(unary_backward)
     REAL d[PART] = {0};
     REAL result[PART];
 
-    (void)pass;
-    (void)worker;
     for (size_t i = 0; i < n; i += PART) {
         size_t m = VC_AT_MOST(n - i, (size_t)PART);
 
@@ -153,8 +149,6 @@ LOOP_FN(fill)
     size_t n = VC_AT_MOST((size_t)args->n - first, VC_ELEMENTS_PER_BLOCK);
     REAL *y = (REAL *)call->p[0] + first;
 
-    (void)pass;
-    (void)worker;
     for (size_t i = 0; i < n; i++) {
         y[i] = (REAL)args->a;
     }
@@ -333,8 +327,6 @@ LOOP_FN(softmax)
     size_t end = VC_AT_MOST(first + (size_t)args->rows_per_block, (size_t)args->rows);
     size_t inner = (size_t)args->inner;
 
-    (void)pass;
-    (void)worker;
     for (size_t row = first, n; inner == 1 && row < end; row += n) {
         size_t at = row * (size_t)args->size;
 
@@ -356,8 +348,6 @@ LOOP_FN(softmax_backward)
     size_t end = VC_AT_MOST(first + (size_t)args->rows_per_block, (size_t)args->rows);
     size_t inner = (size_t)args->inner;
 
-    (void)pass;
-    (void)worker;
     for (size_t row = first; row < end; row++) {
         size_t at = row / inner * inner * (size_t)args->size + row % inner;
 

@@ -53,7 +53,6 @@ LOOP_FN(batch_norm)
     REAL scale = ((const REAL *)call->p[2])[block];
     REAL bias = ((const REAL *)call->p[3])[block];
 
-    (void)worker;
     norm_statistics(call, pass, block, &mean, &variance);
     REAL inverse = 1 / (REAL)sqrt((double)(variance + (REAL)args->epsilon));
     if (call->p[6] != NULL) {
@@ -87,7 +86,6 @@ LOOP_FN(batch_norm_backward)
     REAL dbias = 0;
     REAL dscale = 0;
 
-    (void)worker;
     for (size_t i = 0; i < (size_t)args->batch; i++) {
         dbias += norm_sum(dy + i * step, inner);
         dscale += norm_dot(x + i * step, mean, dy + i * step, 0, inner) * inverse;

@@ -220,8 +220,6 @@ LOOP_FN(max_pool)
     REAL most[POOL_COLUMNS];
     uint32_t which[POOL_COLUMNS];
 
-    (void)pass;
-    (void)worker;
     if (vc_window_by_four(w) && call->p[2] == NULL && w->in[2] == 2 * w->out[2] && w->out[2] <= POOL_FOURS) {
         pool_plane(w, x, y + at);
         return;
@@ -307,8 +305,6 @@ LOOP_FN(max_pool_backward)
     REAL *dx = (REAL *)call->p[1] + block * vc_window_volume(w->in);
     const uint8_t *bytes = vc_window_places_are_bytes(w) ? (const uint8_t *)call->p[2] + at : NULL;
 
-    (void)pass;
-    (void)worker;
     if (!call->add && !(vc_window_by_four(w) && vc_window_volume(w->in) == 4 * vc_window_volume(w->out))) {
         memset(dx, 0, vc_window_volume(w->in) * sizeof *dx);
     }
@@ -353,8 +349,6 @@ LOOP_FN(average_pool)
     REAL *y = (REAL *)call->p[1] + block * vc_window_volume(w->out);
     int64_t o[3];
 
-    (void)pass;
-    (void)worker;
     for (o[0] = 0; o[0] < w->out[0]; o[0]++) {
         for (o[1] = 0; o[1] < w->out[1]; o[1]++) {
             for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
@@ -372,8 +366,6 @@ LOOP_FN(average_pool_backward)
     REAL *dx = (REAL *)call->p[1] + block * vc_window_volume(w->in);
     int64_t o[3];
 
-    (void)pass;
-    (void)worker;
     if (!call->add) {
         memset(dx, 0, vc_window_volume(w->in) * sizeof *dx);
     }

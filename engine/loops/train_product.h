@@ -247,7 +247,6 @@ LOOP_FN(product)
     REAL *scratch = (REAL *)call->p[3] + worker * (size_t)args->scratch;
     const REAL *bias = call->p[4] != NULL ? (const REAL *)call->p[4] + j : NULL;
 
-    (void)pass;
     for (uint64_t p = args->first[s]; p < args->first[s + 1]; p++) {
         multiply_add(VC_AT_MOST((size_t)args->m - i, (size_t)args->tile_m),
                      VC_AT_MOST((size_t)args->n - j, (size_t)args->tile_n), (size_t)args->k,

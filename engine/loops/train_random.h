@@ -17,7 +17,6 @@ LOOP_FN(dropout)
     const uint32_t key[2] = {(uint32_t)args->seed, (uint32_t)(args->seed >> 32)};
     uint32_t c[4] = {0};
 
-    (void)worker;
     for (size_t i = 0; i < n; i++, element++) {
         REAL v = x[i];
 

@@ -554,7 +554,6 @@ LOOP_FN(recurrent)
     struct vc_matrix turned = {1, (int64_t)t.size};
     size_t n = args->gates == 3 ? 2 * t.size : t.wide;
 
-    (void)pass;
     pack_all(r, turned, t.size, n, t.packed);
     if (args->gates == 3) {
         pack_all(r + n * t.size, turned, t.size, t.size, t.packed_new);
@@ -803,7 +802,6 @@ LOOP_FN(recurrent_backward)
     size_t n = second ? 2 * t.size : t.wide;
     REAL *zeros = t.u + 2 * t.size;
 
-    (void)pass;
     memset(zeros, 0, t.size * sizeof *zeros);
     pack_all(r, is, n, t.size, t.packed);
     if (second) {

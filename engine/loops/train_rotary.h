@@ -17,8 +17,6 @@ LOOP_FN(rotary)
     size_t place = block % (size_t)args->length;
     uint64_t row = positions != NULL ? gather_row(positions[block], args->rows) : block;
 
-    (void)pass;
-    (void)worker;
     if (row == args->rows) {
         note_fault(args->fault, args->node, block, positions != NULL ? positions[block] : (int64_t)block, args->rows);
         row = 0;

@@ -44,8 +44,6 @@ LOOP_FN(row_norm)
     const REAL *bias = call->p[3];
     REAL *saved = call->p[4];
 
-    (void)pass;
-    (void)worker;
     for (size_t row = first; row < end; row++) {
         const REAL *x = (const REAL *)call->p[0] + row * n;
         REAL *y = (REAL *)call->p[1] + row * n;
@@ -107,8 +105,6 @@ LOOP_FN(row_norm_backward)
     REAL *dscale = call->p[5] != NULL ? (REAL *)call->p[5] + block * n : NULL;
     REAL *dbias = call->p[6] != NULL ? (REAL *)call->p[6] + block * n : NULL;
 
-    (void)pass;
-    (void)worker;
     for (size_t i = 0; i < n; i++) {
         if (dscale != NULL) {
             dscale[i] = 0;

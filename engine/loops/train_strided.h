@@ -366,8 +366,6 @@ LOOP_FN(strided_sum)
     uint64_t first = block * args->per_block;
     uint64_t end = VC_AT_MOST(first + args->per_block, args->n);
 
-    (void)pass;
-    (void)worker;
     if (args->n_reduced == 0) {
         strided_elements(call, first, end);
     } else {
@@ -385,8 +383,6 @@ LOOP_FN(mapped)
     const REAL *x = call->p[0];
     REAL *y = call->p[1];
 
-    (void)pass;
-    (void)worker;
     for (uint64_t i = first; i < end; i++) {
         uint64_t rest = i;
         int64_t place = 0;
@@ -427,8 +423,6 @@ LOOP_FN(mapped_backward)
     uint64_t end = VC_AT_MOST(first + VC_ELEMENTS_PER_BLOCK, args->n_in);
     REAL *dx = call->p[1];
 
-    (void)pass;
-    (void)worker;
     for (uint64_t i = first; i < end; i++) {
         int64_t at[VC_GRAPH_MAX_DIMS];
         uint64_t rest = i;

@@ -447,7 +447,6 @@ enum vc_status vc_comfy_metadata(struct vc_ctx *ctx, const char *text, const str
     json_t *value;
     void *next;
 
-    (void)ctx;
     json_object_foreach_safe(layers, next, layer, value)
     {
         if (!has_codes(outs, layer)) {

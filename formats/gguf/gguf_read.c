@@ -396,7 +396,7 @@ static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model
     const struct vc_tensor *t = &model->tensors[tensor];
     enum vc_status status = VC_OK;
 
-    (void)form; /* both are the bytes of the data */
+    /* both forms are the bytes of the data */
     VC_REFUSE_IF(offset > t->size_bytes || n_bytes > t->size_bytes - offset, ctx, VC_E_INTERNAL,
                  "%s: a read beyond the tensor", t->name);
     VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + self->offsets[tensor] + offset, dst, n_bytes));
@@ -451,7 +451,7 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
 {
     struct gguf *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
 
-    (void)options; /* what its elements mean is said by the format itself */
+    /* whatever the options: the format itself says what its elements mean */
     if (self == NULL) {
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;

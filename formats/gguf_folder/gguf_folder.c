@@ -46,7 +46,7 @@ static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *mod
     /* `tensor` is a number of the plan, which is that of the model. */
     const struct llm_folder *self = model->self;
 
-    (void)form; /* both are the bytes of the data, as in a file */
+    /* both forms are the bytes of the data, as in a file */
     return vc_llm_values_read(ctx, self->source, &self->plan.tensors[tensor], offset, dst, n_bytes);
 }
 

@@ -367,7 +367,7 @@ static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, cons
 {
     struct onnx *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
 
-    (void)options; /* what its elements mean is said by the format itself */
+    /* whatever the options: the format itself says what its elements mean */
     if (self == NULL) {
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;

@@ -367,7 +367,7 @@ static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *fil
 {
     struct safetensors *self = make_self(ctx, 1, model);
 
-    (void)options; /* what its raw elements mean is said by the format itself */
+    /* whatever the options: the format itself says what its raw elements mean */
     if (self == NULL) {
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;

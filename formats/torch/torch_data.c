@@ -101,7 +101,7 @@ enum vc_status vc_torch_read(struct vc_ctx *ctx, const struct vc_model *model, s
 {
     struct torch *self = model->self;
 
-    (void)form; /* both are the values */
+    /* both forms are the values */
     enum vc_status status = read_values(ctx, self, &self->found[tensor].tensor, offset, dst, n_bytes, check);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }

@@ -123,7 +123,6 @@ static bool take_foreign(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct distill_cli *)group)->nets.convert.write;
 
-    (void)value;
     write->force = true;
     write->force_foreign = 1;
     return true;
@@ -132,7 +131,6 @@ static bool take_foreign(void *group, const char *value)
 /* --strip has no value. */
 static bool take_strip(void *group, const char *value)
 {
-    (void)value;
     ((struct distill_cli *)group)->nets.convert.write.strip = 1;
     return true;
 }

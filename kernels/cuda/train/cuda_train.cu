@@ -74,7 +74,6 @@ static uint64_t train_own_bytes(void)
 
 static int train_alloc(void *session, uint64_t bytes, void **out)
 {
-    (void)session;
     return vc_cuda_memory_take(bytes, out);
 }
 

@@ -133,7 +133,7 @@ static int sums_begin(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], u
 {
     struct nccl_id given;
 
-    (void)session; /* its device is the current one */
+    /* the device of the session is the current one */
     memcpy(given.bytes, id, sizeof given.bytes);
     return outcome_asked("ncclCommInitRank",
                          nccl.init_config != NULL
@@ -192,7 +192,6 @@ static int sums_wait(void *session, bool (*stop)(void *user), void *user)
 /* Abort ends kernels that wait for ranks which are gone. */
 static void sums_end(void *session, bool whole)
 {
-    (void)session;
     if (nccl.comm != NULL) {
         (void)(whole ? nccl.destroy(nccl.comm) : nccl.abort(nccl.comm));
     }
