@@ -2,7 +2,6 @@
  * differ from those of all; docs/formats.md has how close llama.cpp comes to transformers in each. */
 #include "arch/arch_family.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

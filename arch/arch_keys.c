@@ -1,5 +1,4 @@
 /* arch_keys.c - what sizes and other numbers of a model are called in a config.json and in GGUF's metadata: see arch_family.h. */
-#include <stddef.h>
 
 #include "arch/arch_family.h"
 #include "core/text/text.h"

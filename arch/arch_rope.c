@@ -1,8 +1,6 @@
 /* arch_rope.c - see arch_rope.h. */
 #include "arch/arch_rope.h"
 
-#include <math.h>
-
 #include "kernels/functions.h"
 
 #define PI 3.14159265358979323846

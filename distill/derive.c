@@ -2,8 +2,6 @@
  * each group of neurons, channels and heads keeps the units of the largest weights. */
 #include "distill/derive.h"
 
-#include <stdio.h>
-
 #include <vcompress/depth.h>
 #include <vcompress/structured.h>
 

@@ -1,12 +1,8 @@
 /* trained.c - see trained.h. */
 #include "distill/trained.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "core/model/code_schemes.h"
 #include "facade/all_candidates.h"
-#include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 

@@ -20,7 +20,6 @@
  * Failures are of two kinds: e->status (no memory, a size), which ends everything at once, and problems
  * (vc_plan_fail), which are collected for all nodes, so that a user sees every operator that cannot be
  * trained. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "engine/train_program.h"

@@ -24,7 +24,6 @@
 #include <vcompress/memory.h>
 
 #include "engine/weights.h"
-#include "kernels/train_device.h"
 
 struct vc_engine;
 struct vc_run_value;

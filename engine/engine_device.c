@@ -12,8 +12,6 @@
  * second one: a step of training then asks for few things, whatever the network has. */
 #include "engine/train_program.h"
 
-#include <string.h>
-
 /* ---- when the program is made ---- */
 
 /* Arrays begin at multiples of VC_POOL_ALIGN. */

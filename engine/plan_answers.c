@@ -7,7 +7,6 @@
  *                     4  stop: fc.weight comes in, over conv1.weight ...
  *
  * A parameter lives from there to the last node that reads it, so that the arena holds few of them at a time. */
-#include <string.h>
 
 #include "engine/train_program.h"
 #include "graph/ops/run.h"

@@ -11,8 +11,6 @@
  *     mask         added to the scores, or truth values; steps of 0 where it broadcasts
  *     causal       query i sees keys 0 to i
  */
-#include <math.h>
-#include <string.h>
 
 #include "engine/plan_ops.h"
 

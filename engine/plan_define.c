@@ -13,7 +13,6 @@
  * The instruction has no kernel for devices. An engine on a device fetches what it reads and sends what it
  * makes (engine_device.c). */
 #include "engine/train_program.h"
-#include "graph/ops/ops.h"
 #include "graph/ops/run.h"
 
 /* What a definition is run with: values as graph/ has them, whose data are set at each run. */

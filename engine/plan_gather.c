@@ -8,7 +8,6 @@
  * The backward loop is cut by rows of the table, not by indices: each part walks over all indices and adds
  * up those of its rows, in their order. So no two threads write to one row, and the sum has the same order
  * for every number of threads. */
-#include <string.h>
 
 #include "engine/plan_ops.h"
 

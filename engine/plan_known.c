@@ -1,6 +1,5 @@
 /* plan_known.c - values that follow from sizes and constants alone: positions, tables of sines, causal windows. They
  * are computed once, when the program is made, by the definitions of graph/, and are constants of it from then on. */
-#include <string.h>
 
 #include "engine/train_program.h"
 #include "graph/forward.h"

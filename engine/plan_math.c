@@ -1,7 +1,5 @@
 /* plan_math.c - operators that go element by element, sums along axes, Softmax. Functions of one element
  * are rows of kernels/unary.inc and share two instructions, unary and unary_backward. */
-#include <math.h>
-#include <string.h>
 
 #include "engine/plan_ops.h"
 

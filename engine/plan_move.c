@@ -6,8 +6,6 @@
  *
  * The first two groups are strided copies, and their gradients the same copies the other way. Lists are
  * made when the program is: the loop that reads them knows nothing of modes. */
-#include <math.h>
-#include <string.h>
 
 #include "engine/plan_ops.h"
 #include "graph/ops/window.h"

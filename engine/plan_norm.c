@@ -12,7 +12,6 @@
  *     block 1: rows 8 .. 15  -> partial sum 1
  *
  * The number of blocks depends on the shape, so a sum has the same bits with any number of threads. */
-#include <string.h>
 
 #include "engine/plan_ops.h"
 

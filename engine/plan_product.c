@@ -6,7 +6,6 @@
  * A product instruction has lists: result s is the sum of products a[i] b[i] for i from first[s] on. So a
  * stack that broadcasts needs no copies, and the gradient of a shared matrix is one sum over all that used
  * it. */
-#include <string.h>
 
 #include "engine/plan_ops.h"
 

@@ -21,7 +21,6 @@
  * The loss is a reader of outputs, between the forward and the backward instructions. The gradient of an operator of
  * one element reads h itself. The copy of a weight is not narrowed, but rounded again before its next reader. Gradients
  * of values, and what no rounding wrote, stay floats. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "engine/train_program.h"

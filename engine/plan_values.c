@@ -5,8 +5,6 @@
  *     vc_plan_emit(..., refs, n_refs)    one instruction; touches the buffers of its refs
  *     vc_plan_pack(e)                    places for all buffers: buffers whose lives do not meet share memory
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

@@ -16,7 +16,6 @@
  * How work is cut is decided by shapes alone, since the cut decides the order of sums: gradients of small
  * weights are sums of chunks of images side by side, those of large ones are made channel by channel over
  * all images. */
-#include <string.h>
 
 #include "engine/plan_ops.h"
 #include "graph/ops/window.h"

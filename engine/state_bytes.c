@@ -2,9 +2,7 @@
 #include "engine/state_bytes.h"
 
 #include "core/base/checked.h"
-#include "core/base/pool.h"
 #include "graph/ops/ops.h"
-#include "kernels/train_codes.h"
 
 #define CODED_FROM 4096 /* elements; smaller tensors keep plain states, as in bitsandbytes */
 

@@ -1,8 +1,6 @@
 /* train_loops.c - which loops the processor runs. */
 #include "engine/train_loops.h"
 
-#include "core/base/ctx.h"
-
 static const vc_train_loop table_f32[VC_TRAIN_LOOPS] = {
 #define LOOP(id, part) [VC_LOOP_##id] = vc_loop_##id##_f32,
 #include "engine/train_loops.inc"

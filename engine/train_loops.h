@@ -3,10 +3,7 @@
  * processor. */
 #pragma once
 
-#include <stdatomic.h>
-
 #include "engine/engine.h"
-#include "kernels/train_args.h"
 
 typedef void vc_train_loop_fn(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                               size_t block);

@@ -17,9 +17,7 @@
  * backward function (struct vc_train_op). */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/base/thread_pool.h"
-#include "engine/engine.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"
 #include "graph/liveness.h"

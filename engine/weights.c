@@ -6,9 +6,6 @@
  * One block each, so that an optimizer on a device and a transfer take one call. */
 #include "engine/weights.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
 #include "kernels/kernels.h"

@@ -14,7 +14,6 @@
 #include <vcompress/graph.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/text/name_table.h"
 #include "kernels/train_device.h"
 

@@ -1,7 +1,5 @@
 /* model_open.c - opens a checkpoint for programs: checks the options, lets the table of formats open it, and joins what
  * torch.nn.utils.prune has left. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "core/model/masked_pairs.h"

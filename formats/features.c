@@ -1,6 +1,4 @@
 /* features.c - what this build and this machine have, as text for --version. Loads nothing, starts nothing. */
-#include <pthread.h>
-#include <stdio.h>
 
 #include "core/base/cpu.h"
 #include "formats/zip/codec.h"

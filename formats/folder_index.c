@@ -4,7 +4,6 @@
  *     x-00002-of-00002.safetensors   worker 2
  *
  * Reads all headers, refuses what does not belong together, writes the index as one file that appears whole. */
-#include <string.h>
 
 #include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"

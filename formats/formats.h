@@ -11,7 +11,6 @@
  * casts model->self. */
 #pragma once
 
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/io/infile.h"
 

@@ -2,7 +2,6 @@
  *
  * Kept state (journals, answers, statistics) holds that digest, so it has to see everything that changes an answer:
  * weights, config.json, tokenizer; and nothing that does not: paths, times. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/formats.h"

@@ -10,8 +10,6 @@
 #define _GNU_SOURCE /* realpath */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/option_struct.h"
 #include "core/text/text.h"

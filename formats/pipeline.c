@@ -6,8 +6,6 @@
  *     vae/       c            components:    unet from tensor 0, vae from tensor 2 */
 #include "formats/pipeline.h"
 
-#include <string.h>
-
 #include "core/base/findings.h"
 #include "core/model/joined_model.h"
 #include "formats/dialects/dialects.h"

@@ -5,7 +5,6 @@
  * The row is made for the report: it has a name, and no functions. Where one component's loader is not known, none is
  * promised for the whole. */
 #include "formats/pipeline.h"
-#include <string.h>
 
 #define VC_DIFFUSERS_TRIED "diffusers 0.42.1"
 

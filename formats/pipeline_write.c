@@ -12,7 +12,6 @@
  * Each function of vc_sink_ops hands its work to the parts: an output of the job belongs to the part
  * `division.list_of[out]`, where its number is `division.place[out]`. Names and source numbers of a part's outputs are
  * those of its component. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/run/out_division.h"

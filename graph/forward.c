@@ -19,8 +19,6 @@
  * programs are compared with it. */
 #include "graph/forward.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"

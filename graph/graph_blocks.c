@@ -17,7 +17,6 @@
  *
  * A signature is a hash: two layers with the same one have the same operators, shapes and attributes in the
  * same order. Values of parameters are not in it. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

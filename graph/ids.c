@@ -2,8 +2,6 @@
 #include "graph/ids.h"
 #include "graph/ops/ops.h"
 
-#include <string.h>
-
 /* Looks for Gather nodes along axis 0 (ONNX's default) whose indices are the value itself and whose table is a
  * parameter. Indices that are computed from the input are not followed: their bounds are the node's own check
  * (loops_index.h). */

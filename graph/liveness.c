@@ -1,8 +1,6 @@
 /* liveness.c - see liveness.h. */
 #include "graph/liveness.h"
 
-#include <string.h>
-
 /* Nodes are in topological order, so the root of a node's input is final when the node's output takes it: chains of
  * views (Reshape of a Squeeze) end at the value that was computed. */
 static void find_roots(const struct vc_graph *graph, const struct vc_liveness_policy *policy, uint32_t *root)

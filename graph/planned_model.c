@@ -8,8 +8,6 @@
  */
 #include "graph/planned_model.h"
 
-#include <string.h>
-
 #include "core/chain/tile_reader.h"
 #include "core/model/changed_model.h"
 #include "graph/build.h"

@@ -6,9 +6,6 @@
  * that several threads may check. */
 #include "graph/sizes.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 

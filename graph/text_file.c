@@ -1,8 +1,6 @@
 /* text_file.c - a graph from a text file that people write: reads the file and gives the text to the parser that
  * understands it, graph/onnx (ONNX's textual form) or graph/layers (a list of layers). Called through
  * vc_graph_read_text by every command with --graph. */
-#include <stdio.h>
-#include <string.h>
 
 #include "graph/build.h"
 #include "graph/layers/layers.h"

@@ -33,8 +33,6 @@
 
 #include <stddef.h>
 
-#include <vcompress/dtype.h>
-
 #include "core/values/grids.h"
 #include "kernels/arith.h"
 

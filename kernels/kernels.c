@@ -11,11 +11,7 @@
  * all. */
 #include "kernels/kernels.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/cpu.h"
 #include "kernels/cpu/variants.h"

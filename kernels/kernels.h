@@ -93,10 +93,6 @@
  * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/status.h>
 
 #include "core/values/grids.h"

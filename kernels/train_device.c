@@ -1,8 +1,6 @@
 /* train_device.c - see train_device.h. */
 #include "kernels/train_device.h"
 
-#include <stdio.h>
-
 #include "core/base/checked.h"
 #include "kernels/device/cuda_load.h"
 #include "kernels/kernels.h"

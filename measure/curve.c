@@ -9,8 +9,6 @@
  */
 #include "measure/curve.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"

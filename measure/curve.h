@@ -14,8 +14,6 @@
  * Tiles are counted and summed from many threads; the result does not depend on their order. */
 #pragma once
 
-#include <pthread.h>
-
 #include <vcompress/dtype.h>
 
 #include "core/base/ctx.h"

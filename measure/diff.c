@@ -7,9 +7,6 @@
  *
  * Rows are independent, so threads take one each; every sum is exact and does not depend on their number. */
 #include <math.h>
-#include <string.h>
-
-#include <vcompress/measure.h>
 
 #include "core/base/option_struct.h"
 #include "core/job/totals.h"

@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
-#include "core/model/source.h"
 #include "passes/sha256.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20)

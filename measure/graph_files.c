@@ -4,17 +4,13 @@
  *
  * With a batch, the values of each run are laid behind those before it, so that the file looks as if there
  * had been one run over all rows. */
-#include <string.h>
 #include <unistd.h>
 
-#include <vcompress/graph.h>
 #include <vcompress/job.h>
 
-#include "core/base/arena.h"
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
-#include "core/model/source.h"
 #include "engine/answers/answers.h"
 #include "measure/graph_inputs.h"
 #include "measure/graph_run.h"

@@ -8,8 +8,6 @@
  * A later step sees what the earlier ones made. The copy is this file's own, so each step may replace it. */
 #include "measure/graph_inputs.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "core/values/tile.h"

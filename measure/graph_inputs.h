@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <vcompress/graph.h>
-
 #include "core/base/arena.h"
 #include "graph/forward.h"
 

@@ -1,13 +1,11 @@
 /* graph_run.c - vc_graph_run: a graph with the parameters of a model and the arrays of a program, in f32 on the engine,
  * in f64 by the plain loops of graph/. */
 
-#include <vcompress/graph.h>
-
+#include "measure/graph_run.h"
 #include "core/base/option_struct.h"
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
 #include "measure/graph_inputs.h"
-#include "measure/graph_run.h"
 #include "passes/graph_params.h"
 
 static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F32};

@@ -11,7 +11,6 @@
  * work itself. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/page.h>
 

@@ -10,7 +10,6 @@
  *
  * A small value behind a large one saves as much computing as the large one, so small ones are worth more
  * per byte. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"

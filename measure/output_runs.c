@@ -13,7 +13,6 @@
 #include "measure/output_runs.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "graph/ops/ops.h"
 #include "measure/graph_inputs.h"

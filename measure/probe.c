@@ -10,8 +10,6 @@
  */
 #include "measure/probe.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "passes/decode.h"
 

@@ -6,9 +6,6 @@
  * Codes are decoded on the way: figures are of the weights that they stand for. NaN and Inf are counted and
  * are in no sum and no range. */
 #include <math.h>
-#include <string.h>
-
-#include <vcompress/measure.h>
 
 #include "kernels/kernels.h"
 #include "measure/packed_stats.h"

@@ -5,7 +5,6 @@
  *     node      no weight, block "encoder.layer.0.attention"   row "encoder.layer.0.attention"
  *     weights that no node reads                               rows of their own, behind these
  *     what is divided or rounded as a whole, no tensor         row "(other)", the last one */
-#include <string.h>
 
 #include "memory/by_layer.h"
 

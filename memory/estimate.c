@@ -12,7 +12,6 @@
  *     device         context, workspace, slack: beside what programs ask for
  *
  * A part that is not known makes all sums unknown that it belongs to. */
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "core/model/source.h"

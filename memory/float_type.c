@@ -3,7 +3,6 @@
 #include "memory/float_type.h"
 
 #include "core/model/program.h"
-#include "core/model/source.h"
 #include "graph/base/graph_state.h"
 
 /* Of most elements of the file's weights; VC_DTYPE_NONE: it has no floats. */

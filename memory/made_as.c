@@ -2,11 +2,7 @@
  * tries. */
 #include "memory/made_as.h"
 
-#include <pthread.h>
-#include <stdio.h>
-
 #include "core/job/job_state.h"
-#include "core/model/source.h"
 #include "memory/float_type.h"
 #include "memory/scheme.h"
 

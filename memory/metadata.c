@@ -1,11 +1,8 @@
 /* metadata.c - a GGUF model whose graph is not known: keys and values by its metadata and the shapes of its tensors, as
  * llama.cpp has them, and a bound of what lives between operators. */
-#include <stdio.h>
-#include <string.h>
 
 #include "arch/arch_family.h"
 #include "core/model/program.h"
-#include "core/model/source.h"
 #include "memory/estimate.h"
 
 #define POSITIONS 512 /* at once: n_ubatch */

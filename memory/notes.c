@@ -1,5 +1,4 @@
 /* notes.c - what the program that runs a model keeps elsewhere, and sentences on how the figures were counted. */
-#include <string.h>
 
 #include "core/model/names.h"
 #include "core/model/source.h"

@@ -13,7 +13,6 @@
  * Dynamic programming over segments finds the least cost, with the kept bytes rounded to LEVELS steps. The timeline of
  * the plan then gives the true peak. If the peak exceeds the budget, the search repeats with a budget lower by the
  * difference; if the peak is below the budget, with a higher budget. */
-#include <string.h>
 
 #include "memory/estimate.h"
 

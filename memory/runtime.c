@@ -6,7 +6,6 @@
  *     .onnx           onnxruntime        layer by layer
  *     folder, codes   the layout's own loader: transformers (decoded), vLLM or bitsandbytes (kept)
  *     others          PyTorch            by the layout */
-#include <vcompress/memory.h>
 
 #include <string.h>
 

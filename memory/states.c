@@ -1,6 +1,5 @@
 /* states.c - what training keeps for each weight: gradients, states of the optimizer, masters, adapters of low rank;
  * and how copies of a model divide these between them. */
-#include <string.h>
 
 #include "memory/by_layer.h"
 

@@ -4,12 +4,9 @@
  *     pipelines         unet.mid_block.attentions.0.proj_in  a model of the pipeline, then its names
  *     kohya             lora_unet_mid_block_attentions_0_proj_in   the part, then names with '_' for '.'
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
-#include "core/model/source.h"
 #include "merge/lora.h"
 
 #define NAME_BYTES 512

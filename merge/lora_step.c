@@ -6,10 +6,8 @@
  *
  * An element of B A is summed over the rank in ascending order, so that tiles and threads change nothing. */
 #include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "core/model/source.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
 #include "passes/decode.h"

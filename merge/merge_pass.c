@@ -10,12 +10,9 @@
  * fit. */
 #include <math.h>
 #include <regex.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
-#include "core/model/source.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
 #include "passes/select.h"

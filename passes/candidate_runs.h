@@ -16,9 +16,6 @@
  * (quantize/aim.h) and measurements (measure/sensitivity/sensitivity.c) use it. */
 #pragma once
 
-#include <pthread.h>
-
-#include "core/base/arena.h"
 #include "core/chain/pass.h"
 
 #define VC_CANDIDATE_TILES 16

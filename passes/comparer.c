@@ -3,8 +3,6 @@
  * is an item of its own, whose steps are those that decoding takes. */
 #include "passes/comparer.h"
 
-#include <string.h>
-
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 

@@ -2,8 +2,6 @@
  * which is exact but for f64 to f32. */
 #include "passes/decode.h"
 
-#include <string.h>
-
 #include "core/model/code_schemes.h"
 #include "kernels/arith.h"
 #include "kernels/grid_codes.h"

@@ -4,8 +4,6 @@
  * each tile. Codes of other programs may have a float beside each scale (enum vc_offset_rule), and groups in an order of
  * their own. What is too large for f32 is decided by policy where the caller gives one. */
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"

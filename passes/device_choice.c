@@ -2,7 +2,6 @@
 #include "passes/device_choice.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "kernels/kernels.h"

@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <vcompress/dtype.h>
-
 #include "core/values/tile.h"
 #include "kernels/kernels.h"
 

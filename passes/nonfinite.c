@@ -4,10 +4,6 @@
  * or where values of the type may be too large for the target, each value is looked at. */
 #include "passes/nonfinite.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/arith.h"
 
 /* The largest magnitude that the type takes without becoming infinite, as f64. */

@@ -3,8 +3,6 @@
  * own work. */
 #pragma once
 
-#include <pthread.h>
-
 #include <vcompress/quantize.h>
 
 #include "core/chain/pass.h"

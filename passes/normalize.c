@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/ctx.h"
-
 /* "0.485,0.456": the numbers of it. */
 static enum vc_status read_list(struct vc_ctx *ctx, struct vc_arena *arena, const char *option, const char *text,
                                 bool positive, double **out, size_t *n)

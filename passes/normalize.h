@@ -3,9 +3,6 @@
  * this. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include <vcompress/graph.h>
 
 #include "core/base/arena.h"

@@ -4,8 +4,6 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
-#include <vcompress/quantize.h>
-
 enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                 size_t n_elems)
 {

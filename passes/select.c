@@ -8,8 +8,6 @@
  */
 #include "passes/select.h"
 
-#include <string.h>
-
 #include "core/model/names.h"
 #include "core/text/glob.h"
 

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "core/base/ctx.h"
 #include "core/values/tile.h"
 

@@ -11,10 +11,7 @@
  *     +----+----+----+
  *     | 6  | 7  | 8  |
  *     +----+----+----+ */
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
-
-#include <string.h>
 
 /* Rows and columns of the matrix, and blocks beside each other. */
 struct layout {

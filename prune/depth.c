@@ -9,10 +9,8 @@
 #include <vcompress/depth.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/option_struct.h"
-#include "core/chain/pass.h"
 #include "core/job/job_passes.h"
 #include "prune/depth_lists.h"
 

@@ -7,7 +7,6 @@
 #include "prune/depth_lists.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_DIGITS 9
 #define NAMED_LISTS 6

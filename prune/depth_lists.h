@@ -5,7 +5,6 @@
  *     blk.11.ffn_up.weight     list "blk", layer 11, rest ".ffn_up.weight" */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/source.h"
 
 /* A tensor of a layer. */

@@ -7,9 +7,6 @@
  * The mask of a tensor is read before its first tile and takes a bit per weight in memory. */
 #include "prune/given.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "core/chain/source_reader.h"
 
 #define SUFFIX      ".mask"

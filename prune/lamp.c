@@ -2,10 +2,6 @@
  * sums that are exact. */
 #include "prune/lamp.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "core/base/compiler.h"
 #include "kernels/arith.h"
 
 #define MARGIN  0x1p-44               /* of bounds: far more than the rounding of what they are computed from */

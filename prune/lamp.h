@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <vcompress/dtype.h>
-
 #include "core/values/exact_sum.h"
 #include "passes/scores/keys.h"
 

@@ -7,10 +7,7 @@
  *     ...
  *     scan: ties of each tile, where they matter
  *     apply: bit = key > threshold, or one of the ties that stay; then values and zeros are written */
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
-
-#include <string.h>
 
 /* Keys of NaN and infinite values. All keys from here on are infinite or NaN. */
 static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type type)

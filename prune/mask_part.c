@@ -5,8 +5,6 @@
  *     tile 1: weights 21..       written by the tile that brings its last bits */
 #include "prune/mask_part.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 
 /* At most one byte for each tile can be open. */

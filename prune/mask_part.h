@@ -2,8 +2,6 @@
  * end inside of a byte; such a byte goes out with the tile that brings its last bit. */
 #pragma once
 
-#include <pthread.h>
-
 #include "core/chain/pass.h"
 
 /* A byte that tiles share. */

@@ -5,10 +5,7 @@
  *     [in, out]            M rows, at one column (matrices that are stored transposed)
  *
  * Where every tile holds whole groups, it is pruned by itself. Otherwise a scan makes the mask of the tensor first. */
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
-
-#include <string.h>
 
 /* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. Of equal magnitudes the
  * kernels keep the first ones. */

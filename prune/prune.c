@@ -10,7 +10,6 @@
  *     decide        after each round of counting (prune_decide.c), until every step knows what goes
  *     report        the zeros (prune_report.c) */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"

@@ -5,7 +5,6 @@
  * divided further, until it is one magnitude and the number of those equal to it is known. A tensor of f16 needs one
  * round, f32 and f64 need more. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "prune/prune_pass.h"
 

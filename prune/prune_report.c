@@ -1,9 +1,7 @@
 /* prune_report.c - what pruning reached and what it saves, over all tensors: report.pruning. From the plan which
  * tensors, and what runtimes for 2:4 sparsity would make of them; after the run, the zeros. Of several passes that
  * prune, the last one counts for all of them. */
-#include <math.h>
 
-#include "core/base/checked.h"
 #include "core/job/job_passes.h"
 #include "kernels/functions.h"
 #include "prune/prune_pass.h"

@@ -2,17 +2,11 @@
  * these share. */
 #pragma once
 
-#include <stdatomic.h>
-
 #include <vcompress/prune.h>
 
-#include "core/base/arena.h"
 #include "core/base/checked.h"
-#include "core/chain/pass.h"
 #include "core/values/fraction.h"
-#include "kernels/kernels.h"
 #include "passes/nonfinite.h"
-#include "passes/scores/keys.h"
 #include "passes/statistics/calibration.h"
 #include "passes/statistics/compensate.h"
 #include "prune/bands.h"

@@ -3,10 +3,7 @@
  * Scratch of a tile, one part behind the other, each aligned to 64 bytes:
  *
  *     the step's own  |  values as f32, of f16 and bf16  |  masks that are outputs  |  least squares */
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
-
-#include <string.h>
 
 /* Types whose arithmetic is done in f32. */
 static bool is_short(enum vc_dtype dtype)

@@ -1,9 +1,7 @@
 /* reconstruct.c - what the weights that stay become, for every kind of step: least squares by the second moments of the
  * inputs (passes/statistics/refit.h), row by row, in the tile that the mask was applied to; or what sparsegpt.c found.
  */
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/measure_tile.h"
 #include "passes/statistics/refit.h"
 #include "prune/prune_steps.h"

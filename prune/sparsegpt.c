@@ -9,9 +9,7 @@
  * tensor lies in memory meanwhile. The step is that of wanda.c. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
 /* By score, equal ones by place. */

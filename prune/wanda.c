@@ -4,9 +4,7 @@
  * (passes/statistics/refit.h), which needs second moments. Scores of SparseGPT are found by a scan before
  * (sparsegpt.c). */
 #include <math.h>
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
 /* ---- what begin reads ---- */

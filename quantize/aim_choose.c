@@ -9,7 +9,6 @@
 #include "quantize/aim.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/job/job_passes.h"
 #include "core/job/totals.h"

@@ -2,9 +2,6 @@
  * planned. */
 #include "quantize/correct_bias.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/model/program.h"
 #include "passes/measure_tile.h"
 #include "passes/select.h"

@@ -5,9 +5,7 @@
  *     vc_mixture_type     which ones: the rules are those of core/model/mixture_rules.c, for a kind and a place */
 #include "quantize/mixture.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/quantize.h>
 

@@ -10,7 +10,6 @@
  * Source: src/llama-quant.cpp of llama.cpp, October 2026 (llama_tensor_get_type_impl, tensor_type_fallback). */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/mixture_rules.h"
 #include "core/model/source.h"
 

@@ -13,7 +13,6 @@
  *
  *     choose        possible at all? -> what rules say -> what is worth it -> what the loader finds
  *     plan_rest     of one that stays: a cast, with --rest */
-#include <string.h>
 
 #include "arch/arch_pictures.h"
 #include "core/base/option_struct.h"
@@ -32,7 +31,6 @@
 #include "quantize/schemes/encode_blocks.h"
 #include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/int8.h"
-#include "quantize/schemes/schemes.h"
 #include "quantize/smooth.h"
 
 /* Entries of the longest recipe; reasons of tensors without codes that are told apart (more of them share the last

@@ -1,10 +1,6 @@
 /* rest.c - see rest.h. */
 #include "quantize/rest.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 

@@ -7,13 +7,9 @@
  *     gate_proj -> Silu -^            stays: s does not pass through Silu */
 #include "quantize/smooth.h"
 
-#include <math.h>
-#include <string.h>
-
 #include <vcompress/graph.h>
 
 #include "core/base/checked.h"
-#include "core/model/source.h"
 #include "kernels/functions.h"
 #include "passes/measure_tile.h"
 #include "quantize/activations/activations.h"

@@ -16,7 +16,6 @@
  *     everything else    as wholes; null and a missing member are equal */
 #include <vcompress/page.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

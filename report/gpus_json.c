@@ -1,5 +1,4 @@
 /* gpus_json.c - the catalogue of GPUs as one JSON document, schema vcompress.gpus/1; its members are in gpus.inc. */
-#include <stdio.h>
 
 #include <vcompress/gpus.h>
 

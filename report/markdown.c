@@ -17,7 +17,6 @@
 #include <vcompress/page.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/text/text.h"

@@ -14,7 +14,6 @@
  * in bytes. What is not known is null: figures of the run before it ran, the size of a deflated output, an SQNR without
  * an error (then "exact" is true). Decides nothing and computes only ratios. */
 #include <math.h>
-#include <stdio.h>
 
 #include <vcompress/fit.h>
 

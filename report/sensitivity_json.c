@@ -9,7 +9,6 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 #include "report/document_rows.h"
 #include "report/document_tree.h"
 

@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-#include "core/base/pool.h"
-
 /* Less than this share of the error that is known is not worth looking for. */
 #define WORTH 1e-4
 

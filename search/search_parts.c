@@ -17,7 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/pool.h"
 #include "search/search_exact.h"
 
 #define ROUNDS   8  /* of choosing, laying out and choosing again */

@@ -1,13 +1,9 @@
 /* measure.c - what a candidate takes and loses: size and memory from headers, the error of the weights from a job, the
  * loss from the answers of the file that the job wrote. */
 #include <math.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/clock.h"
-#include "core/base/hash_table.h"
 #include "core/job/job_state.h"
 #include "shrink/shrink_inside.h"
 

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/kept_files.h"
 #include "core/base/real_path.h"

@@ -12,9 +12,7 @@
  * caller wants it all the same. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/kept_files.h"

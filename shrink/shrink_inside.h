@@ -8,7 +8,6 @@
 #include <vcompress/structured.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/text/text.h"
 #include "search/search_choice.h"
 #include "search/search_points.h"

@@ -13,7 +13,6 @@
 
 #include "tools/call.h"
 #include "tools/command_files.h"
-#include "tools/options/options.h"
 #include "tools/options/words.h"
 #include "tools/print.h"
 

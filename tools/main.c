@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tools/app.h"
 #include "tools/commands/commands.h"
 #include "tools/remote_inputs.h"
 

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/options/words.h"
-
 #define MORE_WORDS 6
 
 /* Commands that write nothing have no --dry-run and are run as they are. */

@@ -1,5 +1,4 @@
 /* alloc.c - memory of a context's pool; a failure sets the sentence (pool.h, second half). */
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -1,7 +1,5 @@
 /* context.c - creating a context, and its settings. Its error: fail.c. */
-#include "core/base/ctx.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

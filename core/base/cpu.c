@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -5,12 +5,10 @@
  * on timing. */
 #pragma once
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <vcompress/context.h>
 

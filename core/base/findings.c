@@ -2,8 +2,6 @@
 #include "core/base/findings.h"
 #include "core/base/array.h"
 
-#include <string.h>
-
 void vc_findings_release(struct vc_ctx *ctx, struct vc_findings *findings)
 {
     vc_free(ctx, findings->list);

@@ -8,7 +8,6 @@
 #include <vcompress/verify.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/base/hash_table.h"
 
 struct vc_findings {

@@ -1,7 +1,6 @@
 /* hash_table.c - see hash_table.h. Linear probing in a table twice as large as there are items. */
 #include "core/base/hash_table.h"
 
-#include <stdatomic.h>
 #include <sys/auxv.h>
 
 #define FIRST_ROOM 32

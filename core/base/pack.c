@@ -8,7 +8,6 @@
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 
 #define MAX_SEARCHED ((size_t)16384)
 

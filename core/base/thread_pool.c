@@ -2,7 +2,6 @@
  * between. */
 #include "core/base/thread_pool.h"
 
-#include <pthread.h>
 #include <signal.h>
 
 #define STACK_BYTES ((size_t)512 << 10)

@@ -1,7 +1,5 @@
 /* item.c - what passes do to an item (a tensor and its way through the job) while they plan: adding and taking back
  * steps, parts, reasons. Nothing is read or computed here. See pass.h. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

@@ -23,9 +23,6 @@
 
 #include <vcompress/report.h>
 
-#include "core/base/arena.h"
-#include "core/base/ctx.h"
-#include "core/model/dialect.h"
 #include "core/model/edit.h"
 #include "core/model/source.h"
 #include "core/values/tile.h"

@@ -1,7 +1,6 @@
 /* plan.c - what a pass asks of the plan of a whole job, or adds to it: the tensors that it may work on, those that go
  * or get other names, and edits of the model's configuration and of its graph. See pass.h; the items are made in
  * core/job/job_plan.c, and core/job/job_names.c does what follows from new names. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/chain/pass.h"

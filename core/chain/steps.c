@@ -1,8 +1,6 @@
 /* steps.c - see steps.h. The buffers of a worker are one allocation, which vc_buffers_alloc divides. */
 #include "core/chain/steps.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 
 static size_t max_size(size_t a, size_t b)

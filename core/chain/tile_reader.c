@@ -2,8 +2,6 @@
  * stage. */
 #include "core/chain/tile_reader.h"
 
-#include <string.h>
-
 /* Goes to the first tile of step k's input; k == n_steps: of the result. */
 static enum vc_status rewind_reader(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t k)
 {

@@ -1,6 +1,4 @@
 /* job.c - a job: passes planned over the headers of a model, the output laid out, then run by the executor. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/clock.h"
@@ -8,7 +6,6 @@
 #include "core/base/option_struct.h"
 #include "core/chain/compare.h"
 #include "core/job/job_bytes.h"
-#include "core/job/job_make.h"
 #include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "core/model/memory_model.h"

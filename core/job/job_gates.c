@@ -1,7 +1,6 @@
 /* job_gates.c - the gates of a job: limits that the output has to keep, or nothing is written. The report has each with
  * its limit and what was found; the first that is missed has a sentence, too. */
 #include <math.h>
-#include <string.h>
 
 #include "core/job/job_state.h"
 

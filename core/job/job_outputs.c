@@ -1,6 +1,4 @@
 /* job_outputs.c - the files of a job: their sink, what they cannot hold, their sizes. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/checked.h"

@@ -5,8 +5,6 @@
 #include "core/job/job_state.h"
 #include "core/run/null_sink.h"
 
-#include <string.h>
-
 /* Why a tensor of that role is not worked on. */
 static const char *role_reason(enum vc_role role)
 {

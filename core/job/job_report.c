@@ -1,5 +1,4 @@
 /* job_report.c - the rows of a report, from the plan and from what was measured. */
-#include <string.h>
 
 #include "core/job/job_passes.h"
 #include "core/job/job_state.h"

@@ -1,8 +1,6 @@
 /* totals.c - adds up the rows of a report. See totals.h. */
 #include "core/job/totals.h"
 
-#include <math.h>
-
 #include "core/model/names.h"
 #include "kernels/functions.h"
 

@@ -1,10 +1,6 @@
 /* changed_model.c - see changed_model.h. */
 #include "core/model/changed_model.h"
 
-#include <string.h>
-
-#include "core/base/arena.h"
-
 /* A tensor that the base does not have. */
 struct added {
     size_t owner; /* tensor of the base */

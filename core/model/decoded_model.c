@@ -2,9 +2,6 @@
  * ones are kept: each has the scales of its tensor in memory. */
 #include "core/model/decoded_model.h"
 
-#include <pthread.h>
-#include <string.h>
-
 #define N_OPEN 4
 
 struct slot {

@@ -1,8 +1,6 @@
 /* joined_model.c - see joined_model.h. */
 #include "core/model/joined_model.h"
 
-#include <string.h>
-
 struct joined {
     size_t n;
     struct vc_model **parts; /* NULL: lost */

@@ -1,8 +1,6 @@
 /* masked_pairs.c - see masked_pairs.h. */
 #include "core/model/masked_pairs.h"
 
-#include <string.h>
-
 #define ORIG      "_orig"
 #define END_BYTES (sizeof ORIG - 1) /* of "_mask", too */
 

@@ -1,8 +1,6 @@
 /* memory_model.c - see memory_model.h. */
 #include "core/model/memory_model.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 
 struct memory {

@@ -1,14 +1,11 @@
 /* model.c - what every model can do whatever its format: look up names, hand out tensors, small reads. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "core/model/program.h"
-#include "core/model/source.h"
 #include "core/text/text.h"
 
 const char *vc_model_path(const struct vc_model *model)

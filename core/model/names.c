@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <vcompress/model.h>
-
 #include "core/text/glob.h"
 
 bool vc_name_is_module_weight(const char *name, size_t *n_path)

@@ -8,7 +8,6 @@
  * All strings and arrays are in the arena that the caller gives. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/edit.h"
 #include "core/model/source.h"
 

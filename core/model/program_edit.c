@@ -2,8 +2,6 @@
  * declared for values, and the constants that are weights. What a writer does to the file (formats/onnx/onnx_edit.c),
  * done to the program in memory. Lists that change are copied; the program's own stay as they are. Graphs inside nodes are
  * programs of their own, whose nodes edits find by the names of their values, too. */
-#include <stdint.h>
-#include <string.h>
 
 #include "core/model/program.h"
 

@@ -1,5 +1,4 @@
 /* program_keys.c - the one reader of a VC_PROGRAM_KEYS: see program.h. */
-#include <string.h>
 
 #include "core/model/program.h"
 

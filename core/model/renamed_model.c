@@ -1,8 +1,6 @@
 /* renamed_model.c - see renamed_model.h. */
 #include "core/model/renamed_model.h"
 
-#include <string.h>
-
 /* Other names of a tensor that is gone: the first of them is the tensor now. Aliases come behind what they name, so one
  * walk is enough; the gone tensor remembers that first one meanwhile. */
 static void move_aliases(const struct vc_model *source, const bool *gone, struct vc_model *to)

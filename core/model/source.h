@@ -8,13 +8,7 @@
  * its end; others by range, from any thread, with a vc_check that collects the checksum piece by piece. */
 #pragma once
 
-#include <stdatomic.h>
-#include <string.h>
-
-#include <vcompress/model.h>
-
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/model/dialect.h"
 #include "core/text/name_table.h"
 

@@ -3,7 +3,6 @@
 #include "core/run/executor.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"

@@ -1,8 +1,6 @@
 /* sink.c - the operations that a sink may lack. See sink.h. */
 #include "core/run/sink.h"
 
-#include <string.h>
-
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     return sink->ops->pack_bound == NULL ? 0 : sink->ops->pack_bound(sink, n_bytes);

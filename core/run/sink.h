@@ -13,7 +13,6 @@
 
 #include <vcompress/job.h>
 
-#include "core/model/dialect.h"
 #include "core/model/edit.h"
 #include "core/model/source.h"
 

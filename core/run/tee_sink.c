@@ -5,8 +5,6 @@
  * goes first, because a pipe whose reader left is the likeliest of these. */
 #include "core/run/tee_sink.h"
 
-#include <string.h>
-
 #include "core/run/tee_parts.h"
 
 struct tee {

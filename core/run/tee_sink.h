@@ -2,8 +2,6 @@
  * once, whatever the number of files that come from it. */
 #pragma once
 
-#include <vcompress/report.h>
-
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
 

@@ -2,8 +2,6 @@
  * ticket comes next and what becomes of failures is in executor.c. The rules for shared data are in ticket.h. */
 #include "core/run/ticket.h"
 
-#include <string.h>
-
 enum vc_status vc_worker_init(struct vc_worker *worker)
 {
     struct vc_run_state *rs = worker->rs;

@@ -11,8 +11,6 @@
  * record; nobody else may look at it then. Functions of passes are called without the mutex, always. */
 #pragma once
 
-#include <pthread.h>
-
 #include "core/chain/compare.h"
 #include "core/chain/reshape_stage.h"
 #include "core/run/executor.h"

@@ -2,7 +2,6 @@
 #include "core/text/json_write.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 

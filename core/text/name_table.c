@@ -1,8 +1,6 @@
 /* name_table.c - see name_table.h. */
 #include "core/text/name_table.h"
 
-#include <string.h>
-
 static const char *name_at(struct vc_name_list list, size_t i)
 {
     const char *name;

@@ -15,13 +15,10 @@
  *
  * The job is planned before the walk, so that an output that cannot be written is refused before hours of
  * computing. */
-#include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
-#include "core/text/name_table.h"
 #include "distill/calibrate/calibration_report.h"
 #include "distill/calibrate/graph_values.h"
 #include "distill/calibrate/value_range.h"

@@ -2,7 +2,6 @@
 #include "distill/calibrate/calibration_report.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"

@@ -10,8 +10,6 @@
 #include "distill/calibrate/collect.h"
 
 #include <math.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "kernels/train_args.h"

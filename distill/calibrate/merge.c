@@ -9,7 +9,6 @@
  * bin: bins lie from the middle outwards, and two neighbours are joined as often as it takes. Sums are
  * added in doubles in the order of the files and rounded once at the end. */
 #include <math.h>
-#include <string.h>
 
 #include <vcompress/calibrate.h>
 

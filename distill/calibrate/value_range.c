@@ -12,8 +12,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "kernels/train_args.h"
 

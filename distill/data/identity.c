@@ -5,10 +5,7 @@
  * of bytes of this machine. */
 #include "distill/data/identity.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "core/model/source.h"
 
 #define BLOCK 4096 /* doubles at a time */
 

@@ -8,8 +8,6 @@
  */
 #include "distill/data/network.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/text/glob.h"
 #include "graph/ops/ops.h"

@@ -12,15 +12,11 @@
  * when it is read. */
 #include "distill/data/rows.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "distill/math/step_math.h"
-#include "passes/graph_params.h"
 #include "passes/random.h"
 
 #define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */

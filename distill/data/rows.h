@@ -4,7 +4,6 @@
 
 #include <vcompress/distill.h>
 
-#include "core/base/arena.h"
 #include "distill/data/row_array.h"
 #include "graph/ids.h"
 #include "passes/normalize.h"

@@ -1,5 +1,4 @@
 /* rows_tokens.c - labels and masks of networks that answer for each position of a sequence. See rows.h. */
-#include <string.h>
 
 #include "distill/data/rows.h"
 #include "distill/math/step_math.h"

@@ -7,10 +7,8 @@
  *
  * Integers of the file become numbers of an input of floats, scaled and normalized by channel; floats never
  * become integers. */
-#include <string.h>
 
 #include "distill/data/rows.h"
-#include "passes/graph_params.h"
 
 /* ---- shapes ---- */
 

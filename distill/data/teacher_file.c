@@ -9,10 +9,6 @@
  */
 #include "distill/data/teacher_file.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "distill/data/identity.h"
 #include "distill/math/real.h"

@@ -7,7 +7,6 @@
  *
  * as torch.nn initializes its layers, with other random numbers. */
 #include <math.h>
-#include <string.h>
 
 #include <vcompress/distill.h>
 

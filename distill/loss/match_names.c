@@ -1,7 +1,6 @@
 /* match_names.c - see match_names.h. */
 #include "distill/loss/match_names.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/text/text.h"

@@ -5,9 +5,7 @@
  * Definitions: docs/distillation.md. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <vcompress/distill.h>
 

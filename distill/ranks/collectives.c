@@ -11,7 +11,6 @@
  */
 #include "distill/ranks/collectives.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/clock.h"

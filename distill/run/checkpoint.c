@@ -18,10 +18,6 @@
  * outputs do. */
 #include "distill/run/checkpoint.h"
 
-#include <math.h>
-#include <stdatomic.h>
-#include <string.h>
-
 #include <vcompress/job.h>
 
 #include "core/base/kept_files.h"
@@ -29,7 +25,6 @@
 #include "distill/data/identity.h"
 #include "distill/math/real.h"
 #include "distill/run/run_options.h"
-#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 #include "distill/update/fake_quant.h"
 

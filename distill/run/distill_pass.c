@@ -2,10 +2,7 @@
  * checks and counts; then every tensor that was trained gets a step that gives its new values (trained.h). */
 #include "distill/run/distill_pass.h"
 
-#include <string.h>
-
 #include "core/base/clock.h"
-#include "core/chain/pass.h"
 #include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "distill/derive.h"

@@ -7,7 +7,6 @@
  *
  * Gradual pruning may raise the loss, so a run that prunes is not judged by it. A loss or a gradient that is no number
  * ends every run. */
-#include <math.h>
 
 #include "core/base/checked.h"
 #include "distill/run/trainer.h"

@@ -1,6 +1,5 @@
 /* evaluate_layers.c - vc_layers_least: the layers of a network without which its answers change least. Each is left out
  * alone, in a job that is only planned, and what is left answers the rows with the network as the teacher. */
-#include <stdio.h>
 
 #include <vcompress/depth.h>
 #include <vcompress/distill.h>

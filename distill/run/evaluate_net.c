@@ -1,5 +1,4 @@
 /* evaluate_net.c - vc_evaluate: how well a network answers on the rows of a file. */
-#include <math.h>
 
 #include "core/base/option_struct.h"
 #include "distill/run/trainer.h"

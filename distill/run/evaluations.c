@@ -5,8 +5,6 @@
  *     not better            `waited` counts; at early_stop the run stops
  *     behind the run        the best weights, or the last ones, are what is written
  */
-#include <math.h>
-#include <string.h>
 
 #include "core/base/clock.h"
 #include "distill/run/trainer.h"

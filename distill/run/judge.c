@@ -8,8 +8,6 @@
  *
  * A row of texts has many positions and a row of maps many places: each is a row of its own in what is
  * counted. Masked ones have answers, too, and count for nothing. */
-#include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "distill/loss/match.h"

@@ -6,9 +6,6 @@
  * Nothing else is allocated for as long as steps are made, so the peak of training is that figure to the byte. Where it
  * is beyond options.memory.max_memory: batches of fewer rows, which accumulate to the same steps, as many rows as fit;
  * then, with the smallest batches, recomputation, as little as fits. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "distill/loss/match.h"

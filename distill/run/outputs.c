@@ -6,8 +6,6 @@
  *     loss = weight_a * loss of a + weight_b * loss of b, each with the teacher's share; gradients go back to their places
  *
  * A figure of an output is computed by a view: the run as it would be, if this were its only output. */
-#include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "distill/loss/step_loss.h"

@@ -1,9 +1,7 @@
 /* ranks_check.c - what ranks have to have in common: options, networks and rows before a run, weights behind it. */
-#include <string.h>
 
 #include "distill/data/identity.h"
 #include "distill/run/run_options.h"
-#include "distill/run/trainer.h"
 
 /* Rank 0 tells and writes; the others only compute. */
 void vc_trainer_ranks_quiet(struct vc_trainer *t)

@@ -6,8 +6,6 @@
  * words. */
 #include "distill/run/run_options.h"
 
-#include <string.h>
-
 #include "distill/data/identity.h"
 #include "distill/loss/match.h"
 #include "distill/update/fake_quant.h"

@@ -6,7 +6,6 @@
  *     options.precision.loss_scale               it never changes, and a gradient that is not finite ends the run
  *
  * It begins at 65536; torch.amp.GradScaler does the same, without an end. */
-#include <math.h>
 
 #include "distill/run/trainer.h"
 

@@ -17,9 +17,7 @@
  *
  * What can be refused is refused before the first step, with the option's name as the caller's program
  * spells it (vc_option): a run of hours must not end with a sentence that could have been said at once. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/job.h>
 
@@ -28,7 +26,6 @@
 #include "distill/loss/match.h"
 #include "distill/math/real.h"
 #include "distill/run/checkpoint.h"
-#include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"
 #include "distill/update/fake_quant.h"

@@ -12,8 +12,6 @@
  *
  * A loss that is not finite is looked into before it ends the run: bad rows, a bad teacher, values beyond
  * 16 bits, or a rate that is too large each have their own sentence. */
-#include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"
@@ -21,13 +19,11 @@
 #include "distill/loss/step_loss.h"
 #include "distill/math/real.h"
 #include "distill/run/checkpoint.h"
-#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 #include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
 #include "distill/update/schedule.h"
 #include "distill/update/update.h"
-#include "graph/base/graph_state.h"
 #include "passes/random.h"
 
 /* Terms of the loss, without their shares. */

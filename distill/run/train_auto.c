@@ -5,8 +5,6 @@
  * start of a card. The number of threads means nothing to it, nor has any time that was measured: the last bits of a trained
  * network depend on the device. Then everything is opened once more. Where the card or its memory does not suffice, the CPU stays,
  * and the report says why. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/text/text.h"

@@ -5,8 +5,6 @@
 #include "distill/update/device_ranks.h"
 #include "distill/update/fake_quant.h"
 #include "distill/update/masks.h"
-#include <math.h>
-#include <string.h>
 
 /* ---- control ---- */
 

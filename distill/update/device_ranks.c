@@ -12,8 +12,6 @@
  */
 #include "distill/update/device_ranks.h"
 
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "distill/ranks/collectives.h"
 #include "distill/update/device_step.h"

@@ -10,8 +10,6 @@
  */
 #include "distill/update/device_step.h"
 
-#include <math.h>
-
 #include "core/base/checked.h"
 #include "distill/update/device_ranks.h"
 #include "distill/update/device_state.h"

@@ -11,14 +11,11 @@
  */
 #include "distill/update/fake_quant.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
 #include "core/model/code_schemes.h"
 #include "distill/update/fake_quant_codes.h"
-#include "kernels/arith.h"
 #include "kernels/kernels.h"
 
 #define PER_CALL VC_CHUNK_ELEMS /* elements that kernels get at a time: a multiple of Q8_0's blocks */

@@ -1,11 +1,8 @@
 /* fake_quant_scales.c - see fake_quant_scales.h. */
 #include "distill/update/fake_quant_scales.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "distill/update/fake_quant.h"
-#include "kernels/arith.h"
 
 #define LEAST (1.0 / 128) /* share */
 #define CODES 127         /* of one sign: the largest code, in LSQ's words Q_P */

@@ -17,7 +17,6 @@
  *     d L / d m = d L / d w   where |m| <= limit, else 0 */
 #pragma once
 
-#include "core/values/grids.h"
 #include "distill/update/learner.h"
 
 #define VC_NO_SHARES SIZE_MAX

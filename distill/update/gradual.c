@@ -8,9 +8,6 @@
  */
 #include "distill/update/gradual.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/values/fraction.h"

@@ -13,12 +13,8 @@
  * Masked weights are 0 and stay 0; biases and other lists have zeros by nature, and only a file masks them. */
 #include "distill/update/masks.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "distill/update/gradual.h"
-#include "passes/graph_params.h"
 
 #define SUFFIX ".mask"
 

@@ -1,6 +1,5 @@
 /* optimizer_states.c - where each tensor has its states in the block that the optimizer keeps (engine/state_bytes.h
  * says how many bytes they are). Checkpoints have the block as it is. */
-#include <string.h>
 
 #include "distill/update/update.h"
 #include "engine/state_bytes.h"

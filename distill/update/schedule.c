@@ -1,8 +1,6 @@
 /* schedule.c - see schedule.h. */
 #include "distill/update/schedule.h"
 
-#include <math.h>
-
 #include "kernels/functions.h"
 
 #define PI 3.14159265358979323846

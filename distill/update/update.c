@@ -1,10 +1,9 @@
 /* update.c - the norm of the gradients and the optimizer's step, on all threads, in blocks that the sizes of the
  * tensors fix. So neither a weight nor the norm depends on the number of threads. */
-#include <math.h>
 
+#include "distill/update/update.h"
 #include "distill/math/real.h"
 #include "distill/update/device_step.h"
-#include "distill/update/update.h"
 
 #define SMALL 32768 /* bytes of gradients that one thread takes alone */
 

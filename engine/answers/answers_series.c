@@ -4,7 +4,6 @@
  *     run 2   inputs [8, 64]   program of the inputs and the parameters
  *     run 3   inputs [8, 64]   the same program
  *     run 4   inputs [5, 64]   another one */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "engine/answers/answers.h"

@@ -12,13 +12,8 @@
  *                             "llm_int8_skip_modules": ["lm_head"]} */
 #include "formats/dialects/bitsandbytes.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "core/model/names.h"
-#include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
-#include "formats/dialects/search.h"
 #include "formats/json/json_walk.h"
 
 #define ABSMAX "SCB"

@@ -17,13 +17,8 @@
  */
 #include "formats/dialects/bitsandbytes.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "core/base/findings.h"
 #include "core/model/names.h"
-#include "core/text/text.h"
 #include "core/values/grids.h"
 #include "formats/json/json_walk.h"
 

@@ -23,7 +23,6 @@
 #include "formats/dialects/comfy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "arch/arch_pictures.h"
 #include "core/base/checked.h"

@@ -17,14 +17,9 @@
  *                             "ignore": ["lm_head"], ...} */
 #include "formats/dialects/compressed_tensors.h"
 
-#include <inttypes.h>
-#include <jansson.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
-#include "core/model/source.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 #include "formats/json/json_walk.h"

@@ -12,11 +12,8 @@
  * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
  * type, 1 or 7 bits, int4 rows of an odd length. Parts that are all there and contradict each other are
  * damage, and so is a module with two weights. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/findings.h"
 #include "core/model/code_schemes.h"
 #include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/manifest/manifest_internal.h"

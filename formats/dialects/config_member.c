@@ -5,8 +5,6 @@
  * compares names (module_names.h). */
 #include "formats/dialects/config_member.h"
 
-#include <string.h>
-
 #include "core/model/names.h"
 #include "formats/dialects/linear_rules.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/run/sink.h"
-#include "core/text/text.h"
 #include "formats/dialects/module_names.h"
 
 /* An output of the job, this worker's or another's: what of it a configuration speaks of. */

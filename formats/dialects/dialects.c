@@ -5,7 +5,6 @@
 #include "formats/dialects/dialects.h"
 
 #include <jansson.h>
-#include <string.h>
 
 #define ADDRESS(name) &vc_dialect_##name,
 static const struct vc_dialect *const dialects[] = {VC_DIALECTS(ADDRESS)};

@@ -4,10 +4,6 @@
  * A new dialect is a file in this folder that defines vc_dialect_<name>, and a line in VC_DIALECTS. */
 #pragma once
 
-#include <vcompress/job.h>
-
-#include "core/base/arena.h"
-#include "core/model/dialect.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"
 #include "formats/dialects/family.h"

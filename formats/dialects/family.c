@@ -1,8 +1,6 @@
 /* family.c - see family.h. Questions to the rows of a model; knows no row. */
 #include "formats/dialects/family.h"
 
-#include <string.h>
-
 #include "core/text/glob.h"
 #include "core/text/text.h"
 

@@ -5,7 +5,6 @@
  * it. NULL, and a family without rows, have no answers: then the rules that hold for most models stand alone. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/source.h"
 
 /* The loaders that a row speaks of. A dialect names its own in struct vc_dialect_file. */

@@ -3,7 +3,6 @@
  * Two rounds, because names change in between: packed codes first ("q_proj.weight_packed" becomes "q_proj.weight"),
  * then the manifest (of the caller), then codes that lie as they are. */
 #include <jansson.h>
-#include <string.h>
 
 #include "formats/dialects/search.h"
 

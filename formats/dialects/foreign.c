@@ -13,11 +13,8 @@
  * of 8 bits without a scale (mark_floats). A tensor with an `undecoded` sentence is copied by every command. */
 #include "formats/dialects/foreign.h"
 
-#include <string.h>
-
 #include "core/base/findings.h"
 #include "core/model/names.h"
-#include "core/text/text.h"
 #include "formats/json/json_walk.h"
 
 struct vc_foreign {

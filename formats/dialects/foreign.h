@@ -5,7 +5,6 @@
  *     model.layers.0.mlp.up_proj.codebooks  "is a part of codes of AQLM, which are not decoded here" */
 #pragma once
 
-#include "core/model/source.h"
 #include "formats/dialects/dialects.h"
 
 struct json_t;

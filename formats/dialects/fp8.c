@@ -17,14 +17,12 @@
  *              whole weight is compressed-tensors' form, too
  *
  * What is said of them lies in "quantization_config" (quant_method modelopt), or in hf_quant_config.json beside it. */
-#include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
-#include "formats/dialects/search.h"
 #include "formats/json/json_walk.h"
 
 #define BLOCK ((uint64_t)128)

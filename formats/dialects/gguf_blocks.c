@@ -5,7 +5,6 @@
  *
  * The pass makes the blocks (their arithmetic is a kernel's). Only NVFP4 has a part beside them, the number of the tensor. What of the metadata follows
  * from them is the writer's (formats/gguf/). */
-#include <string.h>
 
 #include "core/text/glob.h"
 #include "formats/dialects/dialects.h"

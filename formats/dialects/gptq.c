@@ -18,14 +18,11 @@
  *                             "checkpoint_format": "gptq"}
  *     "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true,
  *                             "version": "gemm"} */
-#include <inttypes.h>
-#include <string.h>
 
+#include "formats/dialects/gptq.h"
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
-#include "core/text/text.h"
-#include "formats/dialects/gptq.h"
 #include "formats/json/json_walk.h"
 
 #define CHUNK ((size_t)4096)

@@ -8,8 +8,6 @@
  *     AWQ    4 bits, per 32, 64 or 128 columns, version gemm. It always has zero points.
  *
  * Words of a column hold codes of several rows, so a weight's codes are collected before they are stored. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"

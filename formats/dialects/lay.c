@@ -1,5 +1,4 @@
 /* lay.c - what rows call to say how a part of a weight lies in the file: struct vc_laying. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/names.h"

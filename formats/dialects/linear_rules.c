@@ -4,9 +4,6 @@
  * of them, and which tensors stay floats, with the reason that the report shows. */
 #include "formats/dialects/linear_rules.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/model/names.h"
 #include "formats/dialects/dialects.h"
 

@@ -2,7 +2,6 @@
  * weights are [out, in] with their scales along the rows. */
 #pragma once
 
-#include "core/model/dialect.h"
 #include "formats/dialects/family.h"
 
 /* Refuses zero points, scales along another axis or for a whole tensor, and groups unless they are allowed; and models

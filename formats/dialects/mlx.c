@@ -15,13 +15,10 @@
  * MLX are q + 2^(bits-1), so the bias of a group is -2^(bits-1) times its scale: exact in the type of the scales, which
  * is that of the weights. MLX's own codes, whose biases are any floats, are copied as they are. A layer is codes to
  * mlx-lm where it has scales, so nothing is said of the others. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
-#include "core/text/text.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"

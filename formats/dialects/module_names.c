@@ -11,11 +11,9 @@
 #include "formats/dialects/module_names.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
-#include "core/text/text.h"
 
 struct naming {
     struct vc_ctx *ctx;

@@ -10,9 +10,7 @@
  * Passes make the parts of the plain dialect; the writer of ONNX (formats/onnx/) names them, gives them the form that
  * the operator wants and adds the nodes, because all of that depends on the graph. Codes that are there already come
  * with nodes of their own, which are not made again. */
-#include <string.h>
 
-#include "core/model/source.h"
 #include "formats/dialects/dialects.h"
 
 /* Below this, the Cast node that makes f32 of a tensor again takes more bytes than the cast saves. */

@@ -12,10 +12,8 @@
  * program does not know, and the weight is missing. In a model the codes have the name of the weight.
  *
  * The parts are what passes make, so there is nothing to say about them here. */
-#include <string.h>
 
 #include "core/model/code_schemes.h"
-#include "core/text/name_table.h"
 #include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
 

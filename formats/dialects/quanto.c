@@ -9,11 +9,9 @@
  * on (packing_layers.c). Rows of another length are no groups. Whether others are, and of how many rows, no file says:
  * there the sizes in config.json have to make the name's weight (`known`). Codes of other types of floats, and shifts
  * of whole numbers, are refused. m.input_scale and m.output_scale are of the activations. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
-#include "core/text/text.h"
 #include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"
 

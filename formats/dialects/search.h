@@ -6,9 +6,7 @@
  * (search.c). */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/base/findings.h"
-#include "core/model/source.h"
 #include "formats/dialects/dialects.h"
 
 /* How a tensor of the model lies in the file. */

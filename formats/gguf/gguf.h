@@ -15,9 +15,7 @@
  * checksum. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/program.h"
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/formats.h"
 #include "formats/io/infile.h"

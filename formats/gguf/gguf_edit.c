@@ -10,8 +10,6 @@
  *
  * Two users: the writer, whose file gets patches (vc_gguf_edit; each is a value of the source's metadata and the bytes
  * in its place), and graphs of a job that has not been written yet (vc_gguf_edit_keys, on the keys as a program). */
-#include <inttypes.h>
-#include <string.h>
 
 #include "arch/arch_family.h"
 #include "core/base/checked.h"

@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-
 #include "core/text/text.h"
 #include "formats/gguf/gguf.h"
 #include "formats/io/outfile.h"

@@ -8,10 +8,7 @@
  * memory: a vocabulary has megabytes. A writer copies the pairs from the file. */
 #include "formats/gguf/gguf.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "core/base/checked.h"

@@ -3,10 +3,7 @@
  * the file was opened. */
 #include "formats/gguf/gguf.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "core/model/program.h"
 
 #define MAX_TEXT     ((uint64_t)1 << 16)
 #define MAX_INTEGERS ((uint64_t)1 << 14)

@@ -8,9 +8,6 @@
  *
  * As strict as the loader that these files are made for: offsets have to be the running sum of padded sizes in the
  * order of the entries, names are short, rows are whole blocks. What this reader lets through, llama.cpp opens. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "arch/arch_family.h"
 #include "core/base/checked.h"
@@ -18,7 +15,6 @@
 #include "core/model/shapes.h"
 #include "core/text/text.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 
 /* ---- one tensor entry ---- */

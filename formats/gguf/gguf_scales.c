@@ -2,8 +2,6 @@
  *
  *     blk.0.attn_q.weight  NVFP4 [rows, columns]        blk.0.attn_q.scale  F32 [1], or one for each matrix of experts
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "formats/gguf/gguf.h"
 

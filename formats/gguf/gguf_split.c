@@ -5,13 +5,8 @@
  *     "big-00003-of-00003.gguf"     split.no 2, split.count 3, split.tensors.count 291
  *
  * Any of them may be given. The others are looked for under these names in the same folder and nowhere else. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/findings.h"
-#include "core/text/text.h"
-#include "formats/formats.h"
-#include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
 

@@ -1,5 +1,4 @@
 /* gguf_types.c - what the numbers of the format mean: types of elements, kinds of metadata, general.file_type. */
-#include <string.h>
 #include <strings.h>
 
 #include "core/base/checked.h"

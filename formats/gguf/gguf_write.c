@@ -8,15 +8,11 @@
  *
  * Everything is known before the first weight is read, so a tile goes straight to its place, and a file that is not
  * complete has no header. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "arch/arch_family.h"
 #include "arch/arch_pictures.h"
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
-#include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfolder.h"

@@ -9,13 +9,10 @@
  *     f32    values [n_values]          ->  blk.0.attn_q.weight.in_sum2  f32 [n_values]: mean of squares * calls
  *     i32    chunks                     in newer ones; and, in the newest, behind it: i32 n, n bytes, the data's name
  */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/gguf/gguf.h"
-#include "formats/io/infile.h"
 
 #define MOST_NAME 250 /* bytes */
 

@@ -9,11 +9,7 @@
  * embedding), and scales for whole matrices of NVFP4 are read. */
 #include "formats/gguf_folder/gguf_folder.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "formats/formats.h"
 #include "formats/gguf_folder/vocab.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"

@@ -15,14 +15,11 @@
 #include "formats/gguf_folder/llm_back.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
-#include "core/text/text.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"

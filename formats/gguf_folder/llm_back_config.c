@@ -9,10 +9,7 @@
  * context). jansson's failures are collected in b->failed, and refused once at the end; a NULL that json_pack or
  * vc_back_set gets is such a failure. */
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "arch/arch_rope.h"
 #include "core/base/checked.h"

@@ -6,11 +6,7 @@
  * says is the default of transformers' class (arch/arch.h), and only then the caller's `otherwise`. */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/huggingface/config/hf_config.h"

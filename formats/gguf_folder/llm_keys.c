@@ -6,12 +6,8 @@
 #include "formats/gguf_folder/llm_parts.h"
 #include "formats/huggingface/config/hf_config.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* Whether the family is written as that general.architecture. */

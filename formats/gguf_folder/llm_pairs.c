@@ -8,8 +8,6 @@
  * one. Failures of memory stay in pairs->text.status, which the callers ask once. */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <string.h>
-
 /* A key that begins with a point gets the architecture in front: ".block_count" is "qwen3.block_count". */
 static void add_key(struct llm_pairs *pairs, const char *key, enum gguf_kind kind)
 {

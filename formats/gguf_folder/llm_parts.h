@@ -2,8 +2,6 @@
  * pairs of metadata. Families, names of tensors, keys and sizes: arch/arch_family.h. */
 #pragma once
 
-#include <string.h>
-
 #include "arch/arch_config.h"
 #include "arch/arch_eyes.h"
 #include "core/base/arena.h"

@@ -5,9 +5,6 @@
  *     1_Pooling/config.json {"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}   -> .pooling_type 1 */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <string.h>
-
-#include "core/text/text.h"
 #include "formats/json/json_walk.h"
 
 static enum vc_status put_type(struct vc_ctx *ctx, const char *folder, const char *path, struct llm_pairs *pairs)

@@ -12,8 +12,6 @@
  * has the formulas of both, each with its source. `type` is in config.json's words. */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <string.h>
-
 #include "arch/arch_rope.h"
 #include "formats/huggingface/config/hf_config.h"
 

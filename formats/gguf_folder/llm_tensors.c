@@ -13,11 +13,8 @@
  * llama.cpp asks for. */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NAME_BYTES    256
 #define COMPARE_BYTES ((size_t)1 << 20)

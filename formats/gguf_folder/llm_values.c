@@ -11,9 +11,6 @@
  * All of them answer any range, because a writer asks for tiles and a verifier for single values; none keeps state. */
 #include "formats/gguf_folder/llm_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "kernels/functions.h"
 

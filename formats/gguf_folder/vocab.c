@@ -5,8 +5,6 @@
  * llama.cpp takes the vocabulary's size from the list's length. */
 #include "formats/gguf_folder/vocab.h"
 
-#include <string.h>
-
 #include "formats/json/json_walk.h"
 
 /* Below every score that a vocabulary has: no merge gives such a token. */

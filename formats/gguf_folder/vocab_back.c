@@ -8,7 +8,6 @@
  *
  * The members of tokenizer.json stand in the order of tokenizers' own files. jansson's failures are collected in
  * b->failed, and refused at the end of vc_back_vocab. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/gguf_folder/llm_back.h"

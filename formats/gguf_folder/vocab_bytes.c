@@ -2,8 +2,6 @@
  * and the name of the way in which texts are cut. */
 #include "formats/gguf_folder/vocab.h"
 
-#include <string.h>
-
 /* llama.cpp normalizes nothing. NFC changes only texts whose accents are characters of their own. */
 static enum vc_status check_normalizer(struct vocab *v)
 {

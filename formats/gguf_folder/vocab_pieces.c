@@ -2,8 +2,6 @@
  * numbers that GGUF has), and BPE with byte fallback in tokenizer.json. */
 #include "formats/gguf_folder/vocab.h"
 
-#include <string.h>
-
 #include "formats/tokenizer/pieces.h"
 
 static enum vc_status take(void *user, uint64_t number, const struct vc_piece *piece)

@@ -6,8 +6,6 @@
  *     ByteLevel                                                            G              "gpt-2" */
 #include "formats/gguf_folder/vocab.h"
 
-#include <string.h>
-
 /* ---- the form ---- */
 
 /* Steps are parted by "; ". The way back cuts there again, so no regular expression of the table holds it. */

@@ -3,9 +3,6 @@
 #include "formats/gguf_folder/vocab.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "formats/io/infile.h"
 
 /* Below the scores of the model's own tokens, as llama.cpp's converter has it; added tokens are found before
  * merging. */

@@ -3,8 +3,6 @@
  * Each kind sets the tokens that its files list; vocab.c fills the gaps. */
 #include "formats/gguf_folder/vocab.h"
 #include "formats/io/side_file.h"
-#include <inttypes.h>
-#include <string.h>
 
 const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status)
 {

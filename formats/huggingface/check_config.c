@@ -13,20 +13,13 @@
  * memory are returned. */
 #include "formats/huggingface/check_config.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/base/arena.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"
-#include "core/text/text.h"
-#include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_listed.h"
-#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/hf_carry.h"
 #include "formats/json/json_walk.h"

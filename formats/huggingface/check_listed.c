@@ -6,10 +6,8 @@
 #include "formats/huggingface/check_listed.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/findings.h"
-#include "core/text/text.h"
 #include "formats/huggingface/config/hf_config.h"
 
 struct listed {

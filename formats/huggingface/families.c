@@ -8,11 +8,6 @@
  * A row adds to what other rows of the same type say: add_rows collects all that fit, in the order of the table. */
 #include "formats/huggingface/families.h"
 
-#include <jansson.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 

@@ -6,13 +6,10 @@
  * file alpha, its patterns, rslora and fan_in_fan_out count (struct vc_adapter). */
 #include "formats/huggingface/hf_adapter.h"
 
-#include <string.h>
-
 #include "core/base/array.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/infolder.h"
-#include "formats/io/infile.h"
 #include "formats/io/side_file.h"
 
 /* ---- what cannot be merged ---- */

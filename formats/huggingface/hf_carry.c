@@ -5,11 +5,7 @@
  * release. Files are opened one after the other, and copied through one buffer of VC_CARRY_BYTES. */
 #include "formats/huggingface/hf_carry.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "core/text/text.h"
-#include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_rewrite.h"
 
 #define VC_CARRY_BYTES ((size_t)256 << 10)

@@ -7,8 +7,6 @@
  * The type "decoder" is any model with these inputs and outputs; onnxruntime-genai's names of families add nothing to it. */
 #include "formats/huggingface/hf_genai.h"
 
-#include <string.h>
-
 #include "arch/arch_config.h"
 #include "core/text/json_write.h"
 #include "formats/huggingface/config/hf_config.h"

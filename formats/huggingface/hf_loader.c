@@ -3,9 +3,6 @@
  * The order of the questions is the order of the table in the header: the first that fits decides. */
 #include "formats/huggingface/hf_loader.h"
 
-#include <jansson.h>
-#include <sys/stat.h>
-
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/families.h"

@@ -8,10 +8,8 @@
  *
  * Earlier lines win. `verify` collects what is wrong with an index and goes on with the files themselves; other
  * commands refuse. */
-#include "formats/huggingface/infolder.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/findings.h"
 #include "formats/huggingface/infolder_internal.h"

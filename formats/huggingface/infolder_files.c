@@ -4,7 +4,6 @@
 #include "formats/io/side_file.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* File systems and users mix capitals: MODEL.SAFETENSORS. */

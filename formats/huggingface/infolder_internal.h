@@ -2,7 +2,6 @@
  * the files of its model, infolder_pipeline.c those of its models where there are several. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "formats/huggingface/families.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"

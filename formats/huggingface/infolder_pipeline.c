@@ -11,8 +11,6 @@
  * model_index.json is read. */
 #define _GNU_SOURCE /* strcasestr */
 #include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/findings.h"
 #include "core/text/glob.h"

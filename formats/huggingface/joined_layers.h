@@ -3,7 +3,6 @@
  * modules). */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/run/sink.h"
 
 /* A note where only some of joined layers are quantized in the output, or not alike, of those that are known here;

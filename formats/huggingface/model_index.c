@@ -4,7 +4,6 @@
 #include "formats/huggingface/model_index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "formats/huggingface/config/hf_json.h"
 

@@ -6,7 +6,6 @@
  * is a pipeline of two parts, which lie in the folders unet and scheduler beside the file. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "formats/huggingface/infolder.h"
 
 #define VC_MODEL_INDEX_NAME      "model_index.json"

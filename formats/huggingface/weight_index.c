@@ -6,15 +6,11 @@
  * to check each tensor. */
 #include "formats/huggingface/weight_index.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/text/text.h"
 #include "formats/json/json_plain.h"
 #include "formats/json/json_walk.h"
 

@@ -3,9 +3,7 @@
  *     {"metadata": {"total_size": bytes of all tensors}, "weight_map": {tensor: file name, ...}} */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/source.h"
-#include "core/text/name_table.h"
 #include "core/text/text.h"
 #include "formats/io/infile.h"
 

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <sys/stat.h>
-
 #include <vcompress/stream.h>
 
 #include "core/base/kept_files.h"

@@ -1,8 +1,6 @@
 /* mounts.c - see mounts.h. */
 #include "formats/io/mounts.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

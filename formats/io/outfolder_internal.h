@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include "core/base/arena.h"
 #include "core/text/text.h"
 #include "formats/io/outfolder.h"
 

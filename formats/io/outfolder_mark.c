@@ -12,16 +12,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <vcompress/context.h>
-
 #include "core/base/array.h"
-#include "core/text/text.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
 

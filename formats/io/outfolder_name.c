@@ -5,9 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "core/base/real_path.h"
 #include "formats/io/infile.h"

@@ -17,15 +17,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/array.h"
 #include "core/text/glob.h"
-#include "core/text/text.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"

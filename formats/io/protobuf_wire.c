@@ -9,7 +9,6 @@
  * Buffers. */
 #include "formats/io/protobuf_wire.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -2,8 +2,6 @@
 #include "formats/io/side_file.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/real_path.h"

@@ -10,7 +10,6 @@
  * output, as if it were the model's. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "core/base/ctx.h"

@@ -4,8 +4,6 @@
  */
 #include "formats/json/json_member.h"
 
-#include <stdint.h>
-
 #include "formats/json/json_skip.h"
 
 static bool is_space(char c)

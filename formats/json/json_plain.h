@@ -5,10 +5,6 @@
  * different is left to jansson (json_walk.h): functions return false then, and refuse nothing. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/text/text.h"
 
 struct vc_json_cursor {

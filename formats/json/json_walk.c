@@ -11,7 +11,6 @@
  * made of one member at a time, and the pool is charged for it before. */
 #include "formats/json/json_walk.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -5,8 +5,6 @@
  */
 #include "formats/npz/npy.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

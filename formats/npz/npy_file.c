@@ -1,12 +1,9 @@
 /* npy_file.c - opens a single .npy file (npy.h has the bytes) as a model with one tensor, "arr_0", the name that
  * np.savez gives to an array without a name. The format has no checksum, and its data is read by range. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/io/byte_order.h"
 #include "formats/io/one_tensor.h"
 #include "formats/npz/npy_data.h"

@@ -1,7 +1,4 @@
 /* npy_header.c - writes the header of an array, of a .npy file and of a member of an npz: npy.h. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/npz/npy.h"

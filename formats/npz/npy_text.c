@@ -5,7 +5,6 @@
  * A cursor (struct vc_npy_text) moves over the text; nothing is evaluated. Called by npy_header.c and npy_descr.c. */
 #include "formats/npz/npy_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <vcompress/model.h>

@@ -1,7 +1,6 @@
 /* npy_write.h - the writing side of npy: one array per file. vc_npy_write (npy.h) makes its header. */
 #pragma once
 
-#include "core/model/source.h"
 #include "core/run/sink.h"
 
 /* More than any header that vc_npy_write makes. */

@@ -3,7 +3,6 @@
  * CRC without order: the CRC of a member is the XOR of what its pieces contribute (vc_crc32_place), so pieces may be
  * read in any order by any thread; whoever completes the form compares. A member in Fortran order is read in too many
  * small pieces for that: it is read once more, in one go, when it is complete. */
-#include <inttypes.h>
 
 #include "formats/io/byte_order.h"
 #include "formats/npz/npz_internal.h"

@@ -10,8 +10,6 @@
  * does not depend on timing. Where the first piece does not shrink, the member is stored. Scales and zero points arrive
  * between the pieces of their tensor and wait in a spool until it is complete. */
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/checked.h"

@@ -6,8 +6,6 @@
  *
  * Places of stored members are known before anything is written (vc_npz_place), so that any thread can write any tile;
  * deflated members get theirs as they are written (npz_deflate.c). */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"

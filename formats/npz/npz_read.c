@@ -11,15 +11,12 @@
  *
  * Only headers are read here: of a stored member its first bytes, of a deflated one as much as inflates to the npy
  * header. formats.c opens the archive and asks npz last, so any zip that no other format knows comes here. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"
-#include "formats/formats.h"
 #include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"

@@ -1,9 +1,6 @@
 /* npz_sink.h - what npz_write.c (stored members) and npz_deflate.c (compressed members) share: npz_members.c. */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"

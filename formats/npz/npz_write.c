@@ -9,8 +9,6 @@
  */
 #include "formats/npz/npz_write.h"
 
-#include <inttypes.h>
-
 #include "formats/dialects/dialects.h"
 #include "formats/npz/npz.h"
 #include "formats/npz/npz_sink.h"

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "core/model/source.h"
 #include "core/run/sink.h"
 
 /* The writer of the npz row (npz_read.c). options->path NULL or dry_run: sizes only, no file is looked at or made.

@@ -23,11 +23,8 @@
  *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/base/array.h"
-#include "core/base/hash_table.h"
 #include "core/model/program.h"
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/formats.h"
 #include "formats/io/protobuf_wire.h"

@@ -8,8 +8,6 @@
  * Called by onnx_program.c for each attribute of each node. Sizes in the file are believed only up to its bytes: a list
  * is counted before memory is taken, and a tensor needs as many bytes in the message as its shape says. Source:
  * onnx.proto of ONNX. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx.h"

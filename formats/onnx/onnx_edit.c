@@ -10,7 +10,6 @@
  * and where inputs become constants another one finds the Constant nodes behind them. Nodes of graphs inside nodes are
  * found by the names of their values, too; what is declared there goes, as for values that no edit names. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"

@@ -1,6 +1,5 @@
 /* onnx_edit_find.c - which edits a name or a node has, and what kind of attribute an edit meets. */
 #include "formats/onnx/onnx_sink.h"
-#include <string.h>
 
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n)
 {

@@ -1,6 +1,5 @@
 /* onnx_edited.c - the parts of an ONNX graph that edits change, as pieces of the new file: fields of nodes, declared
  * shapes, new constants. Called by onnx_layout.c, with what onnx_edit.c has resolved. */
-#include <string.h>
 
 #include "formats/onnx/onnx_sink.h"
 

@@ -2,8 +2,6 @@
  *
  * Fields come in any order, so a message with lists is walked over twice: vc_onnx_lists counts and makes room, then a
  * taker gets each field. What it takes is in proportion to the message's bytes. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx.h"

@@ -2,7 +2,6 @@
  * graph/onnx puts the nodes in the place of those that call them.
  *
  *     FunctionProto { name "Rotate", domain "model", input "x", output "y", node { Neg (x) -> y } } */
-#include <stddef.h>
 
 #include "formats/onnx/onnx.h"
 

@@ -10,8 +10,6 @@
  *     fields of the model behind the graph            copied
  *
  * A node with a graph inside that has tensors is put together in the same way: fields copied, the graph anew. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"

@@ -7,11 +7,8 @@
  *     a read of "weights" from 4096 + 8 on     elements 2, ... of weight 1: those of the source's tensor
  *
  * Passes and the writer treat the model as a file of this format. */
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "formats/formats.h"
-#include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define IR_VERSION    11 /* the one of opset 23 */

@@ -2,9 +2,6 @@
  * Fields come in the order of their numbers, as other writers have them.
  *
  *     0a ..    node:  0a "w.int8" 0a "w.scale" 12 "w" 1a "w.dequantize" 22 "DequantizeLinear" 2a (axis 0) */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"

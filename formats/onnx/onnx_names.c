@@ -7,7 +7,6 @@
  *     w, now int4                    w.int4, w.scale: inputs of MatMulNBits (onnx_nbits.c), or of DequantizeLinear -> w
  *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
  *     w, of the type the graph has   w */
-#include <inttypes.h>
 
 #include "formats/onnx/onnx_sink.h"
 

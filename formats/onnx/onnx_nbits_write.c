@@ -4,7 +4,6 @@
  *     MatMulNBits (x, w.int4, w.scale)       MatMul (x, w), if w is something else now
  *
  * onnx_nbits.c has the form of the node, onnx_view.c that of codes. Outputs and name of the node stay. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"

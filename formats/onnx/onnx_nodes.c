@@ -5,7 +5,6 @@
  *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels last
  *
  * Called by onnx_graph.c for each node, also of graphs inside nodes. */
-#include <string.h>
 
 #include "formats/onnx/onnx.h"
 

@@ -18,7 +18,6 @@
  * onnx_uses.c asks for each input of each node, and joins the answers of all nodes that read a constant: a matrix that
  * one Gemm multiplies with and a Gather chooses rows of is both. To add an operator: a row in its group, with a letter
  * for each input of its specification. */
-#include <string.h>
 
 #include "formats/onnx/onnx.h"
 

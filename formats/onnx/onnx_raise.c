@@ -10,8 +10,6 @@
  * An operator without a row is refused by its name: Upsample, Resize of set 10, Scatter, those that were experiments.
  * The rows are made from onnx.defs of onnx 1.23: signatures and documents of sets 7 to 13. Not done here: functions of
  * the file, which import operator sets of their own. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "formats/onnx/onnx_sink.h"
 

@@ -3,13 +3,10 @@
  *
  * Values in raw_data and in external files are read by range; those kept as single numbers (float_data, ...) front to
  * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings. */
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/onnx/onnx.h"
 
 /* ---- the outermost message ---- */

@@ -5,8 +5,6 @@
  * A symbol is a name in one graph. Graph numbers: ONNX_MAIN, one for each graph inside a node, and ONNX_ANY, under
  * which each name of an inner graph is once, so that texts are shared and a new name can be tested against all graphs
  * at once. `outer` leads from a name that an inner graph only uses to the symbol that is meant. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "formats/onnx/onnx.h"
 

@@ -9,9 +9,7 @@
  * inputs, into graphs inside nodes and functions, until nothing changes. Values that are computed of the model's inputs
  * take part, too: they lead from one graph into another. Called once all of a file is read. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/base/array.h"
 #include "formats/onnx/onnx.h"
 
 #define MAX_ROUNDS \

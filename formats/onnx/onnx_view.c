@@ -5,7 +5,6 @@
  *                                            shown   row k: nibbles n0 n1, each less 8
  *
  * A run of shown elements at a time; the caller has room for all of the stored form. */
-#include <string.h>
 
 #include "formats/onnx/onnx.h"
 

@@ -4,15 +4,10 @@
  *     emit      values of the outputs, at their places in the model file or in <name>.data, from any thread
  *     finish    everything between them: copies of the source's bytes, and messages made here
  *     commit    the data is named first and the model last, so that a model that is there is complete */
-#include <inttypes.h>
 #include <signal.h>
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
-#include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define COPY_BYTES ((size_t)256 << 10)

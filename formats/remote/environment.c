@@ -2,7 +2,6 @@
 #include "formats/remote/environment.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* fetch.c - see fetch.h. Sentences name the host, never the whole URL: what signed URLs have behind '?' is a secret, too. */
 #include "formats/remote/fetch.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -15,13 +15,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/arena.h"
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "formats/io/mounts.h"

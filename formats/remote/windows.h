@@ -2,8 +2,6 @@
  * and a few windows that grow while a file is read on. */
 #pragma once
 
-#include <pthread.h>
-
 #include "formats/remote/fetch.h"
 
 #define VC_REMOTE_HEAD    ((size_t)128 << 10) /* of each file, once it is read at all */

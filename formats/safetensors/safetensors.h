@@ -5,9 +5,6 @@
  * A checkpoint is one such file, or a folder of them (shards) with an index. */
 #pragma once
 
-#include "core/model/source.h"
-#include "core/run/sink.h"
-#include "core/text/text.h"
 #include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
 #include "formats/formats.h"

@@ -4,9 +4,6 @@
  * stay with it. */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "formats/io/outfile.h"
 #include "formats/safetensors/safetensors_outs.h"
 
 struct safetensors_file {

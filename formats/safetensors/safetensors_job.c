@@ -6,10 +6,7 @@
  * It says the options of the job, and stands for the names of all tensors of the checkpoint, those of other workers,
  * too: an index has them where files are missing. It does not stand for shapes, values, second names, paths or times.
  * So every worker, one run for all, and passes one after the other through files write the same. */
-#include <inttypes.h>
-#include <string.h>
 
-#include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_files.h"
 
 #define VC_BETWEEN "; "

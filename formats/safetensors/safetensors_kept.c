@@ -5,9 +5,6 @@
  * A worker whose machine has only its own shards needs the names and shapes of the others; each worker leaves them
  * here, and `vcompress index` removes the folder. */
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
 
 #include "formats/huggingface/hf_carry.h"
 #include "formats/io/temporary.h"

@@ -12,11 +12,8 @@
 #include "formats/safetensors/safetensors_notes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
-#include "core/base/findings.h"
-#include "core/text/text.h"
 #include "formats/dialects/comfy.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_walk.h"

@@ -2,8 +2,6 @@
  * are joined or divided anew, and which of them are second names of tensors. */
 #pragma once
 
-#include "core/base/arena.h"
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"
 

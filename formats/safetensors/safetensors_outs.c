@@ -8,13 +8,9 @@
  * them. */
 #include "formats/safetensors/safetensors_outs.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/renamed_model.h"
-#include "core/text/name_table.h"
 #include "core/values/tile.h"
 
 /* The weight that an output is a part of, for outputs that the dialect lays. */

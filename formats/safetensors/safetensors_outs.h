@@ -2,8 +2,6 @@
  * there: the layout. Knows no file. */
 #pragma once
 
-#include "core/base/arena.h"
-#include "core/run/sink.h"
 #include "formats/safetensors/safetensors.h"
 
 #define VC_SAFETENSORS_PACKINGS 4 /* kinds in one file */

@@ -7,15 +7,11 @@
  * Values are read by range (safetensors_read): a range of the file as it is, or unpacked codes. */
 #include "formats/safetensors/safetensors.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
-#include "core/base/findings.h"
 #include "core/model/masked_pairs.h"
 #include "core/model/names.h"
 #include "formats/dialects/comfy.h"
 #include "formats/dialects/manifest/manifest.h"
-#include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/families.h"
 #include "formats/huggingface/hf_adapter.h"

@@ -7,22 +7,15 @@
  * Everything is known before the first weight is read, so a tile goes straight to its place with one pwrite, from any
  * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
  * padding. Never compressed. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/comfy.h"
-#include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_loader.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/huggingface/weight_index.h"
-#include "formats/io/outfolder.h"
-#include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_files.h"
-#include "formats/safetensors/safetensors_outs.h"
 
 /* A record whose tiles share words: its bytes, until all tiles are there. */
 struct gathered {

@@ -3,7 +3,6 @@
  * BPE merges the pair of the least rank, the first of several, again and again: a heap of candidates over a chain of cells.
  * A candidate that does not hold any more when it is taken is dropped. */
 #include <float.h>
-#include <stdio.h>
 
 #include "formats/tokenizer/tokenizer_parts.h"
 

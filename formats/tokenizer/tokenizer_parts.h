@@ -10,7 +10,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/hash_table.h"

@@ -14,10 +14,6 @@
  * The tokens go through an unnamed file in $TMPDIR, so that a text of any size takes the memory of one piece, or one line.
  * Beside each token is how many bytes of the text it covers: up to where the next one begins. */
 #include <errno.h>
-#include <inttypes.h>
-#include <jansson.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/array.h"

@@ -6,7 +6,6 @@
  *                          pickle_build.c: tuples, items, calls           pickle_node.c: nodes */
 #include "formats/torch/pickle_machine.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -3,7 +3,6 @@
 #include "formats/torch/pickle_machine.h"
 #include "core/text/text.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/array.h"

@@ -23,12 +23,7 @@
  *     torch_script    the output of a TorchScript archive: its members with other values */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "core/base/arena.h"
 #include "core/model/shapes.h"
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"
 #include "formats/formats.h"

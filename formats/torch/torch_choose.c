@@ -7,9 +7,7 @@
 #include "formats/torch/torch_choose.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MAX_NAME ((size_t)60000)
 

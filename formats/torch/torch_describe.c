@@ -1,8 +1,5 @@
 /* torch_describe.c - what an entry of a PyTorch file is, in a few words for people. */
-#include <inttypes.h>
-#include <string.h>
 
-#include "core/text/text.h"
 #include "formats/torch/torch_choose.h"
 
 /* "str 'resnet50'", cut after 40 bytes between two characters. */

@@ -4,7 +4,6 @@
 #include "core/model/masked_pairs.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch_pickle.h"
-#include <string.h>
 
 /* The element type of an output: the source's own where nothing changed, since two of them may mean one dtype of ours.
  */

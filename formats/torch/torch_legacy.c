@@ -3,7 +3,6 @@
  *     magic number | protocol version 1001 | dict about the system | the object | list of storage keys | storages
  *
  * Nothing tells how long they are, so a window from the start of the file grows until all five end inside it. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/torch/torch.h"

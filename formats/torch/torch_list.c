@@ -1,7 +1,6 @@
 /* torch_list.c - what was found in the tree of a PyTorch file becomes the list of a model's tensors: what cannot be
  * read is set apart, and tensors that are the same elements of one storage are found. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"

@@ -2,7 +2,6 @@
  * objects, and a checkpoint should not lose its numbers for that.
  *
  *     scalar(dtype, bytes), dtype: numpy.dtype("f8", ...) with the state (3, "<", ...) */
-#include <string.h>
 
 #include "formats/torch/torch_choose.h"
 

@@ -4,13 +4,10 @@
  *     pickle -> torch_tree.c: names, roles, parts -> torch_storage.c: where the bytes are -> torch_list.c: the tensors
  *
  * Values are read by torch_data.c. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"
-#include "formats/formats.h"
 #include "formats/torch/torch.h"
 
 /* What of it is quantized: our manifest where it speaks of the dict that was chosen, else the names tell. wanted: the

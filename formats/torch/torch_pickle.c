@@ -2,7 +2,6 @@
  *
  * Where the source is a PyTorch file, its own tree is written again (torch_resave.c). Other sources, and trees that
  * have no place for scales, become one dict with all tensors. */
-#include <string.h>
 
 #include "formats/torch/torch_pickle.h"
 

@@ -1,7 +1,6 @@
 /* torch_pickle.h - the writer of an output's data.pkl; shared by torch_pickle.c and torch_resave.c. */
 #pragma once
 
-#include "core/base/hash_table.h"
 #include "formats/torch/torch_emit.h"
 
 #define TORCH_MAX_LEFT 5    /* names of what is left out */

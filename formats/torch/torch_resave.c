@@ -7,9 +7,6 @@
  * Dicts, lists, numbers and texts are written as they were, scales beside the tensors they belong to. What needs code
  * to be loaded cannot be in there: objects with tensors become dicts of them, others are left out and named in the
  * report. Called by torch_pickle.c. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "formats/torch/torch_choose.h"

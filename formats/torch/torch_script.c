@@ -9,17 +9,12 @@
  * that show the same bytes of a storage, or that do not lie in C order there.
  *
  * Bytes of a storage that no tensor shows are copied. Checksums are put together from those of the pieces. */
-#include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/io/outfile.h"
 #include "formats/torch/torch.h"
-#include "formats/zip/codec.h"
 #include "formats/zip/zip_write.h"
 
 #define COPY_BYTES ((size_t)128 << 10)

@@ -3,14 +3,10 @@
  * An archive has a member "<root>/data/<key>" for each; a legacy file has them in the order of its list of keys, each
  * with its number of elements (u64, little-endian) in front. What the persistent ids say about one key must agree, and
  * the sizes must be exactly those. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/text/name_table.h"
 #include "formats/torch/torch.h"
 
 /* The order that storages are sorted in, by key. */

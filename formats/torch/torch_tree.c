@@ -7,11 +7,9 @@
  * Names are the keys on the way, joined by '.'. Dicts, lists and tuples are walked through; objects by their
  * attributes, modules by their parameters and buffers, as state_dict() would. Values may be shared, so one node can be
  * reached on more ways than there are atoms: steps are counted, and a container inside itself is refused. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/findings.h"
-#include "formats/torch/torch.h"
 #include "formats/torch/torch_choose.h"
 
 #define MAX_PARTS ((size_t)1000)

@@ -5,17 +5,12 @@
  * All sizes are known before the first weight is read, so a tile goes straight to its place from any thread; checksums
  * are put together from those of the pieces. There is no .format_version: it would promise that storages lie where
  * PyTorch's own writer puts them, which some loaders compute instead of looking. */
-#include <inttypes.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"
-#include "formats/formats.h"
 #include "formats/io/outfile.h"
 #include "formats/torch/torch.h"
-#include "formats/zip/codec.h"
 #include "formats/zip/zip_write.h"
 
 #define ROOT       "archive/"

@@ -5,7 +5,6 @@
  * the sum of two products with x^(D + 32) and x^(D - 32) modulo the polynomial (bit-reflected, one bit up), added to
  * those others. Four registers fold the message onto its last 128 bytes, those fold onto the last 16, and these have
  * the CRC of the whole. */
-#include "core/base/compiler.h"
 #include "formats/zip/codec.h"
 
 #define BLOCK_BYTES 128

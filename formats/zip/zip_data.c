@@ -5,7 +5,6 @@
  * range (vc_spool_need). Each of the three compares the CRC of the directory. */
 #include "formats/zip/zip_data.h"
 
-#include <inttypes.h>
 #include <unistd.h>
 
 #include "core/base/checked.h"

@@ -2,9 +2,6 @@
  * where they have to be read in another order. */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "formats/zip/codec.h"
 #include "formats/zip/zip_read.h"
 

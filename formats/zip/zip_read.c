@@ -11,9 +11,6 @@
  * number, because another reader may look at the other place. */
 #include "formats/zip/zip_read.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/text/text.h"

@@ -1,8 +1,6 @@
 /* zip_recover.c - the members of a zip file whose directory is lost (a download that was cut), by their local headers:
  * a verification looks at those that are whole. Ends at the first byte that begins no such header, and at a member
  * whose size is not in front of its data. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"

@@ -26,10 +26,6 @@
  * dimension and no error. A model that needs one is refused where the dimension is used. */
 #include "graph/base/dims.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/array.h"
 
 #define NO_ATOM   ((uint32_t)-1)

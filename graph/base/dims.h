@@ -21,7 +21,6 @@
 #include <vcompress/graph.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/base/hash_table.h"
 
 #define VC_DIM_FACTORS 6

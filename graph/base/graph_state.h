@@ -9,11 +9,6 @@
  */
 #pragma once
 
-#include <vcompress/graph.h>
-
-#include "core/base/arena.h"
-#include "core/base/ctx.h"
-#include "core/base/hash_table.h"
 #include "graph/base/dims.h"
 
 /* Bounds on files: a graph of a million nodes is refused, and of a file with more problems only the first hundred

@@ -38,8 +38,6 @@
 #include "graph/builder/builder.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

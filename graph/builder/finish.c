@@ -6,7 +6,6 @@
  *
  * Inputs stay even if nothing reads them: callers give them by position. Values of nodes that stay, but that nobody
  * uses, stay too (the second output of TopK). */
-#include <string.h>
 
 #include "graph/builder/builder.h"
 

@@ -4,7 +4,6 @@
 #include <vcompress/couplings.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "core/model/edit.h"
 #include "core/text/text.h"
 

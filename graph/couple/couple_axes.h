@@ -23,7 +23,6 @@
 #include <vcompress/couplings.h>
 
 #include "core/base/arena.h"
-#include "core/base/ctx.h"
 #include "graph/base/dims.h"
 
 /* The term of every axis of size 1: it broadcasts, so it is never joined with another one. */

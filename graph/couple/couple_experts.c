@@ -6,7 +6,6 @@
  *     model.layers.0.mlp.gate.weight                  the router; also mlp.router.weight
  *     blk.0.ffn_up_exps.weight, ffn_gate_inp.weight   what GGUF calls both */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "graph/couple/couple_graph.h"

@@ -7,7 +7,6 @@
 #include "graph/couple/couple_lines.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/array.h"

@@ -1,7 +1,6 @@
 /* couple_list.c - lists of groups: how they grow, and what programs see of them. Makers (couple_groups.c,
  * couple_read.c) add groups and members; vc_couplings_finish sorts members, decides what a printed file has to
  * state, and names the groups. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

@@ -6,7 +6,6 @@
  *
  * Lines are read one after the other into groups; then all of them together are looked at for axes that two groups
  * claim. Everything that is wrong goes into one sentence. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/source.h"

@@ -2,10 +2,6 @@
  * about sizes. Which rule an operator has: couple_table.c. */
 #include "graph/couple/couple_rules.h"
 
-#include <string.h>
-
-#include "graph/ops/ops.h"
-
 /* ---- for rules ---- */
 
 const struct vc_graph_node *vc_couple_node(const struct vc_couple *c)

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "graph/base/graph_state.h"
-#include "graph/couple/couple_axes.h"
 #include "graph/couple/couple_sizes.h"
 #include "graph/ops/ops.h"
 

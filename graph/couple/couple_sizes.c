@@ -10,8 +10,6 @@
  * and how many multiply-adds are left (vc_couplings_work). */
 #include "graph/couple/couple_sizes.h"
 
-#include <string.h>
-
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "graph/couple/couple.h"

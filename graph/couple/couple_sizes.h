@@ -5,7 +5,6 @@
  * Rules note what their nodes say, in terms; the sizes of terms follow from how many units of each group stay. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/model/edit.h"
 #include "graph/couple/couple_axes.h"
 

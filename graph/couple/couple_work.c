@@ -4,11 +4,9 @@
  *
  * Rules have given every axis its term; a node's multiply-adds are a product that has the sizes of its axes as factors,
  * so that they change as these do. */
-#include <string.h>
 
 #include "graph/couple/couple_graph.h"
 #include "graph/ops/einsum.h"
-#include "graph/ops/ops.h"
 
 #define MOST_AXES 64
 

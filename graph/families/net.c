@@ -5,8 +5,6 @@
  * net->rename, old LayerNorms). */
 #include "graph/families/net.h"
 
-#include <string.h>
-
 /* The whole name of a tensor, value or block: with the prefix, or without the "/" that marks whole names. */
 static const char *whole_name(struct vc_net *net, const char *name)
 {

@@ -6,7 +6,6 @@
  *
  * Everything in a config.json is a stranger's text: kinds and bounds are checked before a size is used, and
  * a mistake stops the building (net->failed), since graphs of wrong sizes would give a hundred problems. */
-#include <string.h>
 
 #include "arch/arch_config.h"
 #include "core/text/text.h"

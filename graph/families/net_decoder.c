@@ -10,7 +10,6 @@
 #include "graph/families/net_decoder.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- configuration ---- */
 

@@ -6,8 +6,6 @@
 #include "graph/families/families_build.h"
 #include "graph/families/net.h"
 
-#include <string.h>
-
 #include "arch/arch_config.h"
 #include "arch/arch_family.h"
 #include "core/text/glob.h"

@@ -12,8 +12,6 @@
  * problem; members that follow from several keys or from tensors (put_rest); then vc_net_build as for a
  * config.json. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "arch/arch_family.h"
 #include "core/text/text.h"

@@ -6,7 +6,6 @@
 #include "graph/families/net.h"
 
 #include <math.h>
-#include <string.h>
 
 struct gpt2 {
     struct vc_net *net;

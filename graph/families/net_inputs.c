@@ -4,7 +4,6 @@
  *
  *     x  -> FakeQuantize ->  MatMul with q_proj, k_proj, v_proj            one node for all layers that round x alike
  */
-#include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "graph/families/net.h"

@@ -2,7 +2,6 @@
  * one or two nodes, named as the module in transformers, so that blocks, couplings and messages speak of
  * modules. */
 #include "graph/families/net.h"
-#include <string.h>
 
 /* ---- layers ---- */
 

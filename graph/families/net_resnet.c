@@ -7,8 +7,6 @@
  */
 #include "graph/families/net.h"
 
-#include <string.h>
-
 #define MAX_STAGES 16
 
 struct resnet {

@@ -12,7 +12,6 @@
 #include "graph/families/net.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Sizes of heads beyond this are no models. */
 #define MAX_ROPE_DIM 65536

@@ -3,7 +3,6 @@
 #include "graph/families/net.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LONGEST_DISTANCE 100000
 

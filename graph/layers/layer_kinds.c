@@ -25,9 +25,7 @@
  * that was written for the whole model reads the pruned one, too. */
 #include "graph/layers/layer_kinds.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/model/source.h"
 

@@ -4,8 +4,6 @@
  * are refused. */
 #include "graph/layers/layers.h"
 
-#include <string.h>
-
 #include "graph/layers/layer_kinds.h"
 
 static bool is_space(char c)

@@ -4,7 +4,6 @@
  *     name "/layer1/layer1.0/conv1/Conv"        block "layer1.0.conv1"       PyTorch's exporter
  *     parameter "encoder.fc1.weight"            block "encoder.fc1"          files without paths as names
  */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

@@ -19,10 +19,6 @@
  * The first step that takes the node sets its outputs, and the others are not asked. */
 #include "graph/onnx/onnx_build.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/array.h"
 #include "core/base/checked.h"
 

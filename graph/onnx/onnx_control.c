@@ -13,8 +13,6 @@
  *
  * Names of an inner graph are its own or those of the graphs around it (vc_onnx_find_name); every step of a loop makes
  * the values of the body's nodes anew, and shares the body's tensors. */
-#include <stdio.h>
-#include <string.h>
 
 #include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"

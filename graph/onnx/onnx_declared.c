@@ -2,8 +2,6 @@
  * what follows from the nodes.
  *
  *     the file says that the shape of 'h' is [batch, 64]; it is [batch, 32] */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "graph/onnx/onnx_build.h"
 

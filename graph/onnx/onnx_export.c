@@ -8,7 +8,6 @@
  *     ... of a tensor that another parameter is as it lies (tied)        Transpose of that one's value
  *     constant                                                           constant with its elements
  *     node                                                               the same node, by the names of its values */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

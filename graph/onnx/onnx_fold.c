@@ -12,7 +12,6 @@
  * them, and sums of a whole norm are more exact than those of its nodes. Products are compared as sets of
  * factors, so that the order in which an exporter multiplies does not matter. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

@@ -1,7 +1,5 @@
 /* onnx_found.c - what the file has under a name, and what the outputs of its nodes become. All files that
  * rewrite nodes call this one, and it calls none of them. */
-#include <stdio.h>
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

@@ -6,7 +6,6 @@
  *
  * Names inside get the name of the call's first output in front. The result is a program without functions,
  * in the program's arena. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "graph/onnx/onnx_build.h"

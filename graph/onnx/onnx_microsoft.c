@@ -8,7 +8,6 @@
  * The definitions are in onnxruntime's docs/ContribOperators.md. A take_X sets output 0 (ends_in) and
  * returns false, or refuses. To add an operator: a function and a row in vc_onnx_take_microsoft, and a case
  * in tests/judge/. */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

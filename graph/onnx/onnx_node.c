@@ -1,6 +1,5 @@
 /* onnx_node.c - a node on its way into the graph: its attributes and inputs, and nodes that take its place.
  * Attributes of the wrong kind count as missing here; the operator's vc_infer_X refuses them later. */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

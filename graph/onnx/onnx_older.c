@@ -6,7 +6,6 @@
  * A take_X returns true if the node goes on (changed in place), false if its outputs are set or a problem
  * is noted. To add an operator: a function and a row in vc_onnx_modernize; the history of an operator is in
  * ONNX's Changelog.md. */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

@@ -13,11 +13,8 @@
  * (tests/graph). The order of parameters and constants is that of their first use, which reading keeps, so
  * that printing again gives the same text. */
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"

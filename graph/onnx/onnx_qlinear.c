@@ -8,7 +8,6 @@
  *
  * A row of vc_onnx_take_qlinear for each operator. take_one and take_two leave out "QLinear" of the
  * operator's name, which gives the operator on floats. */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

@@ -11,7 +11,6 @@
  * that PyTorch saved, whose names exporters often lose. The order: names, then sums and values, then a
  * check for folded batch normalization. */
 #include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/quantize.h>
 

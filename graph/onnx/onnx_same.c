@@ -7,7 +7,6 @@
  * A take_X has the meaning of onnx_older.c's. Helpers one_in and two_in add a node with one or two inputs.
  * Also here: what onnxruntime's dynamic quantization writes (DynamicQuantizeLinear, MatMulInteger,
  * ConvInteger). */
-#include <string.h>
 
 #include "graph/onnx/onnx_build.h"
 

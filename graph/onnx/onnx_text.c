@@ -13,7 +13,6 @@
  * Each take_X reads what its comment shows, from t->at on, and moves t->at behind it. A fault ends the
  * parse with the line and the next characters. Inputs with a value ("float[10] b = {...}") are constants as
  * well, as in ONNX's own parser. */
-#include <string.h>
 
 #include "graph/onnx/onnx_text.h"
 

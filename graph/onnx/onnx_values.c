@@ -7,9 +7,7 @@
  *     Constant node                      constant
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/values/tile.h"

@@ -5,8 +5,6 @@
  */
 #include "graph/ops/einsum.h"
 
-#include <string.h>
-
 #define ELLIPSIS 52 /* the first label of "..."; its last dimension is the last label */
 
 /* One part of the equation, without blanks. */

@@ -13,8 +13,6 @@
  * A problem sets in->failed. Functions that follow it do nothing or return harmless values (axis 0, no
  * elements), so that an operator's function needs to test in->failed only before it uses such a value as an
  * index. */
-#include <stdio.h>
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

@@ -1,6 +1,5 @@
 /* infer_inputs.c - what vc_infer_X ask about their inputs: types, ranks, lists of axes, floats of constants. Each
  * check notes a sentence and returns false; the loops (vc_run_X) rely on what was checked here. */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

@@ -2,8 +2,6 @@
  * each node and keeps the row (vc_graph_node.row), so that a linear search is enough. */
 #include "graph/ops/ops.h"
 
-#include <string.h>
-
 /* The words of ops.inc. */
 #define NOTHING    0
 #define ALL        UINT32_MAX

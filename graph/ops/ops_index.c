@@ -13,7 +13,6 @@
  *
  * Gather, ConstantOfShape and Range also compute known elements, which is how exporters take a shape apart
  * and put it together: Shape, Gather 0, Unsqueeze, Concat, Reshape. */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

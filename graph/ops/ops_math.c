@@ -5,7 +5,6 @@
  *
  *     Shape(x) = {batch, 12, 64}  -Gather 0-> {batch} -Mul 12-> {12*batch} -Concat-> target of a Reshape
  */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

@@ -19,8 +19,6 @@
  * What says how to move (starts, pads, repeats, a shape) must be known while the graph is built, as numbers
  * or polynomials. Where it is computed from values of an input, the shape of the result would depend on
  * what a user feeds, and the node is refused. */
-#include <stdio.h>
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

@@ -4,7 +4,6 @@
  *     one for each row of axis   x [64, 128], axis 0             scale [64]
  *     one for each block         x [64, 128], axis 1, block 32   scale [64, 4]
  */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

@@ -10,7 +10,6 @@
  *     multiply-adds     steps * batch * directions * gates * hidden * (width + hidden)
  *
  * All but x, w and r may be left out. */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 #include "graph/ops/recurrent.h"

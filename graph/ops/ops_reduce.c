@@ -1,5 +1,4 @@
 /* ops_reduce.c - shapes of what makes fewer elements along axes, or runs along one. */
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

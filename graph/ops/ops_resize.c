@@ -3,7 +3,6 @@
  * The output's shape comes from sizes, or from scales times the input's dimensions; both have to be known when the
  * graph is built. Attributes that no supported mode uses are asked for and ignored. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/ops/ops.h"
 

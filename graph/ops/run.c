@@ -2,9 +2,6 @@
  * the type REAL is in loops/. */
 #include "graph/ops/run.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 
 /* Only the first failure counts: later ones follow from it. */

@@ -1,7 +1,6 @@
 /* run_share.c - what the definitions share and what has nothing to do with the type of floats: counts, lists of
  * axes, views, the number of elements of Range (also for inference). */
 #include <math.h>
-#include <string.h>
 
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"

@@ -2,8 +2,6 @@
  * is built (vc_window_count), for numbers in a run (vc_run_window); sizes.c compares both for each run. */
 #include "graph/ops/window.h"
 
-#include <string.h>
-
 #define MOST 1000000000 /* of a kernel, a stride, a dilation, a pad: their products fit */
 
 /* Reads a list attribute with one number for each spatial dimension (pads: two), each from `least` to MOST. Without

@@ -1,6 +1,5 @@
 /* kernel_ref_blocks.c - the definition of the kernels for GGUF's block types, as kernel_ref.c is for the others. The
  * arithmetic and the layouts are those of blocks.h. */
-#include "kernels/block_best.h"
 #include "kernels/cpu/block_loop.h"
 #include "kernels/cpu/variants.h"
 

@@ -5,7 +5,6 @@
  *     above    a key is kept above the threshold, and a tie    n_of_m  the N largest of each group of M
  *              behind the first n_ties
  *     apply    values whose bit is 0 become +0                 squares sums of squares of blocks */
-#include <math.h>
 
 #include "kernels/cpu/prune_loop.h"
 #include "kernels/cpu/variants.h"

@@ -2,8 +2,6 @@
  * squares of blocks, sums of columns. kernel_ref_prune.c defines the kernels by them. Arrays may be unaligned. Valid as C11 and C++. */
 #pragma once
 
-#include <math.h>
-
 #include "kernels/arith.h"
 #include "kernels/cpu/access.h"
 

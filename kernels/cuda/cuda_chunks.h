@@ -22,9 +22,6 @@
  *     void take<WHOLE>(const quad &, uint32_t flat, double *sums, struct vc_cuda_tally *) const;    sums: N_SUMS a lane */
 #pragma once
 
-#include <math.h>
-
-#include "core/values/tile.h"
 #include "kernels/cuda/cuda_reduce.h"
 
 #define VC_CUDA_BATCH 4  /* quads that a thread has in flight */

@@ -18,9 +18,6 @@
  * Mixed tables are safe because kernels take host memory only and every variant gives the same bits. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "kernels/device/train_backend.h"
 #include "kernels/kernels.h"
 

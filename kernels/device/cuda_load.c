@@ -6,10 +6,6 @@
  * thread. */
 #include "kernels/device/cuda_load.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
 #define RESULT_NOMEM 2 /* cudaErrorMemoryAllocation */
 
 static const struct vc_plugin_kind cuda_plugin = {"VCOMPRESS_BACKEND_PATH", VC_BACKEND_FILE, VC_BACKEND_SYMBOL, false};

@@ -2,9 +2,6 @@
  * plug-in was looked for. Opens none of them for kernels; asking for free memory starts the driver all the same. */
 #include <vcompress/device.h>
 
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/device/cuda_load.h"
 
 #define MAX_DEVICES 64

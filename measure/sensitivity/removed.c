@@ -1,8 +1,6 @@
 /* removed.c - see removed.h. */
 #include "measure/sensitivity/removed.h"
 
-#include <string.h>
-
 #include <vcompress/structured.h>
 
 #include "core/job/job_state.h"

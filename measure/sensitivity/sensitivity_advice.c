@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/ctx.h"
 #include "measure/sensitivity/sensitivity_parts.h"
 
 #define PRUNE_FACTOR    1.25

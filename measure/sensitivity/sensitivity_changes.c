@@ -1,8 +1,6 @@
 /* sensitivity_changes.c - see sensitivity_changes.h. */
 #include "measure/sensitivity/sensitivity_changes.h"
 
-#include <string.h>
-
 #include "core/chain/tile_reader.h"
 #include "kernels/arith.h"
 #include "passes/decode.h"

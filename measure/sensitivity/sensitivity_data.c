@@ -17,8 +17,6 @@
  *     group of experts          the experts stay; the router's scores of those that go are -infinity
  *     group of the hidden size  a new graph without them: normalizations take means over all channels, also zeros
  */
-#include <pthread.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
@@ -26,7 +24,6 @@
 #include "facade/all_candidates.h"
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
-#include "measure/output_runs.h"
 #include "measure/sensitivity/rank_correlation.h"
 #include "measure/sensitivity/removed.h"
 #include "measure/sensitivity/sensitivity_changes.h"

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "measure/sensitivity/sensitivity_changes.h"
 #include "passes/graph_params.h"

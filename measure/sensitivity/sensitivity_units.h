@@ -5,7 +5,6 @@
 
 #include <vcompress/couplings.h>
 
-#include "core/base/arena.h"
 #include "core/model/source.h"
 
 /* All values of a tensor, as it lies, decoded. *values is freed with vc_free, also after a failure. */

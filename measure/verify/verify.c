@@ -10,9 +10,6 @@
  *     vc_verify_against    what the file was made from
  *
  * Each adds findings; a finding is no failure of the call. */
-#include <vcompress/verify.h>
-
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "measure/verify/verify_parts.h"

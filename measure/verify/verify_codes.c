@@ -7,7 +7,6 @@
  *
  * Runtimes replace such a conv by one on codes and then use the bias's codes as they are. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/build.h"
 #include "graph/ops/ops.h"

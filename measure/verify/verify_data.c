@@ -13,9 +13,7 @@
  *     anything else        bytes                        the digest alone
  *
  * A file may be wrong in many places: a fault ends the work on its tensor and no other. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "kernels/grid_codes.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 #include "core/base/option_struct.h"
 
 #define MIB ((uint64_t)1 << 20)

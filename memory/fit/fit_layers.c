@@ -1,7 +1,4 @@
 /* fit_layers.c - how many layers of a model a device has room for, when the others, or their experts, are on the host. */
-#include <string.h>
-
-#include <vcompress/fit.h>
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"

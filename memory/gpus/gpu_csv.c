@@ -1,5 +1,4 @@
 /* gpu_csv.c - the catalogue of GPUs as CSV, which vc_gpus_open reads. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/text/text.h"

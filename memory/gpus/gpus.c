@@ -6,11 +6,9 @@
  * A row of a file takes the place of a built-in one with the same name. `of` makes a row an instance: a machine with
  * some GPUs of another row. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/array.h"
-#include "core/base/compiler.h"
 #include "memory/gpus/gpu_rows.h"
 
 #define MAX_LINE ((size_t)4096)

@@ -5,11 +5,9 @@
  *     free 5 MiB                           [ 20 free ]                  neighbours are joined, the segment stays
  *
  * Free blocks are sorted by size, then by address; the first one that is large enough is taken. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 #include "memory/timeline/timeline.h"
 
 #define MIB        ((uint64_t)1 << 20)

@@ -8,9 +8,7 @@
  *
  * look_back asks from the end of the graph in how many parts the readers of each value take it; divide_node then goes
  * forward and divides weights and values accordingly. */
-#include <string.h>
 
-#include "graph/ops/ops.h"
 #include "memory/timeline/timeline.h"
 
 /* ---- layers ---- */

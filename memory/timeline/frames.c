@@ -7,11 +7,8 @@
  *     slices of one product            until the last of them is read: they are views of it
  *     probabilities of attention       until the layer returns, which has them as a result, without one kernel for all
  */
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/hash_table.h"
-#include "graph/ops/ops.h"
 #include "memory/timeline/timeline.h"
 
 /* The last node of each block, and of each block around one: "a.b.c", "a.b", "a". */

@@ -9,7 +9,6 @@
  *
  * Without training the states between layers are in cuDNN's workspace.
  * The reserve space is that of cuDNN 9.19 to a few hundred bytes, in 670 of 670 modules of all kinds (an H200, torch 2.11). */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"

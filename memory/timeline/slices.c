@@ -1,6 +1,5 @@
 /* slices.c - products with slices of one tensor, which modules have as one product: queries, keys and values, gate and
  * up, experts. */
-#include <string.h>
 
 #include "memory/timeline/timeline.h"
 

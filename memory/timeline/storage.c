@@ -1,5 +1,4 @@
 /* storage.c - which values of a graph share memory, how many bytes each takes, what the backward pass needs. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"

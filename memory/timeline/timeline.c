@@ -6,11 +6,10 @@
  *               forward             loss        parts again, backward from the last node to the first     optimizer
  *     buffer    |--- activation, made by node 2, until its backward step ---|
  *                                               |-- gradient --| */
-#include <string.h>
 
+#include "memory/timeline/timeline.h"
 #include "core/base/array.h"
 #include "core/base/checked.h"
-#include "memory/timeline/timeline.h"
 
 #define NO_STEP UINT64_MAX
 

@@ -12,8 +12,6 @@
  *                  +--------------------+            tile in work */
 #pragma once
 
-#include <pthread.h>
-
 #include "core/base/ctx.h"
 #include "core/values/tile.h"
 

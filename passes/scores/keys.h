@@ -11,8 +11,6 @@
  * looked at, then a list of the bins that are not empty. */
 #pragma once
 
-#include <pthread.h>
-
 #include "core/base/ctx.h"
 #include "kernels/kernels.h"
 

@@ -2,7 +2,6 @@
 #include "passes/statistics/calibration.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "passes/decode.h"

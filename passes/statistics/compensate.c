@@ -12,9 +12,7 @@
  */
 #include "passes/statistics/compensate.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/grid_codes.h"
 

@@ -1,8 +1,6 @@
 /* lost_columns.c - see lost_columns.h. Vectors of all rows lie side by side, element j of row r at j * R + r. */
 #include "passes/statistics/lost_columns.h"
 
-#include <string.h>
-
 #include "passes/statistics/cholesky.h"
 
 #define R VC_LOST_ROWS

@@ -3,10 +3,8 @@
  *
  *     4 MiB:  |16 KiB|.....|16 KiB|..... ... |16 KiB|      training moves practically every weight: no piece stays */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "passes/sha256.h"
 #include "passes/statistics/calibration.h"
 
 #define PIECE_BYTES 16384

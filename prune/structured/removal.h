@@ -17,7 +17,6 @@
 
 #include <vcompress/structured.h>
 
-#include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
 #include "core/values/fraction.h"

@@ -5,15 +5,11 @@
  *     fc2.bias   [10]      --[ refit: adds the mean of what fc2.weight does not say any more ]
  *
  * The steps are planned before it is known what goes, and pass tiles on until then. */
-#include <string.h>
 
-#include "core/base/checked.h"
-#include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/measure_tile.h"
 #include "passes/select.h"
 #include "passes/statistics/lost_columns.h"
-#include "prune/prune_steps.h"
 #include "prune/structured/removal.h"
 
 /* The state of the step, in the job's arena. */

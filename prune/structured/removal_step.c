@@ -6,10 +6,7 @@
  * While the job is planned it calibrates: sees the input and sums up what belongs to each index (axis_sums.h). A tile
  * of the output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first.
  */
-#include <string.h>
 
-#include "core/base/checked.h"
-#include "kernels/kernels.h"
 #include "prune/structured/removal.h"
 
 #define STRETCH_BYTES ((size_t)128 << 10) /* of the input that is read for several short runs */

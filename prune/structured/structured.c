@@ -5,14 +5,11 @@
  *     plan         each tensor with a place in a group that is cut: decoded, refitted, cut
  *     plan_end     shapes by counts, edits of the configuration; without scores the units at once
  *     decide       after the steps have summed up the weights: scores, units, final shapes, names */
-#include <string.h>
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
-#include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
-#include "passes/statistics/calibration.h"
 #include "prune/structured/removal.h"
 
 static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};

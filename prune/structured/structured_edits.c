@@ -6,7 +6,6 @@
  *     heads     num_key_value_heads; num_attention_heads so many times
  *     experts   num_local_experts
  *     hidden    hidden_size */
-#include <string.h>
 
 #include "core/job/job_passes.h"
 #include "core/model/stated.h"

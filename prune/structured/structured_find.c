@@ -1,7 +1,6 @@
 /* structured_find.c - groups of units: the group of an axis of a tensor, how many units stay, which groups count. */
 #include "core/base/array.h"
 #include "prune/structured/removal.h"
-#include <string.h>
 
 /* A tied tensor has the places of the first one of its name. */
 size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)

@@ -11,7 +11,6 @@
  *
  * A group that leaves some of them out would be written with a configuration that is wrong about those. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "prune/structured/removal.h"
 

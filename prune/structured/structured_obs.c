@@ -8,9 +8,7 @@
  *
  * The score of a unit that went is the root of what all up to it lost; of one that is left, the same with its own. */
 #include <math.h>
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/decode.h"
 #include "passes/statistics/cholesky.h"
 #include "passes/statistics/lost_columns.h"

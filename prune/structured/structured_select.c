@@ -1,7 +1,6 @@
 /* structured_select.c - the score of each unit of a group, from the sums that the steps of the members made, and the
  * units to remove: the lowest scores, among equal scores the later units first. Definition: docs/numerics.md.
  * */
-#include <string.h>
 
 #include "prune/structured/removal.h"
 

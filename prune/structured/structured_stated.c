@@ -7,7 +7,6 @@
  *                                       pooler.dense.weight                       [32, 32]                 does not
  *
  * In the same way it is checked that the shapes of the output are those that its configuration will state. */
-#include <string.h>
 
 #include "graph/build.h"
 #include "prune/structured/removal.h"

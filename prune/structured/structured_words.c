@@ -1,7 +1,6 @@
 /* structured_words.c - what the words of a tensor's name say: experts, shared experts, encoder, decoder.
  *
  * Only used where a configuration has several widths: names then say which one a tensor is about. */
-#include <string.h>
 
 #include "core/model/stated.h"
 #include "prune/structured/removal.h"

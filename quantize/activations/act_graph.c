@@ -4,8 +4,6 @@
  * out. */
 #include "quantize/activations/act_graph.h"
 
-#include <string.h>
-
 #include "core/text/text.h"
 
 /* What is looked for in the hash table. */

@@ -2,8 +2,6 @@
  * who reads it, what the statistics say of it. */
 #pragma once
 
-#include "core/base/arena.h"
-#include "core/base/hash_table.h"
 #include "core/model/program.h"
 
 #define ACT_NONE ((size_t)-1)

@@ -1,7 +1,5 @@
 /* act_ranges.c - ranges that leave out what is rare, from the histogram of a value (docs/formats.md, section 16): of a
  * layer that reads it. Values without one, and inputs of the graph, keep the smallest and the largest. */
-#include <math.h>
-#include <string.h>
 
 #include "kernels/functions.h"
 #include "passes/statistics/calibration.h"

@@ -6,7 +6,6 @@
  *
  * onnxruntime's kernels without VNNI multiply pairs of a u8 and an i8 and add two products in 16 bits, which saturate
  * (pmaddubsw). For each layer a sample of its inputs tells whether that happens; its codes are made smaller then. */
-#include <math.h>
 
 #include "core/chain/tile_reader.h"
 #include "kernels/arith.h"

@@ -7,8 +7,6 @@
  *     act_scales    scales and zero points of values, weights, biases */
 #include "quantize/activations/activations.h"
 
-#include <string.h>
-
 #include "quantize/schemes/int8.h"
 
 /* ---- options ---- */

@@ -10,9 +10,7 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/chain/pass.h"
 #include "core/text/text.h"
-#include "quantize/activations/act_graph.h"
 #include "quantize/activations/fold_norms.h"
 
 /* A product that runs on codes. */

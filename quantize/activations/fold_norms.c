@@ -8,7 +8,6 @@
 #include "quantize/activations/fold_norms.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/chain/tile_reader.h"
 #include "passes/measure_tile.h"

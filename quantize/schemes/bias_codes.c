@@ -4,9 +4,7 @@
  *
  * The scales are so large that each code fits (quantize/activations/act_scales.c). */
 #include <math.h>
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 

@@ -8,9 +8,7 @@
  * The scan finds the scales, apply makes the codes. Of fp8 the scan keeps the largest magnitudes; the search of int4
  * needs the values of a whole group, so the scan keeps those of the tensor as f32. Formulas: those of
  * group_codes.c for the same elements. */
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "kernels/grid_codes.h"
 #include "quantize/schemes/int8.h"

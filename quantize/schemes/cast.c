@@ -8,10 +8,6 @@
 #include "quantize/schemes/cast.h"
 #include "quantize/schemes/schemes.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 

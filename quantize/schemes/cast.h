@@ -1,8 +1,6 @@
 /* cast.h - the step that rounds floats to f16 or bf16 (or f64 to f32). */
 #pragma once
 
-#include <vcompress/quantize.h>
-
 #include "core/chain/pass.h"
 #include "passes/nonfinite.h"
 

@@ -5,13 +5,9 @@
  *
  * One rounding to nearest even. 464 and less become 448 at most; the type has no Inf, so what is beyond is refused or
  * becomes 448. f64 is rounded to f32 first, as torch does. */
-#include "quantize/schemes/schemes.h"
-
-#include <math.h>
 
 #include "kernels/arith.h"
 #include "kernels/grid_codes.h"
-#include "passes/nonfinite.h"
 #include "quantize/schemes/int8.h"
 
 /* Scratch: the tile as f32, and what its codes stand for. */

@@ -6,7 +6,6 @@
  *     by_rows       0 0 0 0 1 1 1 1        by axis    0 1 2 3 4 5 6 7        inner 1: element i has i / 1 % 8
  *                   2 2 2 2 3 3 3 3                   0 1 2 3 4 5 6 7
  *                   ...                               ... */
-#include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "kernels/grid_codes.h"

@@ -8,14 +8,10 @@
 
 #include <float.h>
 
-#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/grid_codes.h"
-#include "kernels/kernels.h"
-#include "passes/nonfinite.h"
 #include "passes/statistics/calibration.h"
 #include "quantize/schemes/int8.h"
-#include "quantize/schemes/schemes.h"
 
 /* The kernels of a type. */
 struct block_kernels {

@@ -19,14 +19,10 @@
  *     with a bias that is corrected        + once, the last look, for what rounding loses */
 #include "quantize/schemes/group_codes.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
 #include "kernels/train_codes.h"
-#include "passes/statistics/calibration.h"
 #include "passes/statistics/compensate.h"
 #include "passes/statistics/refit.h"
 #include "quantize/schemes/int8.h"

@@ -4,9 +4,6 @@
  * own; only vc_int8_scan changes the state then, under its mutex. */
 #pragma once
 
-#include <vcompress/quantize.h>
-
-#include "core/chain/pass.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
 #include "quantize/schemes/schemes.h"

@@ -3,7 +3,6 @@
  *
  *     x        1  NaN  -Inf  3        first copy   1 0 0 3     magnitudes without NaN and Inf: 3
  *                                     second copy  1 0 -3 3    an infinity becomes the largest of its scale */
-#include <string.h>
 
 #include "kernels/arith.h"
 #include "kernels/grid_codes.h"

@@ -1,7 +1,6 @@
 /* int8_scan.c - scales whose elements are spread over several tiles: one per tensor, per channel of another axis than
  * the first, per row longer than a tile. Every tile's magnitudes are merged by an integer maximum, so the order of the
  * tiles does not matter. */
-#include <string.h>
 
 #include "kernels/arith.h"
 #include "quantize/schemes/int8.h"

@@ -4,7 +4,6 @@
 #include "kernels/arith.h"
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
-#include "quantize/schemes/schemes.h"
 
 #define BLOCK 32
 

@@ -6,9 +6,6 @@
  * The order is that in which sentences name the schemes and aims list their candidates. */
 #include "quantize/schemes/schemes.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/model/code_schemes.h"
 #include "passes/decode.h"
 

@@ -7,13 +7,10 @@
  *     | MatMul              fc1   ...       --+--.   a value that is used further down
  *     | Add                               <---+--'
  *     +---------------------------------------+ */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <vcompress/graph.h>
 
-#include "core/text/text.h"
 #include "report/page/svg_text.h"
 
 #define MAX_NODES 3000 /* that are drawn */

@@ -9,7 +9,6 @@
 
 #include <vcompress/page.h>
 
-#include "core/base/compiler.h"
 #include "report/document_tree.h"
 #include "report/page/page_tables.h"
 

@@ -7,7 +7,6 @@
  *     pruned         each of these with a share of its neurons removed
  *     codes          types of few bits, that some loader keeps as codes: GGUF's blocks, or a layout of folders */
 #include <math.h>
-#include <string.h>
 
 #include <vcompress/experimental.h>
 

@@ -7,10 +7,8 @@
  *     recipes      those that no other choice beats, in order, with words and a command (plan_words) */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 #include "core/base/option_struct.h"
 #include "memory/estimate.h"
 #include "search/recipes/plan_inside.h"

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/calibrate.h>
-
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
 #include "tools/show/print_graph.h"

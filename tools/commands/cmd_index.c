@@ -3,7 +3,6 @@
  * It is the step after workers that wrote parts of one model (--shard); the library checks that the parts belong
  * together. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"

@@ -2,8 +2,6 @@
  * couplings come from. */
 #pragma once
 
-#include <stdio.h>
-
 #include "tools/convert/convert.h"
 
 struct structured_cli {

@@ -3,7 +3,6 @@
 #include "tools/commands/quantize_types.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

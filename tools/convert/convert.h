@@ -2,8 +2,6 @@
  * report. */
 #pragma once
 
-#include <vcompress/experimental.h>
-
 #include "tools/app.h"
 #include "tools/model/target.h"
 

@@ -4,7 +4,6 @@
 
 #include "tools/options/distill_words.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/options/data_rows.h"

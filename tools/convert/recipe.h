@@ -9,7 +9,6 @@
 #pragma once
 
 #include "tools/convert/passes.h"
-#include "tools/options/words.h"
 
 #define MAX_PASSES       32
 #define MAX_RECIPE_BYTES ((size_t)64 << 10)

@@ -3,7 +3,6 @@
  * --gpus-file comes first, else the user's own file, else the built-in catalogue alone. */
 #include "tools/model/cards.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

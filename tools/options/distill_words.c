@@ -1,7 +1,6 @@
 /* distill_words.c - see distill_words.h. */
 #include "tools/options/distill_words.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/options/options.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <vcompress/calibrate.h>
-#include <vcompress/experimental.h>
 
 #include "tools/app.h"
 

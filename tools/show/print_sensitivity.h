@@ -2,8 +2,6 @@
  */
 #pragma once
 
-#include <vcompress/experimental.h>
-
 #include "tools/app.h"
 
 #define MAX_CANDIDATES 64

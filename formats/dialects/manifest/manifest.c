@@ -15,10 +15,6 @@
 #include "formats/json/json_skip.h"
 #include "formats/json/json_walk.h"
 
-#include <inttypes.h>
-#include <jansson.h>
-#include <string.h>
-
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/code_schemes.h"

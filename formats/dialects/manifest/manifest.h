@@ -10,7 +10,6 @@
  * No time stamps and no paths: the same input and options give the same bytes. */
 #pragma once
 
-#include "core/model/source.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"
 

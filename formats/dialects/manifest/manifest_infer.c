@@ -2,7 +2,6 @@
  * or w.int8, w.scale, w.zero_point.
  *
  * Only what can mean one thing is taken for it; everything else stays the plain integers it is. */
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/values/tile.h"

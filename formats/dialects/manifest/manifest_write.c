@@ -1,7 +1,6 @@
 /* manifest_write.c - vcompress.json for a list of outputs. Keys in a fixed order, one tensor a line.
  *
  * The text depends on the outputs and the recipe alone, so that equal jobs write equal bytes. manifest.c reads it. */
-#include <inttypes.h>
 
 #include "core/model/code_schemes.h"
 #include "formats/dialects/manifest/manifest.h"

@@ -13,13 +13,7 @@
  * is removed wherever the second changes. */
 #include "formats/huggingface/config/hf_config.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "core/model/names.h"
-#include "core/text/name_table.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/foreign.h"
 #include "formats/huggingface/config/hf_dtype.h"

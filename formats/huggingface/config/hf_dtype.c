@@ -5,9 +5,6 @@
  * Members of parts of a model (text_config and the like) are left alone: which weights they are about is not known. */
 #include "formats/huggingface/config/hf_dtype.h"
 
-#include <jansson.h>
-#include <string.h>
-
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/json/json_member.h"
 

@@ -12,10 +12,6 @@
  * follows from another edit. */
 #include "formats/huggingface/config/hf_edit.h"
 
-#include <inttypes.h>
-#include <jansson.h>
-#include <string.h>
-
 #include "arch/arch_config.h"
 #include "arch/arch_family.h"
 #include "formats/huggingface/config/hf_config.h"

@@ -6,9 +6,6 @@
  * The copy has the same length, so that line numbers in sentences are those of the file. */
 #include "formats/huggingface/config/hf_json.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/io/infile.h"
 #include "formats/io/side_file.h"

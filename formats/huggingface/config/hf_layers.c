@@ -7,8 +7,6 @@
 #include "formats/huggingface/config/hf_layers.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "arch/arch.h"
 #include "formats/huggingface/config/hf_config.h"

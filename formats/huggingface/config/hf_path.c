@@ -1,10 +1,6 @@
 /* hf_path.c - files beside a model, by name: "llama/" or "llama/model.safetensors" and "tokenizer.json" give
  * "llama/tokenizer.json". See hf_config.h; no other file of this folder is asked, since all ask this one. */
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/io/mounts.h"

@@ -5,8 +5,6 @@
  * does; where it adds one by one, one thread does. */
 #pragma once
 
-#include <math.h>
-
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/device/train_backend.h"
 
