@@ -10,13 +10,7 @@
 #include "passes/decode_range.h"
 
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
-static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
-                                                 sizeof open_defaults};
-
-void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size)
-{
-    vc_options_fill(&open_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(open, vc_open_options, open_defaults);
 
 /* "<weights>" of "a/weights": no name of a file, so that nothing is looked for beside it. */
 static void name_reader(const char *path, char *name, size_t room)

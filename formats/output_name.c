@@ -88,13 +88,7 @@ static void add_file(struct vc_text *text, const char *path)
 }
 
 static const struct vc_name_options name_defaults = {.tag = NULL};
-static const struct vc_options_kind name_kind = {"vc_name_options", "vc_name_defaults", &name_defaults,
-                                                 sizeof name_defaults};
-
-void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size)
-{
-    vc_options_fill(&name_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(name, vc_name_options, name_defaults);
 
 /* ".npz": what the name ends in; "" for a folder. */
 static const char *extension_for(const struct vc_model *model, const struct vc_name_options *options,

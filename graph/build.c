@@ -13,13 +13,7 @@
 #include "graph/onnx/onnx_build.h"
 
 static const struct vc_graph_options graph_defaults = {.weights = NULL};
-static const struct vc_options_kind graph_kind = {"vc_graph_options", "vc_graph_defaults", &graph_defaults,
-                                                  sizeof graph_defaults};
-
-void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_size)
-{
-    vc_options_fill(&graph_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(graph, vc_graph_options, graph_defaults);
 
 enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
                                      struct vc_graph_options *own)

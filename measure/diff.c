@@ -347,20 +347,14 @@ void vc_diff_free(struct vc_diff *diff)
 /* ---- limits ---- */
 
 static const struct vc_diff_limits limits_defaults = {.by_value = false};
-static const struct vc_options_kind limits_kind = {"vc_diff_limits", "vc_diff_limits_defaults", &limits_defaults,
-                                                   sizeof limits_defaults};
-
-void vc_diff_limits_defaults_sized(struct vc_diff_limits *limits, size_t struct_size)
-{
-    vc_options_fill(&limits_kind, limits, struct_size);
-}
+VC_OPTIONS_KIND(diff_limits, vc_diff_limits, limits_defaults);
 
 /* The limits as the library lays them out. Those that cannot be used allow no difference. */
 static struct vc_diff_limits read_limits(const struct vc_diff_limits *limits)
 {
     struct vc_diff_limits own = {.by_value = true, .tolerance = 0};
 
-    (void)vc_options_take(&limits_kind, limits, &own);
+    (void)vc_options_take(&diff_limits_kind, limits, &own);
     return own;
 }
 

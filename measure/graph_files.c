@@ -16,8 +16,7 @@
 #include "measure/graph_run.h"
 
 static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH_F32, .scale = 1};
-static const struct vc_options_kind file_kind = {"vc_graph_file_options", "vc_graph_file_defaults", &file_defaults,
-                                                 sizeof file_defaults};
+VC_OPTIONS_KIND(graph_file, vc_graph_file_options, file_defaults);
 
 /* The call: options, inputs, and the values that were taken so far. */
 struct graph_files {
@@ -31,11 +30,6 @@ struct graph_files {
     uint64_t n_rows, first, n; /* with a batch: all, and those that are computed */
     bool rowless;              /* then: a value has other rows than the inputs */
 };
-
-void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size)
-{
-    vc_options_fill(&file_kind, options, struct_size);
-}
 
 /* ---- outputs ---- */
 
@@ -225,7 +219,7 @@ enum vc_status vc_graph_run_files(struct vc_ctx *ctx, struct vc_graph *graph, co
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &file_kind, options, &f.options));
+    VC_TRY(vc_options_read(ctx, &graph_file_kind, options, &f.options));
     VC_TRY(run(&f, model));
 out:
     for (size_t k = 0; k < f.n_taken; k++) {

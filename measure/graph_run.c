@@ -9,8 +9,7 @@
 #include "passes/graph_params.h"
 
 static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F32};
-static const struct vc_options_kind run_kind = {"vc_graph_run_options", "vc_graph_run_defaults", &run_defaults,
-                                                sizeof run_defaults};
+VC_OPTIONS_KIND(graph_run, vc_graph_run_options, run_defaults);
 
 /* One call, as the functions below get it. */
 struct graph_run {
@@ -21,11 +20,6 @@ struct graph_run {
     struct vc_graph_run_options options;
     struct vc_answers_series **series; /* of the runs that this is one of; NULL: of none */
 };
-
-void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t struct_size)
-{
-    vc_options_fill(&run_kind, options, struct_size);
-}
 
 /* ---- what the forward pass asks for ---- */
 
@@ -142,7 +136,7 @@ enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph
 {
     struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs, .series = series};
 
-    VC_CALL(vc_options_read(ctx, &run_kind, options, &run.options));
+    VC_CALL(vc_options_read(ctx, &graph_run_kind, options, &run.options));
     VC_REFUSE_IF(run.options.take == NULL || run.options.precision > VC_GRAPH_F64, ctx, VC_E_ARGUMENT,
                  run.options.take == NULL ? "there is no function that takes the values"
                                           : "there is no such precision");

@@ -37,13 +37,7 @@ static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NON
                                                          .context_bytes = 300 * MIB,
                                                          .workspace_bytes = 32 * MIB,
                                                          .slack = -1};
-static const struct vc_options_kind memory_kind = {"vc_memory_options", "vc_memory_defaults", &memory_defaults,
-                                                   sizeof memory_defaults};
-
-void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size)
-{
-    vc_options_fill(&memory_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(memory, vc_memory_options, memory_defaults);
 
 /* As documents and options call it. */
 const char *vc_memory_kind_name(enum vc_memory_kind component)

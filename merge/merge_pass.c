@@ -32,15 +32,9 @@ struct merge {
     struct vc_recipe_entry recipe[1];
 };
 
-static const struct vc_merge_options merge_defaults = {0};
-static const struct vc_options_kind merge_kind = {"vc_merge_options", "vc_merge_defaults", &merge_defaults,
-                                                  sizeof merge_defaults};
-
 /* No adapters, which the caller sets, and `partial` false. */
-void vc_merge_defaults_sized(struct vc_merge_options *options, size_t struct_size)
-{
-    vc_options_fill(&merge_kind, options, struct_size);
-}
+static const struct vc_merge_options merge_defaults = {0};
+VC_OPTIONS_KIND(merge, vc_merge_options, merge_defaults);
 
 /* ---- the scale of a module ---- */
 

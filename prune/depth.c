@@ -17,13 +17,7 @@
 #define MOST_LAYERS ((uint64_t)1 << 30)
 
 static const struct vc_depth_options depth_defaults = {.drop = NULL};
-static const struct vc_options_kind depth_kind = {"vc_depth_options", "vc_depth_defaults", &depth_defaults,
-                                                  sizeof depth_defaults};
-
-void vc_depth_defaults_sized(struct vc_depth_options *options, size_t struct_size)
-{
-    vc_options_fill(&depth_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(depth, vc_depth_options, depth_defaults);
 
 /* The pass: its options are copies in the arena. */
 struct depth {

@@ -22,13 +22,7 @@
 
 /* 2:4 and blocks of 4 x 4, where a pattern is asked for without figures. */
 static const struct vc_prune_options prune_defaults = {.keep = 2, .group = 4, .block_rows = 4, .block_cols = 4};
-static const struct vc_options_kind prune_kind = {"vc_prune_options", "vc_prune_defaults", &prune_defaults,
-                                                  sizeof prune_defaults};
-
-void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size)
-{
-    vc_options_fill(&prune_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(prune, vc_prune_options, prune_defaults);
 
 /* ---- which tensors ---- */
 

@@ -19,13 +19,7 @@ struct dequantize {
 };
 
 static const struct vc_dequantize_options dequantize_defaults = {.target = VC_TARGET_F32};
-static const struct vc_options_kind dequantize_kind = {"vc_dequantize_options", "vc_dequantize_defaults",
-                                                       &dequantize_defaults, sizeof dequantize_defaults};
-
-void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t struct_size)
-{
-    vc_options_fill(&dequantize_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(dequantize, vc_dequantize_options, dequantize_defaults);
 
 /* The type that the item's values are to have. With `source_dtype` each tensor has the type that it had before it was
  * quantized, where the file tells. */

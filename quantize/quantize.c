@@ -75,13 +75,7 @@ static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET
                                                              .axis = VC_AXIS_OUTPUT,
                                                              .min_elems = VC_DEFAULT_MIN_ELEMS,
                                                              .min_row = VC_DEFAULT_MIN_ROW};
-static const struct vc_options_kind quantize_kind = {"vc_quantize_options", "vc_quantize_defaults", &quantize_defaults,
-                                                     sizeof quantize_defaults};
-
-void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size)
-{
-    vc_options_fill(&quantize_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(quantize, vc_quantize_options, quantize_defaults);
 
 /* ---- which tensors ---- */
 

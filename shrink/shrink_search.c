@@ -42,13 +42,7 @@
 
 /* No limit of a loss, and the loss by what the network is for. */
 static const struct vc_shrink_options shrink_defaults = {.max_loss = -1, .loss = VC_TEACHER_LOSS_AUTO};
-static const struct vc_options_kind shrink_kind = {"vc_shrink_options", "vc_shrink_defaults", &shrink_defaults,
-                                                   sizeof shrink_defaults};
-
-void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size)
-{
-    vc_options_fill(&shrink_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(shrink, vc_shrink_options, shrink_defaults);
 
 /* ---- what is there ---- */
 

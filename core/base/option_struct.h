@@ -21,6 +21,18 @@ struct vc_options_kind {
     size_t size;          /* of it */
 };
 
+/* Defines <noun>_kind, and vc_<noun>_defaults_sized, which the public header declares:
+ *
+ *     VC_OPTIONS_KIND(write, vc_write_options, write_defaults); */
+#define VC_OPTIONS_KIND(noun, structure, own_defaults)                                                       \
+    static const struct vc_options_kind noun##_kind;                                                         \
+    void vc_##noun##_defaults_sized(struct structure *options, size_t struct_size)                           \
+    {                                                                                                        \
+        vc_options_fill(&noun##_kind, options, struct_size);                                                 \
+    }                                                                                                        \
+    static const struct vc_options_kind noun##_kind = {#structure, "vc_" #noun "_defaults", &(own_defaults), \
+                                                       sizeof(own_defaults)}
+
 /* Makes the program's structure of `size` bytes: the defaults as far as both know them, then zeros. */
 void vc_options_fill(const struct vc_options_kind *kind, void *options, size_t size);
 

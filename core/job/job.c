@@ -196,13 +196,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
 }
 
 static const struct vc_write_options write_defaults = {.path = NULL};
-static const struct vc_options_kind write_kind = {"vc_write_options", "vc_write_defaults", &write_defaults,
-                                                  sizeof write_defaults};
-
-void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size)
-{
-    vc_options_fill(&write_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(write, vc_write_options, write_defaults);
 
 /* The failure is about a file of a pass, not about the source. */
 static bool names_file(const struct vc_job *job)

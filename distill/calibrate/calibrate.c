@@ -30,13 +30,7 @@
 #include "passes/statistics/calibration.h"
 
 static const struct vc_calibrate_options calibrate_defaults = {.batch = 64};
-static const struct vc_options_kind calibrate_kind = {"vc_calibrate_options", "vc_calibrate_defaults",
-                                                      &calibrate_defaults, sizeof calibrate_defaults};
-
-void vc_calibrate_defaults_sized(struct vc_calibrate_options *options, size_t struct_size)
-{
-    vc_options_fill(&calibrate_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(calibrate, vc_calibrate_options, calibrate_defaults);
 
 /* A tensor whose inputs are collected. */
 struct layer {

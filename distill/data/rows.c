@@ -22,13 +22,7 @@
 #define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */
 
 static const struct vc_data_options data_defaults = {.scale = 1, .ignored_label = -1};
-static const struct vc_options_kind data_kind = {"vc_data_options", "vc_data_defaults", &data_defaults,
-                                                 sizeof data_defaults};
-
-void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size)
-{
-    vc_options_fill(&data_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(data, vc_data_options, data_defaults);
 
 /* ---- which array ---- */
 

@@ -18,16 +18,10 @@ static const struct vc_distill_options distill_defaults = {
     .answers = {.huber_delta = 1},
     .moving = {.alpha_end = -1},
 };
-static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
-                                                    sizeof distill_defaults};
+VC_OPTIONS_KIND(distill, vc_distill_options, distill_defaults);
 
 /* All that is not named above is 0, false or NULL. A weight_decay of -1 stands for the optimizer's own
  * default. */
-void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size)
-{
-    vc_options_fill(&distill_kind, options, struct_size);
-}
-
 /* ---- options ---- */
 
 /* A number with its limits. */

@@ -6,13 +6,7 @@
 
 static const struct vc_evaluate_options evaluate_defaults = {
     .batch = 64, .temperature = 2, .loss = VC_TEACHER_LOSS_AUTO, .huber_delta = 1};
-static const struct vc_options_kind evaluate_kind = {"vc_evaluate_options", "vc_evaluate_defaults", &evaluate_defaults,
-                                                     sizeof evaluate_defaults};
-
-void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size)
-{
-    vc_options_fill(&evaluate_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(evaluate, vc_evaluate_options, evaluate_defaults);
 
 /* A trainer that only judges: the network is its student, the rows its evaluation. */
 enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options, struct vc_quality *out)

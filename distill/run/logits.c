@@ -20,13 +20,7 @@
 
 static const struct vc_logits_options logits_defaults = {
     .batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32, .loss = VC_TEACHER_LOSS_AUTO};
-static const struct vc_options_kind logits_kind = {"vc_logits_options", "vc_logits_defaults", &logits_defaults,
-                                                   sizeof logits_defaults};
-
-void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size)
-{
-    vc_options_fill(&logits_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(logits, vc_logits_options, logits_defaults);
 
 #define FIXED_ARRAYS \
     9 /* logits, classes, rest, temperature, n_classes, values, outputs, teacher, digest; then the inputs' */

@@ -26,13 +26,7 @@ static const unsigned percents[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
 static const struct vc_sensitivity_options option_defaults = {.min_elems = 0};
-static const struct vc_options_kind kind = {"vc_sensitivity_options", "vc_sensitivity_defaults", &option_defaults,
-                                            sizeof option_defaults};
-
-void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size)
-{
-    vc_options_fill(&kind, options, struct_size);
-}
+VC_OPTIONS_KIND(sensitivity, vc_sensitivity_options, option_defaults);
 
 /* What a measurement works with. */
 struct measuring {
@@ -292,7 +286,7 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
 
     *out = NULL;
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &kind, options, &own));
+    VC_TRY(vc_options_read(ctx, &sensitivity_kind, options, &own));
     if (vc_kernels_get(ctx) == NULL) {
         return vc_call_end(ctx, ctx->status);
     }

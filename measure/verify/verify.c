@@ -164,13 +164,7 @@ out:
 }
 
 static const struct vc_verify_options verify_defaults = {.void_as = VC_DTYPE_RAW};
-static const struct vc_options_kind verify_kind = {"vc_verify_options", "vc_verify_defaults", &verify_defaults,
-                                                   sizeof verify_defaults};
-
-void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size)
-{
-    vc_options_fill(&verify_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(verify, vc_verify_options, verify_defaults);
 
 /* A file that changes while it is verified ends the call: what was found would be of no file that there is. */
 static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,

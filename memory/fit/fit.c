@@ -16,13 +16,7 @@
 /* A slack below 0 means that of the estimate. */
 static const struct vc_fit_options fit_defaults = {
     .context_bytes = 300 * MIB, .workspace_bytes = 32 * MIB, .margin_bytes = 256 * MIB, .slack = -1};
-static const struct vc_options_kind fit_kind = {"vc_fit_options", "vc_fit_defaults", &fit_defaults,
-                                                sizeof fit_defaults};
-
-void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size)
-{
-    vc_options_fill(&fit_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(fit, vc_fit_options, fit_defaults);
 
 const char *vc_verdict_name(enum vc_verdict verdict)
 {

@@ -13,13 +13,7 @@
 #include "prune/structured/removal.h"
 
 static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};
-static const struct vc_options_kind structured_kind = {"vc_structured_options", "vc_structured_defaults",
-                                                       &structured_defaults, sizeof structured_defaults};
-
-void vc_structured_defaults_sized(struct vc_structured_options *options, size_t struct_size)
-{
-    vc_options_fill(&structured_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(structured, vc_structured_options, structured_defaults);
 
 /* What belongs to one plan, and not to the pass. */
 static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)

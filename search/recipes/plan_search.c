@@ -19,13 +19,7 @@
 #define MAX_DEVICES   1024
 
 static const struct vc_recipe_options recipe_defaults = {.without = 0};
-static const struct vc_options_kind recipe_kind = {"vc_recipe_options", "vc_recipe_defaults", &recipe_defaults,
-                                                   sizeof recipe_defaults};
-
-void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_size)
-{
-    vc_options_fill(&recipe_kind, options, struct_size);
-}
+VC_OPTIONS_KIND(recipe, vc_recipe_options, recipe_defaults);
 
 /* The words of --without. */
 const char *vc_lever_name(enum vc_lever lever)
