@@ -98,9 +98,7 @@
 #include "core/values/grids.h"
 #include "core/values/tile.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_ctx;
 
@@ -198,6 +196,4 @@ void vc_kernels_fill(struct vc_kernels *table, int level);
 #define VC_KERNEL_CALL(call) VC_CALL(vc_kernels_error(ctx, (call)))
 #define VC_KERNEL_TRY(call)  VC_TRY(vc_kernels_error(ctx, (call)))
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C

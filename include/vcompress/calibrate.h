@@ -6,9 +6,7 @@
 
 #include <vcompress/distill.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_calibrate_options {
     size_t struct_size; /* set by vc_calibrate_defaults */
@@ -70,7 +68,5 @@ VC_API enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_mod
 VC_API enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *const *files, size_t n_files,
                                           const struct vc_write_options *write);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

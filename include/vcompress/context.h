@@ -13,9 +13,7 @@
 
 #include <vcompress/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_ctx;
 
@@ -103,7 +101,5 @@ VC_API const char *vc_version(void);
  * starts nothing. A static string. */
 VC_API const char *vc_features(void);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -17,9 +17,7 @@
 
 #include <vcompress/graph.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* The kind of a group's units. Numbers are stable. */
 enum vc_unit {
@@ -78,7 +76,5 @@ VC_API void vc_couplings_free(struct vc_couplings *couplings); /* accepts NULL *
 VC_API size_t vc_couplings_count(const struct vc_couplings *couplings);
 VC_API const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -12,9 +12,7 @@
 
 #include <vcompress/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_depth_options {
     size_t struct_size; /* set by vc_depth_defaults */
@@ -39,7 +37,5 @@ static inline void vc_depth_defaults(struct vc_depth_options *options)
  * store the change. */
 VC_API enum vc_status vc_job_add_depth(struct vc_ctx *ctx, struct vc_job *job, const struct vc_depth_options *options);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

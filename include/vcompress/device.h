@@ -11,9 +11,7 @@
 
 #include <vcompress/context.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_device_info {
     int index;            /* N of "cuda:N" */
@@ -47,7 +45,5 @@ struct vc_devices {
 VC_API enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out);
 VC_API void vc_devices_free(struct vc_devices *devices); /* accepts NULL */
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -17,9 +17,7 @@
 #include <vcompress/prune.h>
 #include <vcompress/ranks.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* ---- networks and data ---- */
 
@@ -730,7 +728,5 @@ VC_API bool vc_logits_is(const struct vc_model *model);
 VC_API enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *options,
                                       const struct vc_distillation *distillation, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -8,9 +8,7 @@
 
 #include <vcompress/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* VC_DTYPE_RAW is bytes without a shape (a member of an npz that is not an npy): one element is one byte. VC_DTYPE_VOID
  * is an array whose element type the file does not state (NumPy's V1, V2, ...). Tensors of these two types, and of the
@@ -113,7 +111,5 @@ VC_API bool vc_dtype_is_float(enum vc_dtype dtype);
 /* True for block types that the library can decode to floats: Q8_0 and others. */
 VC_API bool vc_dtype_is_quantized(enum vc_dtype dtype);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -13,9 +13,7 @@
 #include <vcompress/memory.h>
 #include <vcompress/report.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Numbers are stable. */
 enum vc_verdict {
@@ -178,7 +176,5 @@ VC_API const char *vc_verdict_name(enum vc_verdict verdict);
 /* The same word; "weights fit" if only weights were counted and they fit. */
 VC_API const char *vc_fit_word(const struct vc_fit *fit);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -14,9 +14,7 @@
 
 #include <vcompress/context.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Types that matrix units compute with, as bits; VC_GPU_2_4: 2:4 sparsity. Numbers are stable. */
 enum vc_gpu_type {
@@ -93,7 +91,5 @@ VC_API const char *vc_gpu_type_name(enum vc_gpu_type bit);
 VC_API enum vc_status vc_gpus_csv(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
 VC_API enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

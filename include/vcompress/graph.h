@@ -26,9 +26,7 @@
 #include <vcompress/dtype.h>
 #include <vcompress/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 #define VC_GRAPH_OPSET    23 /* the operator set of ONNX whose definitions hold */
 #define VC_GRAPH_MAX_DIMS 8
@@ -376,7 +374,5 @@ VC_API enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *g
 VC_API enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph,
                                    const struct vc_graph_blocks *blocks, const char *title, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -8,9 +8,7 @@
 #include <vcompress/measure.h>
 #include <vcompress/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* The tensors of one type. Tied tensors all count in n_tensors; their values count once. */
 struct vc_inspect_dtype {
@@ -52,7 +50,5 @@ VC_API void vc_inspection_free(struct vc_inspection *inspection); /* accepts NUL
  * is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *inspection, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

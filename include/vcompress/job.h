@@ -10,9 +10,7 @@
 #include <vcompress/model.h>
 #include <vcompress/report.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_job;
 
@@ -150,7 +148,5 @@ VC_API bool vc_digest_built_in(void);
  * the same. VC_E_UNSUPPORTED: SHA-256 is not built in, or no file is behind the model. */
 VC_API enum vc_status vc_model_digest(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_DIGEST_BYTES]);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -6,9 +6,7 @@
 
 #include <vcompress/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 #define VC_HISTOGRAM_BINS 256
 
@@ -94,7 +92,5 @@ VC_API enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a,
  * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; free with vc_text_free. */
 VC_API enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -9,9 +9,7 @@
 
 #include <vcompress/graph.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* ---- buffers in one arena ---- */
 
@@ -401,7 +399,5 @@ VC_API void vc_memory_timeline_free(struct vc_memory_timeline *timeline); /* acc
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);
 VC_API const char *vc_known_name(enum vc_known known);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -9,9 +9,7 @@
 
 #include <vcompress/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* One adapter: a folder of PEFT (adapter_config.json beside its tensors), or a single file of kohya's trainers or of
  * diffusers (lora_down, lora_up, alpha), opened by vc_model_open. It must outlive the job. */
@@ -39,7 +37,5 @@ static inline void vc_merge_defaults(struct vc_merge_options *options)
  * does not have, or of another shape, and kinds of adapters that are no such sum. */
 VC_API enum vc_status vc_job_add_merge(struct vc_ctx *ctx, struct vc_job *job, const struct vc_merge_options *options);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -15,9 +15,7 @@
 #include <vcompress/dtype.h>
 #include <vcompress/stream.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 #define VC_MAX_DIMS  64
 #define VC_NO_TENSOR ((size_t)-1)
@@ -371,7 +369,5 @@ struct vc_index_summary {
  * in the names (-00001-of-00003) show that files are missing, or the files state that different jobs made them. */
 VC_API enum vc_status vc_index_write(struct vc_ctx *ctx, const char *folder, struct vc_index_summary *out);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -10,9 +10,7 @@
 #include <vcompress/fit.h>
 #include <vcompress/report.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* ---- distributions of the values of single tensors ---- */
 
@@ -107,7 +105,5 @@ VC_API enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, co
  * document is another one. */
 VC_API enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, size_t most, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -10,9 +10,7 @@
 
 #include <vcompress/fit.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Changes that a recipe may make, as bits. Numbers are stable. */
 enum vc_lever {
@@ -112,7 +110,5 @@ VC_API enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipe
  * "devices", "experts". Returns NULL for other numbers. */
 VC_API const char *vc_lever_name(enum vc_lever lever);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -8,9 +8,7 @@
 
 #include <vcompress/quantize.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* The set of weights whose smallest become zero. */
 enum vc_prune_scope {
@@ -95,7 +93,5 @@ static inline void vc_prune_defaults(struct vc_prune_options *options)
 
 VC_API enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const struct vc_prune_options *options);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -7,9 +7,7 @@
 
 #include <vcompress/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 enum vc_nonfinite {
     VC_NONFINITE_ERROR = 0, /* fail; the sentence has the tensor, the count and the first index */
@@ -248,7 +246,5 @@ VC_API enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *j
 VC_API enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                          size_t n_elems);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -15,9 +15,7 @@
 
 #include <vcompress/context.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_ranks;
 
@@ -63,7 +61,5 @@ VC_API enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name);
  * be NULL. Returns false if the process was not started as one of several. */
 VC_API bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

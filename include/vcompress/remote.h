@@ -22,9 +22,7 @@
 
 #include <vcompress/context.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 struct vc_remote;
 
@@ -50,7 +48,5 @@ VC_API void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_reques
 /* Removes the folder. No model of it may be open. Accepts NULL. */
 VC_API void vc_remote_close(struct vc_remote *remote);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -8,9 +8,7 @@
 
 #include <vcompress/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Numbers are stable. */
 enum vc_action {
@@ -288,7 +286,5 @@ VC_API char *vc_shell_word(const char *word);
 VC_API enum vc_status vc_error_json(struct vc_ctx *ctx, const char *schema, enum vc_status failure, const char *message,
                                     char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

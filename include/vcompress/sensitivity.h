@@ -8,9 +8,7 @@
 #include <vcompress/couplings.h>
 #include <vcompress/quantize.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* A change that is tried on a tensor. Numbers are stable. */
 enum vc_sensitivity_kind {
@@ -204,7 +202,5 @@ VC_API enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *
                                                 struct vc_sensitivity_costs **out);
 VC_API void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs); /* accepts NULL */
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

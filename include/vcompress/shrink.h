@@ -15,9 +15,7 @@
 #include <vcompress/fit.h>
 #include <vcompress/verify.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* What one candidate is, and what is known about it. Figures that were not measured are NaN. */
 struct vc_shrink_candidate {
@@ -140,7 +138,5 @@ VC_API void vc_shrinkage_free(struct vc_shrinkage *shrinkage); /* accepts NULL *
  * vc_text_free. */
 VC_API enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *shrinkage, char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -5,9 +5,16 @@
 #ifndef VCOMPRESS_STATUS_H
 #define VCOMPRESS_STATUS_H
 
+/* Around the declarations of each header: a compiler for C++ reads them as those of C. */
 #ifdef __cplusplus
-extern "C" {
+#define VC_BEGIN_C extern "C" {
+#define VC_END_C   }
+#else
+#define VC_BEGIN_C
+#define VC_END_C
 #endif
+
+VC_BEGIN_C
 
 #if defined(_WIN32)
 #define VC_API
@@ -31,7 +38,5 @@ enum vc_status {
 /* A short lower-case name such as "format"; never NULL. */
 VC_API const char *vc_status_name(enum vc_status status);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

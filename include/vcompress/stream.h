@@ -13,9 +13,7 @@
 
 #include <vcompress/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Where the bytes of a model come from. They must not change, and have to be there, until vc_model_close. */
 struct vc_reader {
@@ -53,7 +51,5 @@ VC_API const struct vc_writer *vc_memory_writer(struct vc_memory *memory);
  * freed or written again. */
 VC_API const void *vc_memory_bytes(const struct vc_memory *memory, uint64_t *size_bytes);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -14,9 +14,7 @@
 #include <vcompress/couplings.h>
 #include <vcompress/prune.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* The score of a unit; units with the lowest scores are removed. Numbers are stable. */
 enum vc_structured_score {
@@ -82,7 +80,5 @@ static inline void vc_structured_defaults(struct vc_structured_options *options)
 VC_API enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
                                             const struct vc_structured_options *options);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

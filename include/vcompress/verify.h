@@ -5,9 +5,7 @@
 
 #include <vcompress/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Numbers are stable. */
 enum vc_severity {
@@ -111,7 +109,5 @@ VC_API void vc_verification_free(struct vc_verification *verification); /* accep
 VC_API enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *verification, bool strict,
                                      char **text);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
 #endif

@@ -21,9 +21,7 @@
 #include "kernels/device/train_backend.h"
 #include "kernels/kernels.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Raised when an existing kernel changes its place, parameters or results, when a struct that kernels take or struct
  * vc_backend_device changes, and when struct vc_backend changes before its end. */
@@ -81,6 +79,4 @@ struct vc_backend {
 
 typedef const struct vc_backend *vc_backend_entry_fn(void);
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C

@@ -17,9 +17,7 @@
 #include "kernels/train_args.h"
 #include "kernels/train_codes.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VC_BEGIN_C
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
 #define VC_TRAIN_BACKEND_ABI 12
@@ -157,6 +155,4 @@ struct vc_train_backend {
     void (*drop)(void *session, void *graph); /* before the session ends */
 };
 
-#ifdef __cplusplus
-}
-#endif
+VC_END_C
