@@ -569,9 +569,7 @@ static enum vc_status check(struct vc_estimate *e)
         return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: a pipeline has %d stages at most, and no stage behind its last one",
                        vc_option(e->ctx, "pp"), VC_MEMORY_STAGES);
     }
-    if (o->zero > 3) {
-        return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: ZeRO has the stages 0 to 3", vc_option(e->ctx, "zero"));
-    }
+    VC_REFUSE_IF(o->zero > 3, e->ctx, VC_E_ARGUMENT, "%s: ZeRO has the stages 0 to 3", vc_option(e->ctx, "zero"));
     if (scheme != NULL && !vc_scheme_find(scheme, &e->scheme)) {
         return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: no scheme is called '%s'", vc_option(e->ctx, "scheme"), scheme);
     }
@@ -579,19 +577,13 @@ static enum vc_status check(struct vc_estimate *e)
     if (trains && o->amp == VC_AMP_PURE && o->weights == VC_DTYPE_NONE) {
         o->weights = VC_DTYPE_F16;
     }
-    if ((trains || several || o->trainer != VC_MEMORY_PYTORCH) && e->graph == NULL) {
-        return vc_fail(e->ctx, VC_E_ARGUMENT,
-                       trains ? "training needs a graph: what the model computes"
-                              : "what a device of several holds needs a graph: what the model computes");
-    }
-    if (o->recompute == VC_RECOMPUTE_AUTO && (o->budget_bytes == 0 || o->pp > 1)) {
-        return vc_fail(e->ctx, VC_E_ARGUMENT,
-                       o->pp > 1 ? "recomputation within a budget is for a model without a pipeline"
-                                 : "recomputation within a budget needs a budget");
-    }
-    if (trains && e->coded && o->lora_rank == 0) {
-        return vc_fail(e->ctx, VC_E_ARGUMENT, "training needs float weights");
-    }
+    VC_REFUSE_IF((trains || several || o->trainer != VC_MEMORY_PYTORCH) && e->graph == NULL, e->ctx, VC_E_ARGUMENT,
+                 trains ? "training needs a graph: what the model computes"
+                        : "what a device of several holds needs a graph: what the model computes");
+    VC_REFUSE_IF(o->recompute == VC_RECOMPUTE_AUTO && (o->budget_bytes == 0 || o->pp > 1), e->ctx, VC_E_ARGUMENT,
+                 o->pp > 1 ? "recomputation within a budget is for a model without a pipeline"
+                           : "recomputation within a budget needs a budget");
+    VC_REFUSE_IF(trains && e->coded && o->lora_rank == 0, e->ctx, VC_E_ARGUMENT, "training needs float weights");
     return VC_OK;
 }
 

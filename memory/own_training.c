@@ -38,12 +38,10 @@ static enum vc_status check(struct vc_estimate *e)
     };
 
     for (size_t k = 0; k < sizeof foreign / sizeof foreign[0]; k++) {
-        if (foreign[k].asked) {
-            return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: not with the trainer vcompress, which %s",
-                           vc_option(e->ctx, foreign[k].name),
-                           k == 0 ? "only trains; a dry run of vc_distill tells what a teacher takes, too"
-                                  : "does not do that, or decides it itself");
-        }
+        VC_REFUSE_IF(foreign[k].asked, e->ctx, VC_E_ARGUMENT, "%s: not with the trainer vcompress, which %s",
+                     vc_option(e->ctx, foreign[k].name),
+                     k == 0 ? "only trains; a dry run of vc_distill tells what a teacher takes, too"
+                            : "does not do that, or decides it itself");
     }
     return VC_OK;
 }

@@ -163,9 +163,7 @@ enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph
     enum vc_status status;
 
     *out = NULL;
-    if (most == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a timeline of 0 points");
-    }
+    VC_REFUSE_IF(most == 0, ctx, VC_E_ARGUMENT, "a timeline of 0 points");
     VC_TRY(vc_memory_estimate(ctx, graph, model, options, &m.report));
     VC_TRY(vc_estimate_begin(&m.e, options));
     if (m.report.unknown == NULL) {

@@ -229,12 +229,8 @@ enum vc_status vc_layers_find(struct vc_ctx *ctx, const struct vc_model *model, 
 {
     *list = (struct vc_layer_list){0};
     VC_CALL(list_tensors(ctx, model, name, list));
-    if (list->n == 0) {
-        return refuse_none(ctx, name);
-    }
-    if (end_of_list(list, 0) != list->n) {
-        return refuse_several(ctx, list, arena);
-    }
+    VC_RETURN_IF(list->n == 0, refuse_none(ctx, name));
+    VC_RETURN_IF(end_of_list(list, 0) != list->n, refuse_several(ctx, list, arena));
     VC_CALL_ALLOC(list->name = vc_arena_copy(ctx, arena, list->tensors[0].name, list->tensors[0].n_list));
     VC_CALL(count_layers(ctx, list));
     find_odd(model, list);

@@ -289,9 +289,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     if (kept) {
         return VC_OK;
     }
-    if (is_quantized(item->desc) && !o->dequantize) {
-        return refuse_codes(ctx, item);
-    }
+    VC_RETURN_IF(is_quantized(item->desc) && !o->dequantize, refuse_codes(ctx, item));
     VC_CALL(add_decode(ctx, item));
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     bool shared = o->scope == VC_PRUNE_GLOBAL && !own;

@@ -166,9 +166,7 @@ enum vc_status vc_work_open(struct vc_shrinking *s)
         if (s->lock < 0) {
             return vc_fail_errno(s->ctx, errno, "%s: cannot be written", path);
         }
-        if (flock(s->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-            return refuse_second(s);
-        }
+        VC_RETURN_IF(flock(s->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK, refuse_second(s));
         if (is_there(s, path)) {
             write_number(s);
             return VC_OK;

@@ -323,9 +323,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             note_refused(&layouts, i);
         }
     }
-    if (types.n != 0) {
-        return refuse_types(ctx, job, &types);
-    }
+    VC_RETURN_IF(types.n != 0, refuse_types(ctx, job, &types));
     return layouts.n != 0 ? refuse_layout(ctx, job, &layouts) : VC_OK;
 }
 

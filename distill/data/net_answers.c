@@ -363,9 +363,7 @@ static enum vc_status take_logits(struct vc_net *net)
     int64_t last = output->n_dims != 0 ? vc_graph_dim_value(graph, output->shape[output->n_dims - 1]) : 0;
     size_t n = row_elements(net);
 
-    if (net->found.function == VC_ANSWER_MIXED) {
-        return refuse_mixed(net);
-    }
+    VC_RETURN_IF(net->found.function == VC_ANSWER_MIXED, refuse_mixed(net));
     if (n == 0 || (plain && (output->n_dims < 2 || output->n_dims > 3 || output->shape[output->n_dims - 1].size < 2))) {
         return refuse_shape(net);
     }
@@ -394,9 +392,7 @@ static enum vc_status take_values(struct vc_net *net)
     const struct vc_graph_value *output = vc_net_output(net);
     size_t n = row_elements(net);
 
-    if (n == 0) {
-        return refuse_shape(net);
-    }
+    VC_RETURN_IF(n == 0, refuse_shape(net));
     net->answer = net->found.value;
     net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(net->network.graph, output->shape[1]) : 1;
     net->n_classes = n / net->positions;
@@ -413,9 +409,7 @@ static enum vc_status take_labels(struct vc_net *net)
                  "%s: the output %s is made by Softmax, which chooses one of many: %s labels needs an answer of its "
                  "own for each",
                  vc_net_file(net), vc_net_output(net)->name, vc_option(net->ctx, "net_task"));
-    if (n == 0) {
-        return refuse_shape(net);
-    }
+    VC_RETURN_IF(n == 0, refuse_shape(net));
     net->answer = net->found.logits;
     net->positions = vc_net_output(net)->n_dims == 3
                          ? (size_t)vc_graph_dim_value(net->network.graph, vc_net_output(net)->shape[1])
@@ -504,9 +498,7 @@ static enum vc_status fit_shares(const struct vc_net *net, struct vc_rows *rows)
     if (y_width(rows) == 0) {
         return VC_OK;
     }
-    if (y_width(rows) != net->positions * net->n_classes || !are_shares(rows, false)) {
-        return refuse_y(net, rows);
-    }
+    VC_RETURN_IF(y_width(rows) != net->positions * net->n_classes || !are_shares(rows, false), refuse_y(net, rows));
     return vc_rows_take_values(rows);
 }
 
@@ -519,9 +511,7 @@ static enum vc_status fit_spans(const struct vc_net *net, struct vc_rows *rows)
     if (rows->targets != NULL && rows->target_width == 2) {
         VC_CALL(vc_rows_take_labels(rows, INT32_MAX, &taken));
     }
-    if (y_width(rows) != 0 && (rows->labels == NULL || rows->label_width != 2)) {
-        return refuse_y(net, rows);
-    }
+    VC_RETURN_IF(y_width(rows) != 0 && (rows->labels == NULL || rows->label_width != 2), refuse_y(net, rows));
     for (uint64_t i = 0; rows->labels != NULL && i < rows->n; i++) {
         const int64_t *ends = &rows->labels[2 * i];
 
@@ -542,9 +532,7 @@ static enum vc_status fit_values(const struct vc_net *net, struct vc_rows *rows)
     bool values = named == VC_NET_TASK_REGRESSION || named == VC_NET_TASK_EMBEDDINGS;
 
     if (rows->labels != NULL && (values || net->n_classes == 1 || rows->label_width != net->positions)) {
-        if (rows->label_width != n) {
-            return refuse_y(net, rows);
-        }
+        VC_RETURN_IF(rows->label_width != n, refuse_y(net, rows));
         VC_CALL(vc_rows_take_values(rows));
     }
     return rows->targets != NULL && rows->target_width != n ? refuse_y(net, rows) : VC_OK;

@@ -229,9 +229,7 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     VC_CALL(vc_rows_find(rows, graph, input->name, &to->tensor));
     const struct vc_tensor *t = &rows->model->tensors[to->tensor];
     VC_CALL(check_type(rows, input, t));
-    if (t->n_dims == 0 || t->shape[0] != rows->n_all) {
-        return refuse_shape(rows, graph, input, t);
-    }
+    VC_RETURN_IF(t->n_dims == 0 || t->shape[0] != rows->n_all, refuse_shape(rows, graph, input, t));
     VC_CALL(fit_shape(rows, graph, input, t));
     to->name = input->name;
     to->value = vc_graph_input(graph, k);

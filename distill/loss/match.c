@@ -797,9 +797,7 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
                  "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
                  m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "loss.matches"),
                  p->teacher, p->student, p->teacher);
-    if (!is_finite_side(m, &pair->student, value_of(engine, k - 1)->data, n)) {
-        return refuse_student(m, p, step);
-    }
+    VC_RETURN_IF(!is_finite_side(m, &pair->student, value_of(engine, k - 1)->data, n), refuse_student(m, p, step));
     return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite: the values are too far apart%s; a smaller %s "
                    "than %g keeps them from diverging",

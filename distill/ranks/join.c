@@ -255,9 +255,7 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
         return VC_OK;
     }
-    if (launcher != NULL && !launcher->mpi) {
-        return refuse_torchrun(ctx, size);
-    }
+    VC_RETURN_IF(launcher != NULL && !launcher->mpi, refuse_torchrun(ctx, size));
     enum vc_status status = join_mpi(ctx, launcher, size, out);
     if (status == VC_E_DEVICE && kind == VC_RANKS_AUTO) {
         status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,

@@ -267,19 +267,13 @@ static enum vc_status check_weight(struct vc_trainer *t, size_t k)
     size_t bad =
         item->trained || item->statistic ? vc_first_nonfinite(t->student.f64, weights, (size_t)item->n) : item->n;
 
-    if (bad != item->n) {
-        return refuse_value(t, "weight.", item->name, bad);
-    }
+    VC_RETURN_IF(bad != item->n, refuse_value(t, "weight.", item->name, bad));
     s->n_masked = 0;
     for (uint64_t i = 0; s->keep != NULL && i < item->n; i++) {
         bool zero = t->student.f64 ? ((const double *)weights)[i] == 0 : ((const float *)weights)[i] == 0;
 
-        if (s->keep[i] > 1) {
-            return refuse_value(t, "keep.", item->name, i);
-        }
-        if (s->keep[i] == 0 && !zero) {
-            return refuse_value(t, "weight.", item->name, i);
-        }
+        VC_RETURN_IF(s->keep[i] > 1, refuse_value(t, "keep.", item->name, i));
+        VC_RETURN_IF(s->keep[i] == 0 && !zero, refuse_value(t, "weight.", item->name, i));
         s->n_masked += s->keep[i] == 0;
     }
     t->report->n_masked += s->n_masked;

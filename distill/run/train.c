@@ -389,9 +389,7 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
     if (moved == 0 || !isfinite(w->grad_norm)) {
         VC_CALL(vc_weights_grads_to_host(t->student.net.weights));
     }
-    if (!isfinite(w->grad_norm)) {
-        return refuse_gradient(t, w);
-    }
+    VC_RETURN_IF(!isfinite(w->grad_norm), refuse_gradient(t, w));
     if (has_nothing_to_learn(t, w)) {
         t->report->nothing_to_learn = true;
         return VC_OK;

@@ -106,9 +106,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         vc_kernels_card_begin(ctx);
         why = vc_kernels_card_end(ctx);
     }
-    if (why != NULL) {
-        return refuse_card(t, why);
-    }
+    VC_RETURN_IF(why != NULL, refuse_card(t, why));
     ctx->shared->training.by_card = true;
     (void)vc_kernels_card_end(ctx); /* its name */
     vc_trainer_close(t);

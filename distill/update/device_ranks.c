@@ -64,9 +64,7 @@ static enum vc_status describe_device(struct vc_learner *l, double *words)
 {
     unsigned char uuid[VC_TRAIN_UUID];
 
-    if (sums_of(l)->uuid(uuid) != 0) {
-        return fail(l, sums_of(l)->why());
-    }
+    VC_RETURN_IF(sums_of(l)->uuid(uuid) != 0, fail(l, sums_of(l)->why()));
     for (size_t k = 0; k < VC_TRAIN_UUID / 4; k++) {
         uint32_t word;
 
@@ -155,12 +153,8 @@ static enum vc_status wait_slice(struct vc_learner *l, double since, double *don
     int outcome = sums_of(l)->wait(l->device->session, is_over, &slice);
 
     *done = outcome == 0;
-    if (outcome == 1) {
-        return fail(l, sums_of(l)->why());
-    }
-    if (outcome == 2 && vc_seconds() - since > PATIENCE) {
-        return fail(l, "the other ranks were waited for too long");
-    }
+    VC_RETURN_IF(outcome == 1, fail(l, sums_of(l)->why()));
+    VC_RETURN_IF(outcome == 2 && vc_seconds() - since > PATIENCE, fail(l, "the other ranks were waited for too long"));
     return vc_check_cancelled(l->ctx);
 }
 

@@ -61,10 +61,8 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
         return refuse_opset(ctx, self, t->name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "target=int8",
                             " needs 7; or ");
     }
-    if (opset < BROADCAST_OPSET) {
-        return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET, "target=f16",
-                            opset >= CAST_OPSET ? " needs 6; or " : "");
-    }
+    VC_RETURN_IF(opset < BROADCAST_OPSET, refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET,
+                                                       "target=f16", opset >= CAST_OPSET ? " needs 6; or " : ""));
     if (opset < ONNX_BLOCKS_OPSET && groups) {
         return refuse_opset(ctx, self, t->name, "a scale per group", ONNX_BLOCKS_OPSET, "granularity",
                             " channel needs 7; or ");

@@ -276,12 +276,10 @@ static enum vc_status refuse_status(struct vc_ctx *ctx, const struct vc_fetcher 
 {
     int n = (int)vc_min_u64(origin_bytes(url), 200);
 
-    if (status == 401 || status == 403) {
-        return vc_fail(ctx, VC_E_IO, "%.*s answers %ld: %s", n, url, status,
-                       f->authorization != NULL
-                           ? "the token has no access; for a gated model its terms have to be accepted first"
-                           : "it wants a token (HF_TOKEN, or the hub's own login), or there is no such model");
-    }
+    VC_REFUSE_IF(status == 401 || status == 403, ctx, VC_E_IO, "%.*s answers %ld: %s", n, url, status,
+                 f->authorization != NULL
+                     ? "the token has no access; for a gated model its terms have to be accepted first"
+                     : "it wants a token (HF_TOKEN, or the hub's own login), or there is no such model");
     if (status == 404 || status == 410) {
         return vc_fail(ctx, VC_E_IO, "%.*s answers %ld: there is no such model, revision or file", n, url, status);
     }

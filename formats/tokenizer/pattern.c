@@ -251,9 +251,7 @@ static enum vc_status parse_property(struct compiling *c, bool negated, struct i
     bool other = take(c, "{^");
     size_t n;
 
-    if (!other && !take(c, "{")) {
-        return refuse(c, "\\p without a brace");
-    }
+    VC_RETURN_IF(!other && !take(c, "{"), refuse(c, "\\p without a brace"));
     const char *name = c->text + c->at;
     const char *end = memchr(name, '}', c->n - c->at);
     VC_RETURN_IF(end == NULL, refuse(c, "\\p without an end"));
@@ -308,9 +306,7 @@ static enum vc_status parse_escape(struct compiling *c, struct item *item)
     } else if (letter == 'u' || letter == 'x') {
         bool braces = letter == 'x' && take(c, "{");
         letter = take_hex(c, braces ? 8 : (letter == 'u') * 2 + 2);
-        if (braces && !take(c, "}")) {
-            return refuse(c, "\\x without an end");
-        }
+        VC_RETURN_IF(braces && !take(c, "}"), refuse(c, "\\x without an end"));
     } else if (is_letter || (letter >= '1' && letter <= '9')) {
         return refuse(c, "an escape");
     }

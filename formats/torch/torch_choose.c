@@ -256,9 +256,7 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
         size_t n = 0;
         struct vc_pickle_node *value = descend(self->chosen, rest, &n);
 
-        if (value == NULL) {
-            return no_such_key(ctx, self->chosen, rest);
-        }
+        VC_RETURN_IF(value == NULL, no_such_key(ctx, self->chosen, rest));
         *home = self->chosen == self->pickle.root ? value : *home;
         self->chosen = value;
         rest += n + (rest[n] == '.');

@@ -237,12 +237,10 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
         most = found > most ? found : most;
     }
     bool all = words->n != 0 && most == words->n;
-    if (!all && is_apple(text)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "'%s' is no card with a memory of its own; %s SIZE asks about what its programs may have of the "
-                       "computer's, some two thirds to three quarters",
-                       text, vc_option(ctx, "visible_bytes"));
-    }
+    VC_REFUSE_IF(!all && is_apple(text), ctx, VC_E_ARGUMENT,
+                 "'%s' is no card with a memory of its own; %s SIZE asks about what its programs may have of the "
+                 "computer's, some two thirds to three quarters",
+                 text, vc_option(ctx, "visible_bytes"));
     join(words, nearest.joined);
     nearest.by_distance = !all;
     for (size_t k = 0; most != 0 && k < gpus->n; k++) {
@@ -296,9 +294,7 @@ enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
         found = has_name(gpus->rows[k], &words) ? gpus->rows[k] : NULL;
     }
     found = found != NULL ? found : only_one(gpus, &words);
-    if (found == NULL) {
-        return refuse(ctx, gpus, text, &words);
-    }
+    VC_RETURN_IF(found == NULL, refuse(ctx, gpus, text, &words));
     *count = (unsigned)number * found->count;
     *gpu = found->of != NULL ? found->of : found;
     return VC_OK;

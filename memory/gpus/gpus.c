@@ -70,12 +70,8 @@ static enum vc_status split(struct vc_ctx *ctx, char *line, char **fields, size_
     for (*n_fields = 0; more; (*n_fields)++) {
         char *field = take_field(&line, &more);
 
-        if (field == NULL) {
-            return vc_fail(ctx, VC_E_FORMAT, "field %zu: the quotation marks do not match", *n_fields + 1);
-        }
-        if (*n_fields == room) {
-            return vc_fail(ctx, VC_E_FORMAT, "has more than %zu fields", room);
-        }
+        VC_REFUSE_IF(field == NULL, ctx, VC_E_FORMAT, "field %zu: the quotation marks do not match", *n_fields + 1);
+        VC_REFUSE_IF(*n_fields == room, ctx, VC_E_FORMAT, "has more than %zu fields", room);
         fields[*n_fields] = field;
     }
     return VC_OK;
@@ -94,18 +90,14 @@ static enum vc_status read_titles(struct vc_ctx *ctx, char *line, struct titles 
         while (column < GPU_COLUMNS && strcmp(fields[k], vc_gpu_columns[column]) != 0) {
             column++;
         }
-        if (column == GPU_COLUMNS || (seen >> column & 1) != 0) {
-            return vc_fail(ctx, VC_E_FORMAT, "column '%s' is %s", fields[k],
-                           column == GPU_COLUMNS ? "none that there is (docs/memory-model.md)" : "there twice");
-        }
+        VC_REFUSE_IF(column == GPU_COLUMNS || (seen >> column & 1) != 0, ctx, VC_E_FORMAT, "column '%s' is %s",
+                     fields[k], column == GPU_COLUMNS ? "none that there is (docs/memory-model.md)" : "there twice");
         titles->of[k] = (enum gpu_column)column;
         seen |= 1U << column;
     }
-    if ((seen & 1U << GPU_NAME) == 0 || (seen & (1U << GPU_MEMORY_GB | 1U << GPU_OF)) == 0) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "the first line has the titles of the columns, of which 'name' and 'memory_gb' "
-                       "(or 'of') are needed");
-    }
+    VC_REFUSE_IF((seen & 1U << GPU_NAME) == 0 || (seen & (1U << GPU_MEMORY_GB | 1U << GPU_OF)) == 0, ctx, VC_E_FORMAT,
+                 "the first line has the titles of the columns, of which 'name' and 'memory_gb' "
+                 "(or 'of') are needed");
     return VC_OK;
 }
 
@@ -135,10 +127,8 @@ static bool read_number(const char *text, double *number)
 /* A number, or 0 for an empty field. */
 static enum vc_status take_number(struct vc_ctx *ctx, char *const *fields, enum gpu_column column, double *number)
 {
-    if (!read_number(fields[column], number)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' is no number such as 24 or 24576.5", vc_gpu_columns[column],
-                       fields[column]);
-    }
+    VC_REFUSE_IF(!read_number(fields[column], number), ctx, VC_E_FORMAT, "%s: '%s' is no number such as 24 or 24576.5",
+                 vc_gpu_columns[column], fields[column]);
     return VC_OK;
 }
 
@@ -160,11 +150,9 @@ static enum vc_status take_types(struct vc_ctx *ctx, char *text, struct vc_gpu *
                (strlen(vc_gpu_type_names[k]) != n - unsure || strncmp(rest, vc_gpu_type_names[k], n - unsure) != 0)) {
             k++;
         }
-        if (k == VC_GPU_TYPES) {
-            return vc_fail(ctx, VC_E_FORMAT,
-                           "types: '%.*s' is unknown; types are fp16, bf16, tf32, int8, int4, fp8, fp4 and 2:4", (int)n,
-                           rest);
-        }
+        VC_REFUSE_IF(k == VC_GPU_TYPES, ctx, VC_E_FORMAT,
+                     "types: '%.*s' is unknown; types are fp16, bf16, tf32, int8, int4, fp8, fp4 and 2:4", (int)n,
+                     rest);
         *(unsure ? &gpu->types_unsure : &gpu->types) |= 1U << k;
         rest += n;
     }
@@ -248,9 +236,7 @@ static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
     struct vc_gpu *before = vc_gpus_row(gpus, gpu->name);
 
     if (before != NULL && (gpu->of == before || strcmp(before->name, gpu->name) == 0)) {
-        if (gpu->of == before) {
-            return vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' would consist of itself", gpu->name);
-        }
+        VC_REFUSE_IF(gpu->of == before, gpus->ctx, VC_E_FORMAT, "'%s' would consist of itself", gpu->name);
         *before = *gpu; /* instances of it stay its own */
         return VC_OK;
     }

@@ -214,9 +214,7 @@ enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation
     uint32_t *of_request = NULL;
 
     *out = (struct vc_allocated){.allocated = 0};
-    if (n > UINT32_MAX / 2) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%zu requests are too many", n);
-    }
+    VC_REFUSE_IF(n > UINT32_MAX / 2, ctx, VC_E_ARGUMENT, "%zu requests are too many", n);
     c.blocks = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof *c.blocks); /* a request makes two at most */
     c.pools[0].sorted = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof(uint32_t));
     c.pools[1].sorted = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n, sizeof(uint32_t));

@@ -832,10 +832,8 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     VC_CALL(vc_divide_tensors(out));
     VC_CALL(vc_divide_stages(out, stage));
     find_used(out);
-    if (options->lora_rank != 0 && TRAINS(out) && !vc_find_adapted(out)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph has no products that get adapters",
-                       vc_option(ctx, "lora_rank"));
-    }
+    VC_REFUSE_IF(options->lora_rank != 0 && TRAINS(out) && !vc_find_adapted(out), ctx, VC_E_ARGUMENT,
+                 "%s: the graph has no products that get adapters", vc_option(ctx, "lora_rank"));
     size_all(out);
     find_gates(out);
     vc_recurrent_find(out);

@@ -231,9 +231,7 @@ static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, st
     const struct vc_removal_group *other;
 
     VC_CALL(find_other(ctx, s, plan, group, &other));
-    if (other != NULL) {
-        return refuse_uneven(ctx, s, group, other);
-    }
+    VC_RETURN_IF(other != NULL, refuse_uneven(ctx, s, group, other));
     if (c->unit == VC_UNIT_HEADS) {
         VC_CALL(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
     }

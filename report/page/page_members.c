@@ -37,9 +37,7 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
     struct vc_text text;
 
     vc_clear_error(ctx);
-    if (end == NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, "the document is no JSON object: it has no '}'");
-    }
+    VC_REFUSE_IF(end == NULL, ctx, VC_E_FORMAT, "the document is no JSON object: it has no '}'");
     while (end > *document && strchr(" \n", end[-1]) != NULL) {
         end--;
     }
