@@ -395,18 +395,14 @@ static void keep_input_grads(struct vc_engine *e)
 static enum vc_status check_sizes(struct vc_engine *e)
 {
     size_t n = vc_plan_outputs(e);
-    uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, n + e->options.n_kept + 1, sizeof *wanted);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, n + e->options.n_kept + 1, sizeof *wanted);
 
-    VC_TRY_ALLOC(wanted);
+    VC_CALL_ALLOC(wanted);
     memcpy(wanted, vc_plan_output_list(e), n * sizeof *wanted);
     for (size_t k = 0; k < e->options.n_kept; k++) {
         wanted[n++] = e->options.kept[k];
     }
-    status = vc_graph_check_sizes(e->ctx, e->graph, wanted, n);
-out:
-    vc_free(e->ctx, wanted);
-    return status;
+    return vc_graph_check_sizes(e->ctx, e->graph, wanted, n);
 }
 
 /* All stages; see the top of this file for why they are in this order. */

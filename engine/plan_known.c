@@ -71,13 +71,12 @@ enum vc_status vc_plan_compute_known(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
     const struct vc_run_calls calls = {.user = e, .param = no_param, .take = take};
-    struct vc_run_value *feeds = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *feeds);
-    uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_run_value *feeds = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *feeds);
+    VC_SCOPED uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
     size_t n = 0;
 
-    VC_TRY_ALLOC(feeds);
-    VC_TRY_ALLOC(wanted);
+    VC_CALL_ALLOC(feeds);
+    VC_CALL_ALLOC(wanted);
     feed_shapes(e, feeds);
     for (uint32_t v = 0; v < g->n_values; v++) {
         if (e->values[v].known && e->values[v].made && g->values[v].kind == VC_VALUE_RESULT) {
@@ -85,12 +84,9 @@ enum vc_status vc_plan_compute_known(struct vc_engine *e)
         }
     }
     if (n != 0) { /* it changes nothing in the graph */
-        VC_TRY(vc_graph_forward_from(e->ctx, (struct vc_graph *)(uintptr_t)g,
-                                     e->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32,
-                                     &calls, feeds, wanted, n));
+        VC_CALL(vc_graph_forward_from(e->ctx, (struct vc_graph *)(uintptr_t)g,
+                                      e->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32,
+                                      &calls, feeds, wanted, n));
     }
-out:
-    vc_free(e->ctx, feeds);
-    vc_free(e->ctx, wanted);
-    return status;
+    return VC_OK;
 }

@@ -191,10 +191,9 @@ out:
 enum vc_status vc_weights_leave_unread(struct vc_weights *w, const uint32_t *values, size_t n)
 {
     const struct vc_graph *graph = w->graph;
-    bool *read = vc_calloc_array(w->ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *read);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *read = vc_calloc_array(w->ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *read);
 
-    VC_TRY_ALLOC(read);
+    VC_CALL_ALLOC(read);
     for (size_t k = 0; k < n; k++) {
         read[values[k]] = true;
     }
@@ -223,9 +222,7 @@ enum vc_status vc_weights_leave_unread(struct vc_weights *w, const uint32_t *val
         w->items[i].trained = w->items[i].trained && !w->items[i].unread;
     }
     count_gradients(w);
-out:
-    vc_free(w->ctx, read);
-    return status;
+    return VC_OK;
 }
 
 /* Adds an entry that is in no file, filled with random numbers within `bound` of its middle. */

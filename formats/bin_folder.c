@@ -65,17 +65,13 @@ out:
 static enum vc_status check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model **parts, size_t n,
                                   struct vc_model *model)
 {
-    bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *lost);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *lost);
 
-    VC_TRY_ALLOC(lost);
+    VC_CALL_ALLOC(lost);
     for (size_t i = 0; i < n; i++) {
         lost[i] = parts[i] == NULL;
     }
-    VC_TRY(vc_infolder_check_index(ctx, folder, lost, model));
-out:
-    vc_free(ctx, lost);
-    return status;
+    return vc_infolder_check_index(ctx, folder, lost, model);
 }
 
 enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_open_options *options,

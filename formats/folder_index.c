@@ -75,10 +75,9 @@ static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model
                                 struct vc_index_summary *out)
 {
     const struct safetensors *self = model->self;
-    struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *entries);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *entries);
 
-    VC_TRY_ALLOC(entries);
+    VC_CALL_ALLOC(entries);
     for (size_t i = 0; i < self->n_entries; i++) {
         const struct safetensors_entry entry = vc_safetensors_entry(self, i);
 
@@ -87,10 +86,7 @@ static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model
     }
     out->n_tensors = self->n_entries;
     out->n_files = self->n_shards;
-    VC_TRY(vc_weight_index_text(out->total_size, self->n_entries, entries, text));
-out:
-    vc_free(ctx, entries);
-    return status;
+    return vc_weight_index_text(out->total_size, self->n_entries, entries, text);
 }
 
 /* The folder as a model of all its files, whatever index it has. */

@@ -103,17 +103,13 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
 enum vc_status vc_graph_build_exported(struct vc_ctx *ctx, const struct vc_model *model, struct vc_graph **out)
 {
     struct vc_program program;
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     const struct vc_graph_source source = {
         .ctx = ctx, .model = model, .program = &program, .arena = &arena, .plain_inputs = true, .exported = true};
-    enum vc_status status;
 
     *out = NULL;
-    VC_TRY(vc_model_program(ctx, model, &arena, &program));
-    VC_TRY(vc_graph_from_program(&source, out));
-out:
-    vc_arena_release(ctx, &arena);
-    return status;
+    VC_CALL(vc_model_program(ctx, model, &arena, &program));
+    return vc_graph_from_program(&source, out);
 }
 
 enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
@@ -157,16 +153,12 @@ static enum vc_status parse_text(struct vc_ctx *ctx, const char *text, size_t n,
 {
     struct vc_graph_options own;
     struct vc_program program;
-    struct vc_arena arena = {0};
-    enum vc_status status;
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
 
     *out = NULL;
-    VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
-    VC_TRY(vc_onnx_parse(ctx, &arena, text, n, &program));
-    VC_TRY(build(ctx, NULL, &program, &own, &arena, out));
-out:
-    vc_arena_release(ctx, &arena);
-    return status;
+    VC_CALL(vc_options_read(ctx, &graph_kind, options, &own));
+    VC_CALL(vc_onnx_parse(ctx, &arena, text, n, &program));
+    return build(ctx, NULL, &program, &own, &arena, out);
 }
 
 enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,

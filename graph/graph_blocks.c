@@ -366,18 +366,17 @@ static enum vc_status make(struct blocks *b)
 {
     struct vc_ctx *ctx = b->ctx;
     const struct vc_graph *graph = b->graph;
-    bool *counted = NULL;
+    VC_SCOPED bool *counted = NULL;
     uint32_t root;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(child(b, VC_NO_BLOCK, "", "", &root));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->of_node, graph->n_nodes + (size_t)1));
+    VC_CALL(child(b, VC_NO_BLOCK, "", "", &root));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, b->of_node, graph->n_nodes + (size_t)1));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
-        VC_TRY(find(b, graph->nodes[k].block, &b->of_node[k]));
+        VC_CALL(find(b, graph->nodes[k].block, &b->of_node[k]));
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, counted, graph->n_params + (size_t)1));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->signature, b->public.n));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, b->experts, b->public.n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, counted, graph->n_params + (size_t)1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, b->signature, b->public.n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, b->experts, b->public.n));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         add_node(b, k, counted);
     }
@@ -387,12 +386,10 @@ static enum vc_status make(struct blocks *b)
         find_repeats(b, k);
     }
     find_outputs(b);
-    VC_TRY(b->graph->dims.no_memory ? VC_E_NOMEM : VC_OK);
+    VC_CALL(b->graph->dims.no_memory ? VC_E_NOMEM : VC_OK);
     b->public.blocks = b->list;
     b->public.of_node = b->of_node;
-out:
-    vc_free(ctx, counted);
-    return status;
+    return VC_OK;
 }
 
 /* Costs are for the sizes that are bound; so all nodes are checked with these first. */

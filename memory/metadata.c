@@ -208,18 +208,17 @@ static bool read(struct metadata *m)
 
 enum vc_status vc_estimate_by_metadata(struct vc_estimate *e, bool *known)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     struct metadata m = {.e = e, .program = &program};
-    enum vc_status status = VC_OK;
 
     *known = false;
     if (e->model == NULL || e->options.program != VC_RUN_BY_LLAMA_CPP || vc_estimate_trains(e)) {
         return VC_OK;
     }
-    VC_TRY(vc_model_program(e->ctx, e->model, &arena, &program));
+    VC_CALL(vc_model_program(e->ctx, e->model, &arena, &program));
     if (program.kind != VC_PROGRAM_KEYS || !read(&m)) {
-        goto out;
+        return VC_OK;
     }
     find_widest(&m);
     add_cache(&m);
@@ -227,7 +226,5 @@ enum vc_status vc_estimate_by_metadata(struct vc_estimate *e, bool *known)
     e->out->components[VC_MEMORY_ACTIVATIONS].known = VC_KNOWN_ASSUMED;
     e->out->max_positions = number_of(&m, "context_length", 0, 0);
     *known = true;
-out:
-    vc_arena_release(e->ctx, &arena);
-    return status;
+    return VC_OK;
 }

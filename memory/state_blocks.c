@@ -90,14 +90,13 @@ static enum vc_status order_all(struct vc_estimate *e, size_t *order, size_t *n)
     struct vc_requests *r = &e->requests;
     size_t n_nodes = e->graph != NULL ? e->storages.n_nodes : 0;
     size_t n_values = e->graph != NULL ? e->storages.n_values : 0;
-    uint32_t *reader = vc_calloc_array(e->ctx, VC_TAG_MISC, n_values + 1, sizeof *reader);
-    size_t *first = vc_alloc_array(e->ctx, VC_TAG_MISC, n_nodes + 1, sizeof *first);
-    size_t *next = vc_alloc_array(e->ctx, VC_TAG_MISC, r->n + 1, sizeof *next);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint32_t *reader = vc_calloc_array(e->ctx, VC_TAG_MISC, n_values + 1, sizeof *reader);
+    VC_SCOPED size_t *first = vc_alloc_array(e->ctx, VC_TAG_MISC, n_nodes + 1, sizeof *first);
+    VC_SCOPED size_t *next = vc_alloc_array(e->ctx, VC_TAG_MISC, r->n + 1, sizeof *next);
 
-    VC_TRY_ALLOC(reader);
-    VC_TRY_ALLOC(first);
-    VC_TRY_ALLOC(next);
+    VC_CALL_ALLOC(reader);
+    VC_CALL_ALLOC(first);
+    VC_CALL_ALLOC(next);
     *n = 0;
     order_kind(r, VC_MEMORY_PARAMETERS, false, order, n);
     order_kind(r, VC_MEMORY_PARAMETERS, true, order, n);
@@ -111,22 +110,17 @@ static enum vc_status order_all(struct vc_estimate *e, size_t *order, size_t *n)
         order_kind(r, VC_MEMORY_OPTIMIZER, false, order, n);
         order_kind(r, VC_MEMORY_OPTIMIZER, true, order, n);
     }
-out:
-    vc_free(e->ctx, next);
-    vc_free(e->ctx, first);
-    vc_free(e->ctx, reader);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_estimate_allocate(struct vc_estimate *e)
 {
     struct vc_requests *r = &e->requests;
-    struct vc_allocation *asked = NULL;
-    uint64_t *given = NULL;
-    size_t *order = NULL;
+    VC_SCOPED struct vc_allocation *asked = NULL;
+    VC_SCOPED uint64_t *given = NULL;
+    VC_SCOPED size_t *order = NULL;
     struct vc_allocated total;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     if (r->failed) {
         return VC_E_NOMEM;
@@ -134,23 +128,19 @@ enum vc_status vc_estimate_allocate(struct vc_estimate *e)
     if (e->options.allocator != VC_ALLOCATOR_PYTORCH || e->overflow) {
         return VC_OK;
     }
-    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_MISC, order, r->n + 1));
-    VC_TRY(order_all(e, order, &n));
-    VC_TRY(VC_ZEROS(e->ctx, VC_TAG_MISC, asked, n + 1));
-    VC_TRY(VC_ARRAY(e->ctx, VC_TAG_MISC, given, n + 1));
+    VC_CALL(VC_ARRAY(e->ctx, VC_TAG_MISC, order, r->n + 1));
+    VC_CALL(order_all(e, order, &n));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, asked, n + 1));
+    VC_CALL(VC_ARRAY(e->ctx, VC_TAG_MISC, given, n + 1));
     for (size_t k = 0; k < n; k++) {
         asked[k].bytes = r->list[order[k]].bytes;
     }
-    VC_TRY(vc_allocator_trace(e->ctx, asked, n, &total, NULL, given));
+    VC_CALL(vc_allocator_trace(e->ctx, asked, n, &total, NULL, given));
     for (size_t k = 0; k < n; k++) {
         struct vc_request *request = &r->list[order[k]];
 
         request->block = given[k];
         vc_estimate_add(e, request->kind, given[k] - vc_min_u64(given[k], request->bytes)); /* bytes are rounded */
     }
-out:
-    vc_free(e->ctx, given);
-    vc_free(e->ctx, asked);
-    vc_free(e->ctx, order);
-    return status;
+    return VC_OK;
 }

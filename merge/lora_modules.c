@@ -180,8 +180,7 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
 {
     size_t n = adapter->n_tensors;
     size_t n_sums = 0;
-    struct piece *pieces = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct piece *pieces = NULL;
 
     *out = (struct vc_lora_list){.adapter = adapter};
     if (adapter->adapter_beside != NULL) {
@@ -193,26 +192,24 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
     }
     VC_REFUSE_IF(out->said.refusal != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", adapter->path, out->said.refusal);
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, n + 1));
-    VC_TRY_ALLOC(out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules));
+    VC_CALL_ALLOC(out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules));
     memset(out->modules, 0, (n + 1) * sizeof *out->modules);
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(place(ctx, arena, adapter, i, &pieces[i]));
+        VC_CALL(place(ctx, arena, adapter, i, &pieces[i]));
         n_sums += pieces[i].piece == VC_LORA_DOWN;
     }
     if (n_sums == 0) {
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
-                       "lora_unet_mid_block.lora_down.weight",
-                       adapter->path));
+        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED,
+                        "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
+                        "lora_unet_mid_block.lora_down.weight",
+                        adapter->path));
     }
     qsort(pieces, n, sizeof *pieces, compare);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && same_module(&pieces[i], &pieces[end]); end++) {
         }
-        VC_TRY(join(ctx, arena, adapter, &pieces[i], end - i, &out->modules[out->n]));
+        VC_CALL(join(ctx, arena, adapter, &pieces[i], end - i, &out->modules[out->n]));
         out->n++;
     }
-out:
-    vc_free(ctx, pieces);
-    return status;
+    return VC_OK;
 }

@@ -87,27 +87,23 @@ static void lay_out(const struct vc_lora_term *term, const float *a, const float
 static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, const struct vc_lora_term *term,
                                    struct factors *f)
 {
-    float *a = NULL;
-    float *b = NULL;
+    VC_SCOPED float *a = NULL;
+    VC_SCOPED float *b = NULL;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale};
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)s->rows * f->rank + 1));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)s->cols * f->rank + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)s->rows * f->rank + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)s->cols * f->rank + 1));
     if (term->kind == VC_LORA_UP_BIAS) { /* a vector is one row */
-        VC_TRY(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
+        VC_CALL(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
         f->left[0] = 1.0F;
         memcpy(f->right, b, n * sizeof *b);
-        goto out;
+        return VC_OK;
     }
-    VC_TRY(read_piece(ctx, term, VC_LORA_DOWN, &a, &n));
-    VC_TRY(read_piece(ctx, term, VC_LORA_UP, &b, &n));
+    VC_CALL(read_piece(ctx, term, VC_LORA_DOWN, &a, &n));
+    VC_CALL(read_piece(ctx, term, VC_LORA_UP, &b, &n));
     lay_out(term, a, b, s, f);
-out:
-    vc_free(ctx, a);
-    vc_free(ctx, b);
-    return status;
+    return VC_OK;
 }
 
 /* Reads the factors of all terms of the step, and makes room for DoRA's sums. */

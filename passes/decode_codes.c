@@ -188,16 +188,13 @@ static enum vc_status load_scales(struct vc_ctx *ctx, const struct codes_state *
 {
     const struct vc_part_desc *book = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_CODEBOOK)];
     const struct vc_part_desc *outer = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_SCALE_SCALE)];
-    float *values = vc_alloc_array(ctx, VC_TAG_SCALES, 256 + (size_t)outer->n_elems, sizeof *values);
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *values = vc_alloc_array(ctx, VC_TAG_SCALES, 256 + (size_t)outer->n_elems, sizeof *values);
 
-    VC_TRY_ALLOC(values);
-    VC_TRY(vc_part_load(ctx, item, book, values));
-    VC_TRY(vc_part_load(ctx, item, outer, values + 256));
+    VC_CALL_ALLOC(values);
+    VC_CALL(vc_part_load(ctx, item, book, values));
+    VC_CALL(vc_part_load(ctx, item, outer, values + 256));
     decode_scales(s, values, values + 256, &(struct vc_part_view){.data = from, .n = n}, scale);
-out:
-    vc_free(ctx, values);
-    return status;
+    return VC_OK;
 }
 
 /* What codes of other programs have beside their scales. */

@@ -169,21 +169,18 @@ enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *mode
 {
     const struct vc_tensor *t = &model->tensors[tensor];
     struct stretch s = {0};
-    void *data = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED void *data = NULL;
 
     VC_REFUSE_IF(!vc_is_integer(t->dtype) && t->dtype != VC_DTYPE_U4 && t->dtype != VC_DTYPE_I4, ctx, VC_E_UNSUPPORTED,
                  "%s: elements of type %s are no integers", t->name, vc_dtype_name(t->dtype));
-    VC_TRY_ALLOC(data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1));
-    VC_TRY(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
+    VC_CALL_ALLOC(data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1));
+    VC_CALL(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
     while (next_stretch(place, 0, t->n_elems, &s)) {
         for (uint64_t i = 0; i < s.n; i++) {
             elements[s.to + i * s.step] = vc_integer_at(t->dtype, data, (size_t)(s.from + i));
         }
     }
-out:
-    vc_free(ctx, data);
-    return status;
+    return VC_OK;
 }
 
 /* ---- finding ---- */

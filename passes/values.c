@@ -109,12 +109,11 @@ static int larger_first(const void *a, const void *b)
 enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
 {
     size_t n = model->n_tensors;
-    struct entry *entries = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *entries);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct entry *entries = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *entries);
 
     *order = NULL;
-    VC_TRY_ALLOC(entries);
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, *order, n));
+    VC_CALL_ALLOC(entries);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, *order, n));
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct entry){i, model->tensors[i].size_bytes};
     }
@@ -124,7 +123,5 @@ enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model,
     for (size_t i = 0; i < n; i++) {
         (*order)[i] = entries[i].tensor;
     }
-out:
-    vc_free(ctx, entries);
-    return status;
+    return VC_OK;
 }

@@ -121,17 +121,14 @@ static enum vc_status add_bands(struct vc_ctx *ctx, void *user, uint64_t first, 
 {
     struct vc_step *step = user;
     struct vc_prune_state *s = step->state;
-    uint8_t *mask = vc_alloc(ctx, VC_TAG_SCRATCH, (n + 7) / 8);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint8_t *mask = vc_alloc(ctx, VC_TAG_SCRATCH, (n + 7) / 8);
 
-    VC_TRY_ALLOC(mask);
-    VC_TRY(mask_of(ctx, step, values, n, mask));
+    VC_CALL_ALLOC(mask);
+    VC_CALL(mask_of(ctx, step, values, n, mask));
     (void)pthread_mutex_lock(&s->bands.mutex); /* bands share bytes */
     vc_bits_copy(s->mask, first, mask, n);
     (void)pthread_mutex_unlock(&s->bands.mutex);
-out:
-    vc_free(ctx, mask);
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status n_of_m_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

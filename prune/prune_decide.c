@@ -170,35 +170,27 @@ static struct vc_lamp *lamp_of(const struct vc_plan *plan, size_t index)
 /* One round of LAMP: every tensor with its keys and sums. */
 static enum vc_status narrow_scores(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
 {
-    struct vc_lamp_keys *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_lamp_keys *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = (struct vc_lamp_keys){.name = plan->model->tensors[p->shared[i]].name,
                                         .keys = keys_of(plan, p->shared[i]),
                                         .lamp = lamp_of(plan, p->shared[i])};
     }
-    VC_TRY(vc_lamp_narrow(ctx, list, p->n_shared, &p->k));
-out:
-    vc_free(ctx, list);
-    return status;
+    return vc_lamp_narrow(ctx, list, p->n_shared, &p->k);
 }
 
 /* One round of a common threshold by magnitude. */
 static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
-    struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = keys_of(plan, p->shared[i]);
     }
-    VC_TRY(vc_keys_narrow_together(ctx, list, p->n_shared, &p->k));
-out:
-    vc_free(ctx, list);
-    return status;
+    return vc_keys_narrow_together(ctx, list, p->n_shared, &p->k);
 }
 
 /* A round of calibration that had no memory for its counts. */

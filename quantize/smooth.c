@@ -167,14 +167,13 @@ static enum vc_status find_largest(struct vc_ctx *ctx, const struct vc_plan *pla
 {
     const struct vc_desc *desc = plan->items[f->tensor].desc;
     uint64_t size = vc_dtype_size(desc->dtype);
-    void *values = vc_alloc(ctx, VC_TAG_TILES, (size_t)(AT_ONCE * size));
-    enum vc_status status = VC_OK;
+    VC_SCOPED void *values = vc_alloc(ctx, VC_TAG_TILES, (size_t)(AT_ONCE * size));
 
-    VC_TRY_ALLOC(values);
+    VC_CALL_ALLOC(values);
     for (uint64_t at = 0; at < desc->n_elems; at += AT_ONCE) {
         size_t n = (size_t)vc_min_u64(AT_ONCE, desc->n_elems - at);
 
-        VC_TRY(vc_source_read_any(ctx, plan->model, f->tensor, VC_FORM_VALUES, at * size, values, n * (size_t)size));
+        VC_CALL(vc_source_read_any(ctx, plan->model, f->tensor, VC_FORM_VALUES, at * size, values, n * (size_t)size));
         for (size_t i = 0; i < n; i++) {
             float x = fabsf(vc_load_float(desc->dtype, values, i));
             float *to = &most[index_of(desc, f->axis, at + i)];
@@ -182,9 +181,7 @@ static enum vc_status find_largest(struct vc_ctx *ctx, const struct vc_plan *pla
             *to = isnan(x) ? INFINITY : fmaxf(*to, x);
         }
     }
-out:
-    vc_free(ctx, values);
-    return status;
+    return VC_OK;
 }
 
 /* s_j = 2^rint(log2(inputs_j^alpha / weights_j^(1 - alpha))). It is 1 for columns that are always 0, and for all
@@ -194,15 +191,14 @@ out:
 static enum vc_status find_scales(struct vc_ctx *ctx, const struct lists *l, size_t k, float *scale)
 {
     double alpha = l->options->smooth;
-    float *inputs = vc_calloc_array(ctx, VC_TAG_SCALES, 2 * k, sizeof *inputs);
+    VC_SCOPED float *inputs = vc_calloc_array(ctx, VC_TAG_SCALES, 2 * k, sizeof *inputs);
     bool finite = true;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(inputs);
+    VC_CALL_ALLOC(inputs);
     float *weights = inputs + k;
     for (const struct vc_smooth_fold *f = l->folds[0]; f != NULL; f = f->next) {
-        VC_TRY(vc_act_largest(ctx, l->options->calibration, l->plan->model->tensors[f->tensor].name, k, inputs));
-        VC_TRY(find_largest(ctx, l->plan, f, weights));
+        VC_CALL(vc_act_largest(ctx, l->options->calibration, l->plan->model->tensors[f->tensor].name, k, inputs));
+        VC_CALL(find_largest(ctx, l->plan, f, weights));
     }
     for (size_t j = 0; j < k; j++) {
         finite = finite && isfinite(weights[j]);
@@ -218,9 +214,7 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct lists *l, siz
         }
         scale[j] = (float)ldexp(1.0, (int)e);
     }
-out:
-    vc_free(ctx, inputs);
-    return status;
+    return VC_OK;
 }
 
 /* ---- planning ---- */

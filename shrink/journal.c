@@ -118,27 +118,23 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
 static enum vc_status make_head(struct vc_shrinking *s, char **head)
 {
     char hex[VC_DIGEST_BYTES] = "-";
-    struct vc_text text;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, s->ctx);
     if (vc_digest_built_in()) {
-        VC_TRY(vc_model_digest(s->ctx, s->given, hex));
+        VC_CALL(vc_model_digest(s->ctx, s->given, hex));
     }
     vc_text_add(&text, "# vcompress shrink 2\n# version %s\n# model %s\n# graph", vc_version(), hex);
-    VC_TRY(add_graph(s, &text));
+    VC_CALL(add_graph(s, &text));
     vc_text_add(&text, "\n# rows");
-    VC_TRY(add_rows(s, &text, s->options.data));
+    VC_CALL(add_rows(s, &text, s->options.data));
     vc_text_add(&text, "\n# rows to prove");
-    VC_TRY(add_rows(s, &text, s->options.eval));
+    VC_CALL(add_rows(s, &text, s->options.eval));
     vc_text_add(&text, "\n# options");
     add_options(s, &text);
     vc_text_add(&text, "\n");
     *head = vc_text_detach(&text);
-    status = *head != NULL ? VC_OK : text.status;
-out:
-    vc_text_release(&text);
-    return status;
+    return *head != NULL ? VC_OK : text.status;
 }
 
 /* A sentence with the option that helps. */

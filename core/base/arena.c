@@ -23,6 +23,14 @@ void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena)
     arena->capacity = 0;
 }
 
+void vc_arena_end(struct vc_arena *arena)
+{
+    for (struct vc_arena_chunk *next, *chunk = arena->chunks; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        vc_free_at(&chunk);
+    }
+}
+
 /* The next bytes of the chunk, or of a new one. */
 static void *take(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
 {

@@ -9,6 +9,11 @@ struct vc_arena {
 };
 
 void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena);
+
+/* vc_arena_release where the scope of an arena ends: VC_SCOPED_ARENA struct vc_arena arena = {NULL, 0, 0}; */
+#define VC_SCOPED_ARENA VC_CLEANUP(vc_arena_end)
+void vc_arena_end(struct vc_arena *arena);
+
 void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size);            /* aligned to 8 */
 char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n); /* n bytes and a '\0' */
 char *vc_arena_printf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, ...) VC_PRINTF(3, 4);

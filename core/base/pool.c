@@ -6,6 +6,7 @@
 #include "core/base/pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
@@ -19,7 +20,7 @@ struct block {
     struct block *next; /* in the free list */
     size_t size;        /* usable bytes */
     enum vc_tag tag;
-    struct vc_pool *pool; /* of a block that was given away */
+    struct vc_pool *pool; /* NULL: vc_pool_new_given made the block */
 };
 
 struct vc_pool {
@@ -118,6 +119,7 @@ static bool injected_failure(struct vc_pool *pool)
 static void count_block(struct vc_pool *pool, struct block *block, enum vc_tag tag)
 {
     block->tag = tag;
+    block->pool = pool;
     pool->in_use[tag] += block->size;
     pool->peak_by_tag[tag] = vc_max_u64(pool->peak_by_tag[tag], pool->in_use[tag]);
     pool->count[tag]++;
@@ -206,10 +208,19 @@ void vc_pool_free(struct vc_pool *pool, void *p)
     free(block);
 }
 
+void vc_free_at(void *variable)
+{
+    void *p; /* the variable is a pointer of another type */
+
+    memcpy(&p, variable, sizeof p);
+    if (p != NULL) {
+        vc_pool_free(block_of(p)->pool, p);
+    }
+}
+
 void vc_pool_give(struct vc_pool *pool, void *p)
 {
     (void)pthread_mutex_lock(&pool->mutex);
-    block_of(p)->pool = pool;
     pool->n_given++;
     (void)pthread_mutex_unlock(&pool->mutex);
 }

@@ -83,6 +83,16 @@ void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
 void vc_free(struct vc_ctx *ctx, void *p);
 
+/* Before the declaration of a pointer: the block that the pointer names, if any, is freed where the scope of the variable
+ * ends. A function that keeps the block sets the variable to NULL.
+ *
+ *     VC_SCOPED float *row = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *row);
+ *
+ *     VC_CALL_ALLOC(row);
+ *     VC_CALL(read_row(ctx, row)); -- whichever way the function ends, row is freed */
+#define VC_SCOPED VC_CLEANUP(vc_free_at)
+void vc_free_at(void *variable);
+
 /* Memory that another library is about to take by itself to read `what`: counted under VC_TAG_REPORT like a
  * block until vc_uncharge, or refused beyond the limit. */
 enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, uint64_t *counted);

@@ -62,14 +62,13 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_model *model)
 {
     size_t n = model->n_tensors;
     size_t *masks = vc_arena_alloc(ctx, &model->arena, (n + 1) * sizeof *masks);
-    char **names = vc_calloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
-    enum vc_status status = VC_OK;
+    VC_SCOPED char **names = vc_calloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
     bool any = false;
 
-    VC_TRY_ALLOC(masks);
-    VC_TRY_ALLOC(names);
+    VC_CALL_ALLOC(masks);
+    VC_CALL_ALLOC(names);
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(find_mask(ctx, model, i, &masks[i], &names[i]));
+        VC_CALL(find_mask(ctx, model, i, &masks[i], &names[i]));
         any = any || masks[i] != VC_NO_TENSOR;
     }
     for (size_t i = 0; any && i < n; i++) {
@@ -80,12 +79,10 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_model *model)
     }
     if (any) {
         model->pair_masks = masks;
-        VC_TRY(vc_model_index_names(ctx, model));
+        VC_CALL(vc_model_index_names(ctx, model));
         vc_model_name_axes(model);
     }
-out:
-    vc_free(ctx, names);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_pairs_join(struct vc_ctx *ctx, struct vc_model **model)

@@ -221,12 +221,11 @@ const struct vc_model *vc_model_of(const struct vc_model *model, size_t tensor, 
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
 {
     size_t n = model->n_tensors;
-    struct name_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct name_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
 
     *order = NULL;
-    VC_TRY_ALLOC(entries);
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_NAMES, *order, n));
+    VC_CALL_ALLOC(entries);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_NAMES, *order, n));
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct name_entry){model->tensors[i].name, i};
     }
@@ -236,9 +235,7 @@ enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *mo
     for (size_t i = 0; i < n; i++) {
         (*order)[i] = entries[i].index;
     }
-out:
-    vc_free(ctx, entries);
-    return status;
+    return VC_OK;
 }
 
 void vc_model_name_axes(struct vc_model *model)
@@ -273,19 +270,16 @@ size_t vc_model_find(const struct vc_model *model, const char *name)
 static enum vc_status skip(struct vc_ctx *ctx, const struct vc_model *model, struct vc_source_stream *stream,
                            uint64_t n)
 {
-    enum vc_status status = VC_OK;
-    void *buffer = vc_alloc(ctx, VC_TAG_IO, SKIP_BYTES);
+    VC_SCOPED void *buffer = vc_alloc(ctx, VC_TAG_IO, SKIP_BYTES);
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     while (n > 0) {
         size_t part = (size_t)vc_min_u64(n, SKIP_BYTES);
 
-        VC_TRY(model->ops->stream_read(ctx, stream, buffer, part));
+        VC_CALL(model->ops->stream_read(ctx, stream, buffer, part));
         n -= part;
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status)

@@ -37,12 +37,11 @@ static int larger_first(const void *a, const void *b)
 static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
 {
     const struct vc_exec *exec = rs->exec;
-    struct order_entry *entries = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct order_entry *entries = NULL;
     size_t n = 0;
 
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, rs->order, exec->n_items));
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, entries, exec->n_items));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, rs->order, exec->n_items));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, entries, exec->n_items));
     for (size_t i = 0; i < exec->n_items; i++) {
         if (!rs->ordered && is_sequential(&exec->items[i])) {
             entries[n++] =
@@ -60,9 +59,7 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
             rs->order[n++] = i;
         }
     }
-out:
-    vc_free(ctx, entries);
-    return status;
+    return VC_OK;
 }
 
 static size_t max_size(size_t a, size_t b)

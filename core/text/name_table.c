@@ -45,6 +45,11 @@ void vc_name_table_release(struct vc_ctx *ctx, struct vc_name_table *table)
     vc_hash_release(ctx, &table->numbers);
 }
 
+void vc_name_table_end(struct vc_name_table *table)
+{
+    vc_free_at(&table->numbers.slots);
+}
+
 enum vc_status vc_name_table_grow(struct vc_ctx *ctx, struct vc_name_table *table, struct vc_name_list list, size_t i)
 {
     return vc_hash_grow(ctx, &table->numbers, i, hash_of, &list);
@@ -72,15 +77,12 @@ size_t vc_name_table_find(const struct vc_name_table *table, struct vc_name_list
 
 enum vc_status vc_names_unique(struct vc_ctx *ctx, struct vc_name_list list, size_t n, size_t *twice)
 {
-    struct vc_name_table table = {{.slots = NULL}};
-    enum vc_status status;
+    VC_SCOPED_NAMES struct vc_name_table table = {{.slots = NULL}};
 
     *twice = SIZE_MAX;
-    VC_TRY(vc_name_table_make(ctx, n, &table));
+    VC_CALL(vc_name_table_make(ctx, n, &table));
     for (size_t i = 0; i < n && *twice == SIZE_MAX; i++) {
         *twice = vc_name_table_add(&table, list, i) != SIZE_MAX ? i : SIZE_MAX;
     }
-out:
-    vc_name_table_release(ctx, &table);
-    return status;
+    return VC_OK;
 }

@@ -26,6 +26,11 @@ struct vc_name_table {
 enum vc_status vc_name_table_make(struct vc_ctx *ctx, size_t n, struct vc_name_table *table);
 void vc_name_table_release(struct vc_ctx *ctx, struct vc_name_table *table);
 
+/* The same where the scope of a table ends: VC_SCOPED_NAMES struct vc_name_table names = {0}; */
+#define VC_SCOPED_NAMES VC_CLEANUP(vc_name_table_end)
+void vc_name_table_end(struct vc_name_table *table);
+
+
 /* Room for name number i of the list, behind those that are there. */
 enum vc_status vc_name_table_grow(struct vc_ctx *ctx, struct vc_name_table *table, struct vc_name_list list, size_t i);
 

@@ -15,6 +15,7 @@ struct vc_text {
 
 void vc_text_init(struct vc_text *text, struct vc_ctx *ctx);
 void vc_text_release(struct vc_text *text);
+#define VC_SCOPED_TEXT VC_CLEANUP(vc_text_release) /* before a text that ends with its scope; VC_SCOPED has the idea */
 void vc_text_add(struct vc_text *text, const char *format, ...) VC_PRINTF(2, 3);
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n);
 void vc_text_add_uint(struct vc_text *text, uint64_t v);

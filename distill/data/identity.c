@@ -177,11 +177,10 @@ static enum vc_status add_tensor(struct vc_ctx *ctx, const struct vc_model *mode
 enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *model, char hex[VC_SHA256_HEX_BYTES])
 {
     struct vc_sha256 sha;
-    size_t *order = NULL;
-    enum vc_status status;
+    VC_SCOPED size_t *order = NULL;
 
-    VC_TRY(vc_identity_check(ctx));
-    VC_TRY(vc_model_sort_names(ctx, model, &order));
+    VC_CALL(vc_identity_check(ctx));
+    VC_CALL(vc_model_sort_names(ctx, model, &order));
     vc_sha256_begin(&sha);
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[order[i]];
@@ -191,12 +190,10 @@ enum vc_status vc_identity_content(struct vc_ctx *ctx, const struct vc_model *mo
         }
         VC_REFUSE_IF(t->quant != NULL || vc_dtype_size(t->dtype) == 0, ctx, VC_E_FORMAT,
                      "%s: %s: no array of that kind belongs there", model->path, t->name);
-        VC_TRY(add_tensor(ctx, model, order[i], &sha));
+        VC_CALL(add_tensor(ctx, model, order[i], &sha));
     }
     vc_sha256_end(&sha, hex);
-out:
-    vc_free(ctx, order);
-    return status;
+    return VC_OK;
 }
 
 /* A file without a digest is refused as one that is damaged. */

@@ -89,12 +89,11 @@ static enum vc_status make_weights(struct vc_net *net)
 {
     uint32_t n = vc_graph_param_count(net->network.graph);
     size_t n_read = net->options.n_kept + 1;
-    uint32_t *read = vc_alloc_array(net->ctx, VC_TAG_MISC, n_read, sizeof *read);
-    bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint32_t *read = vc_alloc_array(net->ctx, VC_TAG_MISC, n_read, sizeof *read);
+    VC_SCOPED bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
 
-    VC_TRY_ALLOC(read);
-    VC_TRY_ALLOC(frozen);
+    VC_CALL_ALLOC(read);
+    VC_CALL_ALLOC(frozen);
     read[0] = net->answer;
     for (size_t k = 1; k < n_read; k++) {
         read[k] = net->options.kept[k - 1];
@@ -102,15 +101,11 @@ static enum vc_status make_weights(struct vc_net *net)
     for (uint32_t k = 0; k < n; k++) {
         frozen[k] = is_frozen(net, vc_graph_param(net->network.graph, k));
     }
-    VC_TRY(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
-                           &net->weights));
-    VC_TRY(check_freeze(net));
-    VC_TRY(vc_weights_leave_unread(net->weights, read, n_read));
-    VC_TRY(check_names(net));
-out:
-    vc_free(net->ctx, read);
-    vc_free(net->ctx, frozen);
-    return status;
+    VC_CALL(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
+                            &net->weights));
+    VC_CALL(check_freeze(net));
+    VC_CALL(vc_weights_leave_unread(net->weights, read, n_read));
+    return check_names(net);
 }
 
 /* The view binds sizes of the graph to those of the rows; the answer and the weights follow from that. */

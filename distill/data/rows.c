@@ -287,8 +287,7 @@ static void count_labels(struct vc_rows *rows)
 static enum vc_status read_ends(struct vc_rows *rows)
 {
     static const char *const names[] = {"start_positions", "end_positions"};
-    enum vc_status status = VC_OK;
-    int64_t *ends = NULL;
+    VC_SCOPED int64_t *ends = NULL;
     size_t tensors[2];
 
     for (size_t e = 0; e < 2; e++) {
@@ -299,11 +298,11 @@ static enum vc_status read_ends(struct vc_rows *rows)
     }
     VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->labels, (size_t)rows->n * 2 + 1));
     for (size_t e = 0; e < 2; e++) {
-        VC_TRY(expect_rows(rows, rows->model, tensors[e]));
-        VC_TRY(read_numbers(rows, rows->model, tensors[e], &ends, &rows->label_width));
+        VC_CALL(expect_rows(rows, rows->model, tensors[e]));
+        VC_CALL(read_numbers(rows, rows->model, tensors[e], &ends, &rows->label_width));
         if (rows->label_width != 1) {
-            VC_TRY(vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %zu integers for each row, not one", rows->model->path,
-                           names[e], rows->label_width));
+            VC_CALL(vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %zu integers for each row, not one",
+                            rows->model->path, names[e], rows->label_width));
         }
         for (uint64_t i = 0; i < rows->n; i++) {
             rows->labels[2 * i + e] = ends[vc_rows_in_file(rows, i)];
@@ -313,9 +312,7 @@ static enum vc_status read_ends(struct vc_rows *rows)
     }
     rows->label_width = 2;
     count_labels(rows);
-out:
-    vc_free(rows->ctx, ends);
-    return status;
+    return VC_OK;
 }
 
 /* Floats become targets, integers labels. Both are cut to the part that is taken. */

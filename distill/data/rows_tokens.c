@@ -45,17 +45,14 @@ static enum vc_status read_mask(const struct vc_rows_view *view, size_t k, uint8
 {
     const struct vc_rows *rows = view->rows;
     uint64_t n = rows->n * view->inputs[k].n_elems;
-    int64_t *numbers = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED int64_t *numbers = NULL;
 
-    VC_TRY(read_all(view, k, &numbers));
-    VC_TRY_ALLOC(*out = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)n + 1));
+    VC_CALL(read_all(view, k, &numbers));
+    VC_CALL_ALLOC(*out = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)n + 1));
     for (uint64_t i = 0; i < n; i++) {
         (*out)[i] = numbers[i] != 0;
     }
-out:
-    vc_free(rows->ctx, numbers);
-    return status;
+    return VC_OK;
 }
 
 /* Without a mask of its own a sequence has that of its padding. */
@@ -137,8 +134,7 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
 enum vc_status vc_rows_text_bytes(const struct vc_rows *rows, uint64_t *bytes)
 {
     size_t n = rows->positions;
-    uint32_t *covered = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint32_t *covered = NULL;
 
     *bytes = 0;
     if (!rows->tokens || rows->model->ops->text_bytes == NULL) {
@@ -146,14 +142,12 @@ enum vc_status vc_rows_text_bytes(const struct vc_rows *rows, uint64_t *bytes)
     }
     VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, covered, n));
     for (uint64_t i = 0; i < rows->n; i++) {
-        VC_TRY(rows->model->ops->text_bytes(rows->ctx, rows->model, vc_rows_in_file(rows, i) * n, n, covered));
+        VC_CALL(rows->model->ops->text_bytes(rows->ctx, rows->model, vc_rows_in_file(rows, i) * n, n, covered));
         for (size_t p = 0; p + 1 < n; p++) { /* the label of a position is the token behind it */
             bool counts = rows->mask == NULL || rows->mask[i * n + p] != 0;
 
             *bytes += counts && rows->labels[i * n + p] != VC_NO_LABEL ? covered[p + 1] : 0;
         }
     }
-out:
-    vc_free(rows->ctx, covered);
-    return status;
+    return VC_OK;
 }

@@ -230,22 +230,19 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
 /* Digests of the inputs are made once for all files, as they read all rows. */
 static enum vc_status check_digests(struct vc_teacher_files *files, const struct vc_rows_view *view)
 {
-    struct vc_arena arena = {NULL, 0, 0};
+    VC_SCOPED_ARENA struct vc_arena arena = {NULL, 0, 0};
     const char **digests = vc_arena_alloc(files->ctx, &arena, (view->n + 1) * sizeof *digests);
     char hex[VC_SHA256_HEX_BYTES];
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(digests);
+    VC_CALL_ALLOC(digests);
     for (size_t k = 0; k < view->n; k++) {
-        VC_TRY(vc_identity_input(view, k, hex));
-        VC_TRY_ALLOC(digests[k] = vc_arena_copy(files->ctx, &arena, hex, sizeof hex - 1));
+        VC_CALL(vc_identity_input(view, k, hex));
+        VC_CALL_ALLOC(digests[k] = vc_arena_copy(files->ctx, &arena, hex, sizeof hex - 1));
     }
     for (size_t i = 0; i < files->n; i++) {
-        VC_TRY(check_data(files->ctx, &files->items[i], view, digests));
+        VC_CALL(check_data(files->ctx, &files->items[i], view, digests));
     }
-out:
-    vc_arena_release(files->ctx, &arena);
-    return status;
+    return VC_OK;
 }
 
 /* The class with the largest probability. */

@@ -280,16 +280,15 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
                              enum vc_status (*differs)(struct vc_ctx *ctx, const char *theirs, const char *ours))
 {
     double own = (double)strlen(text);
-    char *theirs = NULL;
-    enum vc_status status;
+    VC_SCOPED char *theirs = NULL;
 
     if (r == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_ranks_all_gather(ctx, r, VC_OK, &own, 1, r->numbers));
+    VC_CALL(vc_ranks_all_gather(ctx, r, VC_OK, &own, 1, r->numbers));
     size_t n = (size_t)r->numbers[0][0];
     theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
-    VC_TRY(vc_ranks_all_gather(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
+    VC_CALL(vc_ranks_all_gather(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
     theirs[n] = '\0';
     memset(r->pieces, 0, (size_t)2 * r->size * sizeof *r->pieces);
     for (unsigned k = 1; r->rank == 0 && k < r->size; k++) {
@@ -298,10 +297,7 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
     if (r->rank != 0) {
         r->pieces[r->size] = (struct vc_piece){theirs, n};
     }
-    VC_TRY(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
-    VC_TRY(vc_ranks_all_gather(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK,
-                               NULL, 0, NULL));
-out:
-    vc_free(ctx, theirs);
-    return status;
+    VC_CALL(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
+    return vc_ranks_all_gather(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK,
+                               NULL, 0, NULL);
 }

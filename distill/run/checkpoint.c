@@ -230,25 +230,21 @@ static enum vc_status compare(struct vc_trainer *t)
     size_t options = vc_model_find(model, "options");
     size_t version_at;
     int64_t version = 0;
-    char *text = NULL;
-    enum vc_status status;
+    VC_SCOPED char *text = NULL;
 
-    VC_TRY(find(t, "version", VC_DTYPE_I64, 1, &version_at));
-    VC_TRY(vc_model_read(t->ctx, model, version_at, 0, 1, &version, sizeof version));
+    VC_CALL(find(t, "version", VC_DTYPE_I64, 1, &version_at));
+    VC_CALL(vc_model_read(t->ctx, model, version_at, 0, 1, &version, sizeof version));
     VC_REFUSE_IF(version != VERSION, t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read",
                  model->path, (long long)version, VERSION);
-    VC_TRY(vc_identity_content_check(t->ctx, model));
-    VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
+    VC_CALL(vc_identity_content_check(t->ctx, model));
+    VC_CALL(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
     VC_REFUSE_IF(model->tensors[options].n_elems > 1 << 20, t->ctx, VC_E_FORMAT,
                  "%s: is no checkpoint: options are no text", model->path);
     size_t n = (size_t)model->tensors[options].n_elems;
-    VC_TRY_ALLOC(text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1));
-    VC_TRY(vc_model_read(t->ctx, model, options, 0, n, text, n));
+    VC_CALL_ALLOC(text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1));
+    VC_CALL(vc_model_read(t->ctx, model, options, 0, n, text, n));
     text[n] = '\0';
-    VC_TRY(vc_run_options_compare(t->ctx, model->path, text, c->text));
-out:
-    vc_free(t->ctx, text);
-    return status;
+    return vc_run_options_compare(t->ctx, model->path, text, c->text);
 }
 
 /* A value in the file that training cannot make: the digest agrees, so it was written by something else. */
@@ -462,26 +458,23 @@ static enum vc_status make_statistics(struct vc_trainer *t)
 /* The text of the options is made once: it goes into every checkpoint. */
 enum vc_status vc_checkpoint_open(struct vc_trainer *t)
 {
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, t->ctx);
     if (t->options.checkpoint.path == NULL && t->options.checkpoint.resume == NULL) {
         return VC_OK;
     }
-    VC_TRY(VC_ZEROS(t->ctx, VC_TAG_MISC, t->checkpoint, 1));
-    VC_TRY(vc_run_options_text(t, &text));
-    VC_TRY_ALLOC(t->checkpoint->text = vc_text_detach(&text));
-    VC_TRY(make_statistics(t));
+    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, t->checkpoint, 1));
+    VC_CALL(vc_run_options_text(t, &text));
+    VC_CALL_ALLOC(t->checkpoint->text = vc_text_detach(&text));
+    VC_CALL(make_statistics(t));
     if (t->options.checkpoint.resume != NULL) {
-        VC_TRY(open_resume(t));
+        VC_CALL(open_resume(t));
     }
     if (t->options.checkpoint.path != NULL) {
-        VC_TRY(check_output(t));
+        VC_CALL(check_output(t));
     }
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 /* Only opens the file. */

@@ -172,19 +172,17 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
 /* All rows, in order. */
 static enum vc_status answer_all(struct answers *a)
 {
-    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.training.batch, sizeof *numbers);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint64_t *numbers =
+        vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.training.batch, sizeof *numbers);
     uint64_t n;
 
-    VC_TRY_ALLOC(numbers);
+    VC_CALL_ALLOC(numbers);
     for (uint64_t first = 0; first < a->rows; first += n) {
         n = vc_min_u64(a->t.options.training.batch, a->rows - first);
-        VC_TRY(batch(a, first, (size_t)n, numbers));
+        VC_CALL(batch(a, first, (size_t)n, numbers));
         vc_rows_tell(&a->t.eval.student, "logits", first + n, a->rows);
     }
-out:
-    vc_free(a->t.ctx, numbers);
-    return status;
+    return VC_OK;
 }
 
 /* ---- the file ---- */

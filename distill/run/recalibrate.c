@@ -19,13 +19,13 @@ enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t)
 /* Each batch counts for its share of all rows so far, so that in the end every row counts the same. */
 enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
 {
-    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
+    VC_SCOPED uint64_t *numbers =
+        vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
-    enum vc_status status = VC_OK;
     uint64_t n;
 
-    VC_TRY_ALLOC(numbers);
+    VC_CALL_ALLOC(numbers);
     for (uint64_t first = 0; first < t->data.rows.n; first += n) {
         struct vc_engine_pass pass = {.training = true};
 
@@ -34,12 +34,9 @@ enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
         for (uint64_t i = 0; i < n; i++) {
             numbers[i] = first + i;
         }
-        VC_TRY(vc_net_engine(&t->student.net, n, false, &engine));
-        VC_TRY(vc_net_forward(&t->student.net, engine, &t->data.student, numbers, (size_t)n, &pass, &logits));
-        VC_TRY(vc_check_cancelled(t->ctx));
+        VC_CALL(vc_net_engine(&t->student.net, n, false, &engine));
+        VC_CALL(vc_net_forward(&t->student.net, engine, &t->data.student, numbers, (size_t)n, &pass, &logits));
+        VC_CALL(vc_check_cancelled(t->ctx));
     }
-    VC_TRY(vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, true));
-out:
-    vc_free(t->ctx, numbers);
-    return status;
+    return vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, true);
 }

@@ -379,20 +379,17 @@ static enum vc_status look_at_input(struct vc_trainer *t, size_t k, uint64_t n_r
 {
     const struct vc_rows_view *view = &t->data.student;
     uint64_t n_elems = view->inputs[k].n_elems;
-    enum vc_status status = VC_OK;
     bool whole = true;
     double most = 0;
-    double *x = vc_alloc_array(t->ctx, VC_TAG_MISC, n_elems + 1, sizeof *x);
+    VC_SCOPED double *x = vc_alloc_array(t->ctx, VC_TAG_MISC, n_elems + 1, sizeof *x);
 
-    VC_TRY_ALLOC(x);
+    VC_CALL_ALLOC(x);
     for (uint64_t i = 0; whole && i < n_rows; i++) {
-        VC_TRY(vc_rows_read(view, k, &i, 1, true, x));
+        VC_CALL(vc_rows_read(view, k, &i, 1, true, x));
         whole = looks_unscaled(x, n_elems, &most);
     }
     *unscaled = whole && most > 64;
-out:
-    vc_free(t->ctx, x);
-    return status;
+    return VC_OK;
 }
 
 /* Pixels from 0 to 255 as they are make training slow or end it: a note says it. The first rows tell.

@@ -162,19 +162,17 @@ static enum vc_status count_zeros(struct vc_learner *l, const struct vc_weight *
 {
     const struct vc_model *model = l->options->student.weights;
     struct vc_place place = vc_place_whole();
-    void *values = vc_alloc_array(l->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(l->options->precision.kind));
+    VC_SCOPED void *values =
+        vc_alloc_array(l->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(l->options->precision.kind));
     struct vc_weight read = *item;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(values);
+    VC_CALL_ALLOC(values);
     read.data = values;
-    VC_TRY(vc_place_values(l->ctx, model, vc_model_find(model, item->name), &place, l->f64, values));
+    VC_CALL(vc_place_values(l->ctx, model, vc_model_find(model, item->name), &place, l->f64, values));
     for (uint64_t i = 0; i < item->n; i++) {
         *zeros += is_zero(l, &read, i);
     }
-out:
-    vc_free(l->ctx, values);
-    return status;
+    return VC_OK;
 }
 
 /* Which tensors have a mask: one of the file, or zeros that look like pruning. Nothing is kept but counts. */

@@ -251,10 +251,9 @@ static enum vc_status mark_one(struct marking *m, struct vc_tensor *t, const str
 static enum vc_status mark_rows(struct marking *m)
 {
     const char *sentences[N_ROWS][2] = {{NULL}};
-    struct mark *marks = vc_calloc_array(m->ctx, VC_TAG_NAMES, m->model->n_tensors, sizeof *marks);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct mark *marks = vc_calloc_array(m->ctx, VC_TAG_NAMES, m->model->n_tensors, sizeof *marks);
 
-    VC_TRY_ALLOC(marks);
+    VC_CALL_ALLOC(marks);
     for (size_t i = 0; i < m->model->n_tensors; i++) { /* all of them before any is marked */
         if (is_open(&m->model->tensors[i])) {
             marks[i] = find_mark(m, &m->model->tensors[i]);
@@ -262,12 +261,10 @@ static enum vc_status mark_rows(struct marking *m)
     }
     for (size_t i = 0; i < m->model->n_tensors; i++) {
         if (marks[i].row != NULL) {
-            VC_TRY(mark_one(m, &m->model->tensors[i], &marks[i], sentences));
+            VC_CALL(mark_one(m, &m->model->tensors[i], &marks[i], sentences));
         }
     }
-out:
-    vc_free(m->ctx, marks);
-    return status;
+    return VC_OK;
 }
 
 /* Whether the module of the part has codes that are in no row: a weight that is no float and not read, or none. */

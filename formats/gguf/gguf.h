@@ -140,6 +140,7 @@ const char *vc_gguf_where(struct gguf_cursor *cursor);
 
 enum vc_status vc_gguf_cursor_init(struct vc_ctx *ctx, const struct vc_infile *file, struct gguf_cursor *cursor);
 void vc_gguf_cursor_release(struct gguf_cursor *cursor);
+#define VC_SCOPED_CURSOR VC_CLEANUP(vc_gguf_cursor_release) /* before a cursor that ends with its scope */
 /* VC_E_FORMAT "ends inside <where>" when the file has no n bytes more. */
 enum vc_status vc_gguf_take(struct gguf_cursor *cursor, void *dst, size_t n);
 enum vc_status vc_gguf_take_u32(struct gguf_cursor *cursor, uint32_t *v);

@@ -254,14 +254,13 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
 {
     const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
     unsigned char head[12];
-    unsigned char *data = NULL;
+    VC_SCOPED unsigned char *data = NULL;
     uint64_t count, n_bytes;
     size_t size, i;
     size_t n_kept = 0;
     bool changed = false;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take(&e->cursor, head, sizeof head));
+    VC_CALL(vc_gguf_take(&e->cursor, head, sizeof head));
     size = vc_gguf_kind_bytes(vc_le32(head));
     count = vc_le64(head + 4);
     n_bytes = count * size;
@@ -271,41 +270,36 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
         e->cursor.at = pair->begin;
         return skip_value(e, pair->kind);
     }
-    VC_TRY_ALLOC(data = vc_alloc(e->ctx, VC_TAG_IO, sizeof head + (size_t)n_bytes));
+    VC_CALL_ALLOC(data = vc_alloc(e->ctx, VC_TAG_IO, sizeof head + (size_t)n_bytes));
     for (i = 0; i < count; i++) {
         unsigned char *to = data + sizeof head + n_kept * size;
 
-        VC_TRY(vc_gguf_take(&e->cursor, to, size));
+        VC_CALL(vc_gguf_take(&e->cursor, to, size));
         changed |= is_integer(vc_le32(head)) && edit_number(e, name, to, size);
         n_kept += !drops || !vc_edit_drops_layer(layers, i);
     }
     memcpy(data, head, sizeof head);
     put_number(data + 4, 8, n_kept);
     if (changed || n_kept != count) {
-        VC_TRY(add_patch(e, pair, data, sizeof head + n_kept * size));
+        VC_CALL(add_patch(e, pair, data, sizeof head + n_kept * size));
     }
-out:
-    vc_free(e->ctx, data);
-    return status;
+    return VC_OK;
 }
 
 /* Keys of the architecture alone: "llama.block_count". */
 /* The caller gives another value, maybe of another kind: the kind in front of the old value goes with it. */
 static enum vc_status give_value(struct editing *e, const struct pair *pair, const struct vc_metadata_entry *entry)
 {
-    struct vc_text value;
+    VC_SCOPED_TEXT struct vc_text value;
     struct pair whole = *pair;
-    enum vc_status status;
 
     vc_text_init(&value, e->ctx);
-    VC_TRY(vc_gguf_given_value(e->ctx, entry, pair->kind, &value));
-    VC_TRY(skip_value(e, pair->kind));
+    VC_CALL(vc_gguf_given_value(e->ctx, entry, pair->kind, &value));
+    VC_CALL(skip_value(e, pair->kind));
     whole.begin -= 4;
-    VC_TRY(add_patch(e, &whole, (const unsigned char *)value.data, value.n));
+    VC_CALL(add_patch(e, &whole, (const unsigned char *)value.data, value.n));
     e->given[entry - e->outs->metadata] = true;
-out:
-    vc_text_release(&value);
-    return status;
+    return VC_OK;
 }
 
 /* The caller's value first; else a size of the architecture; else the pair stays. */

@@ -87,11 +87,10 @@ static void count_tensors(const struct gguf_plan *plan, struct shard_count *coun
 static enum vc_status keep_division(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t *n)
 {
     size_t n_shards = plan->source->n_shards;
-    struct shard_count *counts = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *counts);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct shard_count *counts = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *counts);
 
-    VC_TRY_ALLOC(counts);
-    VC_TRY_ALLOC(to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of));
+    VC_CALL_ALLOC(counts);
+    VC_CALL_ALLOC(to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of));
     count_tensors(plan, counts);
     *n = 0;
     for (size_t i = 0; i < n_shards; i++) {
@@ -103,9 +102,7 @@ static enum vc_status keep_division(struct vc_ctx *ctx, const struct gguf_plan *
     for (size_t i = 0; i < plan->outs->n; i++) {
         to->file_of[i] = counts[plan->model->io[vc_out_at(plan->outs, i).source].shard].file;
     }
-out:
-    vc_free(ctx, counts);
-    return status;
+    return VC_OK;
 }
 
 /* Decides the file of each tensor, and the number of files. */
@@ -550,28 +547,24 @@ static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out)
 {
     const struct vc_out_list *outs = plan->outs;
-    uint64_t *data_offsets = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint64_t *data_offsets = NULL;
 
     *out = (struct gguf_files){.n = 0};
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->offsets, outs->n));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, out->file_of, outs->n));
-    VC_TRY(make_files(ctx, plan, out));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, data_offsets, out->n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, out->offsets, outs->n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, out->file_of, outs->n));
+    VC_CALL(make_files(ctx, plan, out));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, data_offsets, out->n));
     for (size_t i = 0; i < outs->n; i++) {
-        VC_TRY(add_entry(ctx, plan, out, i));
+        VC_CALL(add_entry(ctx, plan, out, i));
     }
     for (size_t i = 0; i < out->n; i++) {
-        VC_TRY(lay_out_metadata(ctx, plan, out, i));
-        VC_TRY(place_data(&out->files[i], &data_offsets[i]));
+        VC_CALL(lay_out_metadata(ctx, plan, out, i));
+        VC_CALL(place_data(&out->files[i], &data_offsets[i]));
     }
     for (size_t i = 0; i < outs->n; i++) {
         out->offsets[i] += data_offsets[out->file_of[i]];
     }
-    VC_TRY(note_left_out(ctx, plan, out));
-out:
-    vc_free(ctx, data_offsets);
-    return status;
+    return note_left_out(ctx, plan, out);
 }
 
 /* Ready for another plan. */

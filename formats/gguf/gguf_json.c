@@ -11,16 +11,13 @@
 static enum vc_status take_text(struct gguf_cursor *cursor, json_t **out)
 {
     uint64_t n = 0;
-    char *text = NULL;
-    enum vc_status status;
+    VC_SCOPED char *text = NULL;
 
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
-    VC_TRY_ALLOC(text = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n));
-    VC_TRY(vc_gguf_take(cursor, text, (size_t)n));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
+    VC_CALL_ALLOC(text = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n));
+    VC_CALL(vc_gguf_take(cursor, text, (size_t)n));
     *out = memchr(text, '\0', (size_t)n) == NULL ? json_stringn(text, (size_t)n) : NULL;
-out:
-    vc_free(cursor->ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* A number; NULL: it is not finite. */

@@ -119,26 +119,23 @@ enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model,
 {
     const struct gguf *self = model->self;
     const struct gguf_shard *shard = &self->shards[0];
-    struct gguf_cursor cursor = {.ctx = ctx};
+    VC_SCOPED_CURSOR struct gguf_cursor cursor = {.ctx = ctx};
     struct vc_program_key *keys;
-    enum vc_status status = VC_OK;
 
     if (shard->file == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    VC_CALL(vc_gguf_cursor_init(ctx, shard->file, &cursor));
     cursor.at = shard->metadata.begin;
     cursor.start = cursor.at;
-    VC_TRY_ALLOC(keys = vc_arena_alloc(ctx, arena, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys));
+    VC_CALL_ALLOC(keys = vc_arena_alloc(ctx, arena, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys));
     memset(keys, 0, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys);
     for (uint64_t k = 0; k < shard->metadata.n_pairs; k++) {
-        VC_TRY(take_key(&cursor, arena, &keys[k]));
+        VC_CALL(take_key(&cursor, arena, &keys[k]));
     }
     *out = (struct vc_program){.kind = VC_PROGRAM_KEYS,
                                .n_keys = (size_t)shard->metadata.n_pairs,
                                .keys = keys,
                                .sizes = &vc_gguf_program_sizes};
-out:
-    vc_gguf_cursor_release(&cursor);
-    return status;
+    return VC_OK;
 }

@@ -284,15 +284,11 @@ static enum vc_status store_shard(struct vc_ctx *ctx, const struct walk *walk, s
 {
     const struct gguf_shard *shard = &to->self->shards[to->shard];
     struct sums again = {.n_tensors = walk->sums.n_tensors};
-    struct gguf_cursor cursor = {.ctx = ctx};
-    enum vc_status status;
+    VC_SCOPED_CURSOR struct gguf_cursor cursor = {.ctx = ctx};
 
-    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    VC_CALL(vc_gguf_cursor_init(ctx, shard->file, &cursor));
     cursor.at = walk->entries;
-    VC_TRY(walk_entries(&cursor, shard->metadata.alignment, to, &walk->sums, &again));
-out:
-    vc_gguf_cursor_release(&cursor);
-    return status;
+    return walk_entries(&cursor, shard->metadata.alignment, to, &walk->sums, &again);
 }
 
 /* vc_format.stream_end: the first walk over what has come, once there is twice as much as the last time. Where entries

@@ -135,35 +135,32 @@ static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_fil
 static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_file *file)
 {
     unsigned char head[VC_GGUF_HEADER_BYTES] = {'G', 'G', 'U', 'F', VC_GGUF_VERSION};
-    char *buffer = vc_calloc_array(ctx, VC_TAG_IO, 1, COPY_BYTES);
+    VC_SCOPED char *buffer = vc_calloc_array(ctx, VC_TAG_IO, 1, COPY_BYTES);
     uint64_t at;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     for (at = file->values_end; at < file->file_bytes; at += vc_min_u64(COPY_BYTES, file->file_bytes - at)) {
-        VC_TRY(vc_outfile_write(ctx, file->file, at, buffer, (size_t)vc_min_u64(COPY_BYTES, file->file_bytes - at)));
+        VC_CALL(vc_outfile_write(ctx, file->file, at, buffer, (size_t)vc_min_u64(COPY_BYTES, file->file_bytes - at)));
     }
     vc_put_le64(head + 8, file->n_tensors);
     vc_put_le64(head + 16, file->n_pairs);
-    VC_TRY(vc_outfile_write(ctx, file->file, 0, head, sizeof head));
+    VC_CALL(vc_outfile_write(ctx, file->file, 0, head, sizeof head));
     at = sizeof head;
     for (size_t i = 0; i < file->n_parts; i++) {
         const struct gguf_part *part = &file->parts[i];
 
         if (part->from_source) {
-            VC_TRY(copy_from_source(ctx, file, part, at, buffer));
+            VC_CALL(copy_from_source(ctx, file, part, at, buffer));
         } else {
-            VC_TRY(vc_outfile_write(ctx, file->file, at, file->fresh.data + part->begin,
-                                    (size_t)(part->end - part->begin)));
+            VC_CALL(vc_outfile_write(ctx, file->file, at, file->fresh.data + part->begin,
+                                     (size_t)(part->end - part->begin)));
         }
         at += part->end - part->begin;
     }
     if (file->entries.n != 0) {
-        VC_TRY(vc_outfile_write(ctx, file->file, at, file->entries.data, file->entries.n));
+        VC_CALL(vc_outfile_write(ctx, file->file, at, file->entries.data, file->entries.n));
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.finish: checks that every byte of every tensor came, completes each file and brings it to the disk. */

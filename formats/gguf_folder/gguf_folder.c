@@ -18,21 +18,18 @@
 /* A pipeline of several models, and a folder whose subfolders hold models, are no single model. */
 enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *source, bool *fits)
 {
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
     bool there;
-    enum vc_status status = VC_OK;
 
     *fits = false;
     if (source->folder == NULL || source->n_components != 0 || vc_infolder_has_models(source->folder)) {
         return VC_OK;
     }
-    VC_TRY(vc_side_check(ctx, vc_infolder_path(source->folder), VC_HF_CONFIG_NAME, &there));
-    VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
+    VC_CALL(vc_side_check(ctx, vc_infolder_path(source->folder), VC_HF_CONFIG_NAME, &there));
+    VC_CALL(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
     *fits = text != NULL;
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* vc_source_ops.read */
@@ -124,11 +121,10 @@ enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, co
 {
     uint64_t n = VC_GGUF_HEADER_BYTES + pairs->text.n;
     unsigned char *bytes = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n);
-    struct gguf_cursor cursor = {.ctx = ctx};
+    VC_SCOPED_CURSOR struct gguf_cursor cursor = {.ctx = ctx};
     uint64_t n_tensors;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(bytes);
+    VC_CALL_ALLOC(bytes);
     memcpy(bytes, "GGUF", 4);
     vc_put_le32(bytes + 4, VC_GGUF_VERSION);
     vc_put_le64(bytes + 8, 0);
@@ -141,12 +137,9 @@ enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, co
         return VC_E_NOMEM;
     }
     to->n_shards = 1;
-    VC_TRY(vc_infile_of_bytes(ctx, bytes, n, path, &to->shards[0].file));
-    VC_TRY(vc_gguf_cursor_init(ctx, to->shards[0].file, &cursor));
-    VC_TRY(vc_gguf_read_head(&cursor, model, &n_tensors, &to->shards[0].metadata));
-out:
-    vc_gguf_cursor_release(&cursor);
-    return status;
+    VC_CALL(vc_infile_of_bytes(ctx, bytes, n, path, &to->shards[0].file));
+    VC_CALL(vc_gguf_cursor_init(ctx, to->shards[0].file, &cursor));
+    return vc_gguf_read_head(&cursor, model, &n_tensors, &to->shards[0].metadata);
 }
 
 /* Whether a name of the folder has that part. */

@@ -218,14 +218,13 @@ out:
  * 2 up to 2^24 are tried until all divisors agree within 1e-4. */
 static enum vc_status make_llama3(struct llm_back *b, json_t **out)
 {
-    json_t *list = json_array();
+    json_auto_t *list = json_array();
     double theta = json_number_value(json_object_get(b->config, "rope_theta"));
     double original = 1;
     double factor = 0;
     size_t same = 0;
-    enum vc_status status;
 
-    VC_TRY(read_factors(b, "rope_freqs.weight", list));
+    VC_CALL(read_factors(b, "rope_freqs.weight", list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         factor = fmax(factor, json_number_value(json_array_get(list, i)));
     }
@@ -241,15 +240,13 @@ static enum vc_status make_llama3(struct llm_back *b, json_t **out)
         }
     }
     if (same != json_array_size(list) || same == 0) {
-        VC_TRY(vc_fail(
+        VC_CALL(vc_fail(
             b->ctx, VC_E_UNSUPPORTED,
             "rope_freqs.weight: these are not the divisors of rotary embeddings of type 'llama3' with bounds 1 and 4"));
     }
     *out = json_pack("{s:s, s:o, s:f, s:f, s:I}", "rope_type", "llama3", "factor", real(factor), "low_freq_factor", 1.0,
                      "high_freq_factor", 4.0, ORIGINAL, (json_int_t)original);
-out:
-    json_decref(list);
-    return status;
+    return VC_OK;
 }
 
 /* By what scores are multiplied, where the file says another number than transformers would compute; else NULL. unit:

@@ -987,24 +987,21 @@ static enum vc_status is_copy(const struct planning *p, size_t a, size_t b, bool
 {
     const struct vc_tensor *x = &p->source->tensors[a];
     const struct vc_tensor *y = &p->source->tensors[b];
-    unsigned char *bytes = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *bytes = NULL;
 
     *same = x->quant == NULL && y->quant == NULL && x->dtype == y->dtype && x->size_bytes == y->size_bytes;
     if (!*same || x->alias_of == b || y->alias_of == a) {
         return VC_OK;
     }
-    VC_TRY_ALLOC(bytes = vc_alloc(p->ctx, VC_TAG_IO, 2 * COMPARE_BYTES));
+    VC_CALL_ALLOC(bytes = vc_alloc(p->ctx, VC_TAG_IO, 2 * COMPARE_BYTES));
     for (uint64_t at = 0; at < x->size_bytes && *same; at += COMPARE_BYTES) {
         size_t n = x->size_bytes - at < COMPARE_BYTES ? (size_t)(x->size_bytes - at) : COMPARE_BYTES;
 
-        VC_TRY(vc_source_read_any(p->ctx, p->source, a, VC_FORM_VALUES, at, bytes, n));
-        VC_TRY(vc_source_read_any(p->ctx, p->source, b, VC_FORM_VALUES, at, bytes + COMPARE_BYTES, n));
+        VC_CALL(vc_source_read_any(p->ctx, p->source, a, VC_FORM_VALUES, at, bytes, n));
+        VC_CALL(vc_source_read_any(p->ctx, p->source, b, VC_FORM_VALUES, at, bytes + COMPARE_BYTES, n));
         *same = memcmp(bytes, bytes + COMPARE_BYTES, n) == 0;
     }
-out:
-    vc_free(p->ctx, bytes);
-    return status;
+    return VC_OK;
 }
 
 /* Whether the embedding is the head; a head of its own needs a place in llama.cpp. Sets p->tied. A head that is there

@@ -179,19 +179,18 @@ static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm
     size_t prefix = json_string_length(json_object_get(model, "continuing_subword_prefix"));
     const char *parts[2];
     size_t n[2];
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, v->ctx);
     if (!split_merge(merge, parts, n)) {
-        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
+        VC_CALL(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
     }
     vc_text_add_bytes(&text, parts[0], n[0]);
     vc_text_add_bytes(&text, parts[1] + (n[1] > prefix ? prefix : 0), n[1] - (n[1] > prefix ? prefix : 0));
-    VC_TRY(text.status);
+    VC_CALL(text.status);
     if (json_object_getn(vocabulary, parts[0], n[0]) == NULL || json_object_getn(vocabulary, parts[1], n[1]) == NULL ||
         json_object_getn(vocabulary, text.data, text.n) == NULL) {
-        VC_TRY(
+        VC_CALL(
             vc_fail(v->ctx, VC_E_FORMAT,
                     "tokenizer.json: the vocabulary has not both parts of the merge '%.*s' '%.*s', and what they give",
                     shown(n[0]), parts[0], shown(n[1]), parts[1]));
@@ -205,11 +204,9 @@ static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm
             vc_text_add_bytes(&text, space ? "\xc4\xa0" : &parts[k][i], space ? 2 : 1);
         }
     }
-    VC_TRY(text.status);
+    VC_CALL(text.status);
     vc_llm_element_text(pairs, text.data, text.n);
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 /* tokens, scores and types are arrays of the same length, in the order of the ids. */

@@ -175,10 +175,9 @@ static json_t *post_processor(struct back_vocab *v)
 static enum vc_status check_merges(struct back_vocab *v, const json_t *merges, const json_t *vocabulary)
 {
     bool known = json_is_array(merges);
-    struct vc_text joined;
+    VC_SCOPED_TEXT struct vc_text joined;
     size_t i;
     const json_t *merge;
-    enum vc_status status;
 
     vc_text_init(&joined, v->b->ctx);
     json_array_foreach(merges, i, merge)
@@ -192,15 +191,12 @@ static enum vc_status check_merges(struct back_vocab *v, const json_t *merges, c
         } else {
             vc_text_add(&joined, "%s", ""); /* the text is not NULL */
         }
-        VC_TRY(joined.status);
+        VC_CALL(joined.status);
         known = known && space != NULL && json_object_getn(vocabulary, text, (size_t)(space - text)) != NULL &&
                 json_object_get(vocabulary, space + 1) != NULL &&
                 json_object_getn(vocabulary, joined.data, joined.n) != NULL;
     }
-    status = known ? VC_OK : refuse(v, "merges", "expected pairs of tokens, and what each gives as a token", "");
-out:
-    vc_text_release(&joined);
-    return status;
+    return known ? VC_OK : refuse(v, "merges", "expected pairs of tokens, and what each gives as a token", "");
 }
 
 /* Rows that no token has are in no vocabulary. tokenizer.json. `pre` of the glm vocabularies ("glm4") begins with g:
@@ -210,15 +206,14 @@ static enum vc_status add_bytes(struct back_vocab *v)
 {
     const char *pre = vc_back_text(v->b, PREFIX "pre");
     json_t *merges = vc_back_find(v->b, PREFIX "merges");
-    json_t *vocabulary = json_object();
-    json_t *added = json_array();
-    json_t *steps = NULL;
+    json_auto_t *vocabulary = json_object();
+    json_auto_t *added = json_array();
+    json_auto_t *steps = NULL;
     bool ignores_merges = false;
-    enum vc_status status = VC_OK;
 
     if (pre == NULL || !vc_vocab_pre_steps(pre, &steps, &ignores_merges)) {
-        VC_TRY(refuse(v, "pre", "it is not known which regular expressions llama.cpp calls ",
-                      pre != NULL ? pre : "nothing"));
+        VC_CALL(refuse(v, "pre", "it is not known which regular expressions llama.cpp calls ",
+                       pre != NULL ? pre : "nothing"));
     }
     v->begin = around(v, PREFIX "add_bos_token", "bos", ignores_merges && pre[0] != 'g', &v->begin_id);
     v->end = around(v, PREFIX "add_eos_token", "eos", false, &v->end_id);
@@ -230,7 +225,7 @@ static enum vc_status add_bytes(struct back_vocab *v)
             (void)json_array_append_new(added, describe(v, i));
         }
     }
-    VC_TRY(check_merges(v, merges, vocabulary));
+    VC_CALL(check_merges(v, merges, vocabulary));
     json_t *all =
         json_pack("{s:s, s:n, s:n, s:O, s:n, s:O, s:o, s:{s:s, s:b, s:b, s:b}, s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, "
                   "s:b, s:O, s:O}}",
@@ -239,13 +234,8 @@ static enum vc_status add_bytes(struct back_vocab *v)
                   "trim_offsets", 1, "use_regex", 1, "model", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges",
                   ignores_merges, "vocab", vocabulary, "merges", merges);
-    VC_TRY(vc_back_add_json(v->b, all, "tokenizer.json"));
-    VC_TRY(add_settings(v, false));
-out:
-    json_decref(vocabulary);
-    json_decref(added);
-    json_decref(steps);
-    return status;
+    VC_CALL(vc_back_add_json(v->b, all, "tokenizer.json"));
+    return add_settings(v, false);
 }
 
 /* ---- SentencePiece ---- */
@@ -285,9 +275,8 @@ static enum vc_status add_pieces(struct back_vocab *v)
     bool has_prefix = !json_is_false(vc_back_find(v->b, PREFIX "add_space_prefix"));
     size_t n_bytes = 0;
     uint64_t id;
-    struct vc_text all;
-    struct vc_text part;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text all;
+    VC_SCOPED_TEXT struct vc_text part;
 
     vc_text_init(&all, v->b->ctx);
     vc_text_init(&part, v->b->ctx);
@@ -300,7 +289,7 @@ static enum vc_status add_pieces(struct back_vocab *v)
         n_bytes += type_of(v, i) == VOCAB_BYTE;
     }
     if (json_array_size(v->scores) != json_array_size(v->tokens)) {
-        VC_TRY(refuse(v, "scores", "SentencePiece wants a score for each token", ""));
+        VC_CALL(refuse(v, "scores", "SentencePiece wants a score for each token", ""));
     }
     part.n = 0;
     vc_wire_put_int(&part, 3, 2); /* BPE */
@@ -318,16 +307,12 @@ static enum vc_status add_pieces(struct back_vocab *v)
     vc_wire_put_int(&part, 4, 0); /* spaces stay as they are, */
     vc_wire_put_int(&part, 5, 1); /* and are U+2581 in pieces */
     vc_wire_put_bytes(&all, 3, part.data, part.n);
-    VC_TRY(part.status);
-    VC_TRY(all.status);
+    VC_CALL(part.status);
+    VC_CALL(all.status);
     v->begin = around(v, PREFIX "add_bos_token", "bos", true, &v->begin_id);
     v->end = around(v, PREFIX "add_eos_token", "eos", false, &v->end_id);
-    VC_TRY(vc_infolder_add_made(v->b->ctx, v->b->model->folder, "tokenizer.model", all.data, all.n));
-    VC_TRY(add_settings(v, true));
-out:
-    vc_text_release(&all);
-    vc_text_release(&part);
-    return status;
+    VC_CALL(vc_infolder_add_made(v->b->ctx, v->b->model->folder, "tokenizer.model", all.data, all.n));
+    return add_settings(v, true);
 }
 
 /* bert, t5 and gemma4 have no way back. */

@@ -58,23 +58,20 @@ static bool join(const json_t *merge, struct vc_text *to)
  * score -i. Backwards, so that of several merges that give one token the first wins. */
 static enum vc_status score(struct vocab *v, const json_t *vocabulary, const json_t *merges)
 {
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, v->ctx);
     for (size_t i = json_array_size(merges); i-- > 0;) {
         bool is = join(json_array_get(merges, i), &text);
         const json_t *id = is ? json_object_get(vocabulary, text.data) : NULL;
 
-        VC_TRY(text.status);
+        VC_CALL(text.status);
         if (!json_is_integer(id) || (uint64_t)json_integer_value(id) >= v->n) {
-            VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: merge %zu gives no token", i));
+            VC_CALL(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: merge %zu gives no token", i));
         }
         v->tokens[json_integer_value(id)].score = -(float)i;
     }
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 /* Whether a step of the normalizer puts a space in front of a text. A step Prepend, alone or in a sequence; else

@@ -64,18 +64,15 @@ static enum vc_status read_config(struct vc_ctx *ctx, struct vc_infolder *from, 
 /* A folder without config.json unties nothing. */
 enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
 {
-    struct vc_text text;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text text;
 
     *unties = false;
     vc_text_init(&text, ctx);
-    VC_TRY(read_config(ctx, from, &text));
+    VC_CALL(read_config(ctx, from, &text));
     if (text.n != 0) {
-        VC_TRY(vc_hf_config_unties(ctx, text.data, text.n, unties));
+        VC_CALL(vc_hf_config_unties(ctx, text.data, text.n, unties));
     }
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 /* The new text of config.json, where the job changes what it says. A config.json of another program ({"port": 8080}) is
@@ -225,22 +222,19 @@ out:
 
 enum vc_status vc_hf_carry_write(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
 {
-    char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
         if (carry->config.n != 0 && strcmp(file->name, VC_HF_CONFIG_NAME) == 0) {
-            VC_TRY(vc_hf_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
+            VC_CALL(vc_hf_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
         } else if (!says_of_codes(carry, file)) {
-            VC_TRY(copy_file(ctx, carry->from, file, folder, buffer));
+            VC_CALL(copy_file(ctx, carry->from, file, folder, buffer));
         }
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 void vc_hf_carry_release(struct vc_ctx *ctx, struct vc_hf_carry *carry)

@@ -65,32 +65,31 @@ static enum vc_status has_file(struct vc_ctx *ctx, const char *path, const char 
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
     bool is_adapter = false;
     bool has_modules = false;
     const char *why = NULL;
-    enum vc_status status;
 
     *out = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
-    VC_TRY(has_file(ctx, path, ADAPTER_NAME, &is_adapter));
-    VC_TRY(has_file(ctx, path, MODULES_NAME, &has_modules));
+    VC_CALL(has_file(ctx, path, ADAPTER_NAME, &is_adapter));
+    VC_CALL(has_file(ctx, path, MODULES_NAME, &has_modules));
     if (is_adapter) {
         out->refusal = "it is an adapter (" ADAPTER_NAME "), and peft loads no codes";
         return VC_OK;
     }
-    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    VC_CALL(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, decoded, out));
+        VC_CALL(vc_hf_loader_look(ctx, text, n, to_folder, decoded, out));
         if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
             out->dialect = &vc_dialect_bitsandbytes;
             out->others =
                 "it is a folder of sentence-transformers (" MODULES_NAME "), which loads int8, nf4 and fp4 of "
                 "bitsandbytes, and no other codes";
         }
-        goto out;
+        return VC_OK;
     }
-    VC_TRY(vc_hf_config_why_beside(ctx, path, &why));
+    VC_CALL(vc_hf_config_why_beside(ctx, path, &why));
     if (why != NULL) {
         out->refusal = "its config.json is a link that leads nowhere or out of the folder, or no file, so nothing says "
                        "which program loads it";
@@ -98,7 +97,5 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
         out->note = "there is no config.json of a model, so nothing says which program loads it: int8 weights are in "
                     "the layout plain";
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }

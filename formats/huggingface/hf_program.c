@@ -26,16 +26,13 @@ static enum vc_status count_shared_experts(struct vc_ctx *ctx, const struct vc_p
 static enum vc_status edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                            struct vc_program *program)
 {
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, ctx);
-    VC_TRY(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
-    VC_TRY_ALLOC(program->config = vc_arena_copy(ctx, arena, text.data, text.n));
+    VC_CALL(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
+    VC_CALL_ALLOC(program->config = vc_arena_copy(ctx, arena, text.data, text.n));
     program->config_bytes = text.n;
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 const struct vc_program_sizes vc_hf_program_sizes = {
@@ -71,21 +68,18 @@ enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *m
                                     struct vc_program *out)
 {
     const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
-    enum vc_status status = VC_OK;
     const char *made = model->folder != NULL ? vc_infolder_made(model->folder, VC_HF_CONFIG_NAME, &n) : NULL;
 
     if (made != NULL) {
         return take_text(ctx, made, n, arena, out);
     }
-    VC_TRY(vc_hf_config_read_beside(ctx, place, &text, &n));
+    VC_CALL(vc_hf_config_read_beside(ctx, place, &text, &n));
     if (text != NULL) {
-        VC_TRY(take_text(ctx, text, n, arena, out));
+        VC_CALL(take_text(ctx, text, n, arena, out));
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* A path that the user gave for a configuration alone: a missing file is a failure here. */

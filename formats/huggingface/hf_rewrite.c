@@ -17,31 +17,26 @@ enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, con
 {
     const struct vc_out_list *outs = change->outs;
     enum vc_dtype dtype = vc_hf_cast_of(outs);
-    struct vc_text sized;
-    struct vc_text typed;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text sized;
+    VC_SCOPED_TEXT struct vc_text typed;
 
     vc_text_init(&sized, ctx);
     vc_text_init(&typed, ctx);
     if (outs->n_edits != 0) {
-        VC_TRY(vc_hf_edit(ctx, text, n, outs->edits, outs->n_edits, &sized));
+        VC_CALL(vc_hf_edit(ctx, text, n, outs->edits, outs->n_edits, &sized));
         text = sized.data;
         n = sized.n;
     }
     if (dtype != VC_DTYPE_RAW) {
-        VC_TRY(vc_hf_dtype_rewrite(ctx, text, n, dtype, &typed));
+        VC_CALL(vc_hf_dtype_rewrite(ctx, text, n, dtype, &typed));
         text = typed.data;
         n = typed.n;
     }
     if (change->describes || dtype != VC_DTYPE_RAW ||
         vc_edit_find(outs->edits, outs->n_edits, VC_EDIT_LAYERS) != NULL) {
-        VC_TRY(vc_hf_quantization_rewrite(ctx, text, n, change, out));
+        VC_CALL(vc_hf_quantization_rewrite(ctx, text, n, change, out));
     } else {
         vc_text_add_bytes(out, text, n);
     }
-    status = out->status;
-out:
-    vc_text_release(&sized);
-    vc_text_release(&typed);
-    return status;
+    return out->status;
 }

@@ -327,22 +327,18 @@ out:
 /* The whole text is in memory for this one reading, and freed before the tensors are looked at. */
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out)
 {
-    enum vc_status status = VC_OK;
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
 
     *out = (struct weight_index){.file = file};
     VC_REFUSE_IF(file->size_bytes > VC_INDEX_MAX_BYTES, ctx, VC_E_FORMAT,
                  "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read", file->size_bytes, VC_INDEX_MAX_BYTES);
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes));
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    VC_TRY(read_top(ctx, out, text, (size_t)file->size_bytes));
+    VC_CALL_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes));
+    VC_CALL(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_CALL(read_top(ctx, out, text, (size_t)file->size_bytes));
     if (!out->listed) {
-        VC_TRY(each_entry(ctx, out, text + out->map, read_entry, out));
+        VC_CALL(each_entry(ctx, out, text + out->map, read_entry, out));
     }
-    VC_TRY(sort_files(ctx, out));
-out:
-    vc_free(ctx, text);
-    return status;
+    return sort_files(ctx, out);
 }
 
 /* ---- checking ---- */

@@ -140,26 +140,23 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_f
  * A stream shorter than 512 bytes is not looked at before it is copied: it ends by itself. */
 static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, struct vc_stream *stream)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
     struct vc_infile so_far = {.fd = to, .path = "-"};
     struct vc_stream_end end = {.need = 0};
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(buffer);
-    VC_TRY(read_stdin(ctx, buffer, VC_HEAD_BYTES, &n));
+    VC_CALL_ALLOC(buffer);
+    VC_CALL(read_stdin(ctx, buffer, VC_HEAD_BYTES, &n));
     if (n == VC_HEAD_BYTES) {
-        VC_TRY(stream->look(ctx, stream, buffer, n));
+        VC_CALL(stream->look(ctx, stream, buffer, n));
     }
     while (n != 0) {
-        VC_TRY(write_all(ctx, to, buffer, n));
+        VC_CALL(write_all(ctx, to, buffer, n));
         so_far.size_bytes += n;
-        VC_TRY(check_end(ctx, &so_far, stream, &end));
-        VC_TRY(read_stdin(ctx, buffer, VC_COPY_BYTES, &n));
+        VC_CALL(check_end(ctx, &so_far, stream, &end));
+        VC_CALL(read_stdin(ctx, buffer, VC_COPY_BYTES, &n));
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 /* Standard input that is a file, from its start, needs no copy. *fd is a descriptor of its own in both cases, 3 or

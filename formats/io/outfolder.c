@@ -213,32 +213,28 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
 static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     size_t n = strlen(folder->path) + strlen(member->name) + 2;
-    char *shown = vc_alloc(ctx, VC_TAG_NAMES, n);
+    VC_SCOPED char *shown = vc_alloc(ctx, VC_TAG_NAMES, n);
     char *slash;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shown);
+    VC_CALL_ALLOC(shown);
     (void)snprintf(shown, n, "%s/%s", folder->path, member->name);
     if (!folder->shared) {
-        VC_TRY(vc_outfile_create_at(ctx, folder->parent, folder->base, shown, &member->file));
-        goto out;
+        VC_CALL(vc_outfile_create_at(ctx, folder->parent, folder->base, shown, &member->file));
+        return VC_OK;
     }
     for (slash = shown + strlen(folder->path); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(shown, 0777) != 0 && errno != EEXIST) {
-            VC_TRY(vc_fail_errno(ctx, errno, "%s: cannot make this folder", shown));
+            VC_CALL(vc_fail_errno(ctx, errno, "%s: cannot make this folder", shown));
         }
         *slash = '/';
         if (!folder->marked) { /* its first file, and the first round: the folder itself is there now */
-            VC_TRY(vc_outfolder_mark_shared(ctx, folder));
+            VC_CALL(vc_outfolder_mark_shared(ctx, folder));
             folder->marked = true;
         }
     }
-    VC_TRY(vc_outfile_create(ctx, shown, folder->force, folder->input, &member->file));
-    VC_TRY(share_place(ctx, folder, member));
-out:
-    vc_free(ctx, shown);
-    return status;
+    VC_CALL(vc_outfile_create(ctx, shown, folder->force, folder->input, &member->file));
+    return share_place(ctx, folder, member);
 }
 
 /* Members stay in the order in which they were added, which is the order of their names' appearance where the folder is
@@ -480,20 +476,16 @@ static enum vc_status add_mark(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     const struct vc_outfolder_mark none = {.there = false};
     struct vc_outfile *file = NULL;
-    struct vc_text text;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_outfolder_sort_names(folder);
     vc_text_init(&text, ctx);
     vc_outfolder_mark_text(&text, folder->names, folder->n_names, &none);
-    VC_TRY(text.status);
-    VC_TRY(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text.data, text.n));
-    VC_TRY(vc_outfolder_keep(ctx, folder, file));
-out:
-    vc_text_release(&text);
-    return status;
+    VC_CALL(text.status);
+    VC_CALL(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));
+    VC_CALL(vc_outfile_begin(ctx, file));
+    VC_CALL(vc_outfile_write(ctx, file, 0, text.data, text.n));
+    return vc_outfolder_keep(ctx, folder, file);
 }
 
 /* Commit of a folder that is not shared. Order: mark, all files in the hidden folder and on the disk, checks again,

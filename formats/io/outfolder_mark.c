@@ -110,20 +110,17 @@ enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfo
                                        bool *lists)
 {
     bool is_folder = vc_ends_in(path, "/");
-    struct vc_text name;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text name;
     size_t at;
 
     vc_text_init(&name, ctx);
     vc_text_add_json_string(&name, path);
-    VC_TRY(name.status);
+    VC_CALL(name.status);
     name.data[name.n - 1] = is_folder ? '\0' : '"'; /* a folder: what files in it begin with */
     VC_BISECT(at, mark->n, k, strcmp(mark->files[k], name.data) < 0);
     *lists = at < mark->n && (is_folder ? strncmp(mark->files[at], name.data, name.n - 1) == 0
                                         : strcmp(mark->files[at], name.data) == 0);
-out:
-    vc_text_release(&name);
-    return status;
+    return VC_OK;
 }
 
 /* ---- folders of before ---- */

@@ -83,18 +83,15 @@ static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_infile *f
 static enum vc_status parse_header(struct vc_ctx *ctx, const struct vc_infile *file, size_t n,
                                    struct vc_npy_header *header)
 {
-    unsigned char *text = vc_alloc(ctx, VC_TAG_NAMES, n);
-    enum vc_status status;
+    VC_SCOPED unsigned char *text = vc_alloc(ctx, VC_TAG_NAMES, n);
 
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, 0, text, n));
-    VC_TRY(vc_npy_parse(ctx, text, n, header));
+    VC_CALL_ALLOC(text);
+    VC_CALL(vc_infile_read(ctx, file, 0, text, n));
+    VC_CALL(vc_npy_parse(ctx, text, n, header));
     if (header->other != NULL) {
-        VC_TRY(vc_npy_refuse_other(ctx, header));
+        VC_CALL(vc_npy_refuse_other(ctx, header));
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* The file has to end where the data does. */

@@ -74,24 +74,21 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t n = self->outs->n;
-    const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
-    enum vc_status status = VC_OK;
+    VC_SCOPED const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
     size_t twice;
 
-    VC_TRY_ALLOC(names);
+    VC_CALL_ALLOC(names);
     for (size_t i = 0; i < n; i++) {
         names[i] = self->members[i].zip.name;
     }
     if (self->manifest.n != 0) {
         names[n++] = self->manifest_zip.name;
     }
-    VC_TRY(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
+    VC_CALL(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
     if (twice != SIZE_MAX) {
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[twice]));
+        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[twice]));
     }
-out:
-    vc_free(ctx, names);
-    return status;
+    return VC_OK;
 }
 
 /* ---- places ---- */
@@ -234,24 +231,21 @@ enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self,
     struct npz_out *member = &self->members[out];
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     size_t local_bytes = (size_t)(member->zip.data_offset - member->zip.local_offset);
-    unsigned char *block = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *block = NULL;
 
     VC_REFUSE_IF(atomic_load(&member->got) != t.size_bytes, ctx, VC_E_INTERNAL,
                  "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, (uint64_t)atomic_load(&member->got),
                  t.size_bytes);
-    VC_TRY_ALLOC(block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes));
+    VC_CALL_ALLOC(block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes));
     vc_npz_make_header(self, out, block + local_bytes);
     member->zip.size_bytes = t.size_bytes + member->header_bytes;
     member->zip.packed_bytes = packed_bytes;
     member->zip.crc = atomic_load(&member->crc) ^
                       vc_crc32_place(vc_crc32(0, block + local_bytes, member->header_bytes), t.size_bytes);
     vc_zip_put_local(&member->zip, block);
-    VC_TRY(
+    VC_CALL(
         vc_npz_put(ctx, self, member->zip.local_offset, block, local_bytes + (with_header ? member->header_bytes : 0)));
-out:
-    vc_free(ctx, block);
-    return status;
+    return VC_OK;
 }
 
 static enum vc_status write_manifest(struct vc_ctx *ctx, struct npz_sink *self)
@@ -268,16 +262,15 @@ static enum vc_status write_manifest(struct vc_ctx *ctx, struct npz_sink *self)
 enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
                                          uint64_t *file_bytes)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_DIRECTORY_BUFFER_BYTES);
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_DIRECTORY_BUFFER_BYTES);
     uint64_t n_members = self->outs->n + (self->manifest.n != 0);
-    enum vc_status status = VC_OK;
     uint64_t start, at;
     size_t n = 0;
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     place_manifest(self, &offset);
     if (self->manifest.n != 0) {
-        VC_TRY(write_manifest(ctx, self));
+        VC_CALL(write_manifest(ctx, self));
     }
     start = offset;
     at = offset;
@@ -285,19 +278,16 @@ enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *se
         const struct vc_zip_member *zip = i < self->outs->n ? &self->members[i].zip : &self->manifest_zip;
 
         if (n + vc_zip_central_bytes(zip) + VC_ZIP_END_MAX > VC_DIRECTORY_BUFFER_BYTES) {
-            VC_TRY(vc_npz_put(ctx, self, at, buffer, n));
+            VC_CALL(vc_npz_put(ctx, self, at, buffer, n));
             at += n;
             n = 0;
         }
         n += vc_zip_put_central(zip, buffer + n);
     }
     n += vc_zip_put_end(n_members, start, at + n - start, buffer + n);
-    VC_TRY(vc_npz_put(ctx, self, at, buffer, n));
+    VC_CALL(vc_npz_put(ctx, self, at, buffer, n));
     *file_bytes = at + n;
-    VC_TRY(vc_outfile_sync(ctx, self->file));
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return vc_outfile_sync(ctx, self->file);
 }
 
 /* ---- entries of both sinks ---- */

@@ -154,28 +154,25 @@ static enum vc_status open_stored(struct vc_ctx *ctx, struct opening *o, size_t 
                                   size_t n_head)
 {
     const struct vc_zip_entry *entry = o->self->members[index].entry;
-    unsigned char *text = NULL;
+    VC_SCOPED unsigned char *text = NULL;
     size_t n = 0;
-    enum vc_status status;
 
     if (!is_magic(head, n_head)) {
-        VC_TRY(note_raw(ctx, o, index));
+        VC_CALL(note_raw(ctx, o, index));
     } else {
-        VC_TRY(header_bytes(ctx, entry, head, n_head, &n));
+        VC_CALL(header_bytes(ctx, entry, head, n_head, &n));
         if (n > n_head) {
-            VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, n));
-            VC_TRY(vc_infile_read(ctx, o->self->file, entry->data_offset, text, n));
+            VC_CALL_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, n));
+            VC_CALL(vc_infile_read(ctx, o->self->file, entry->data_offset, text, n));
             head = text;
         }
-        VC_TRY(note_array(ctx, o, index, head, n));
+        VC_CALL(note_array(ctx, o, index, head, n));
     }
     /* Nothing is left to read later, so this is the moment for the CRC. */
     if (n == entry->size_bytes) {
-        VC_TRY(vc_zip_compare_crc(ctx, entry, vc_crc32(0, head, n)));
+        VC_CALL(vc_zip_compare_crc(ctx, entry, vc_crc32(0, head, n)));
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* Inflates the npy header of a deflated member; `prefix` holds its first n_prefix bytes already. *crc and *n are of the
@@ -183,21 +180,17 @@ out:
 static enum vc_status inflate_header(struct vc_ctx *ctx, struct opening *o, size_t index, struct vc_inflate *inflate,
                                      const unsigned char *prefix, size_t n_prefix, uint32_t *crc, size_t *n)
 {
-    unsigned char *text = NULL;
-    enum vc_status status;
+    VC_SCOPED unsigned char *text = NULL;
 
-    VC_TRY(header_bytes(ctx, o->self->members[index].entry, prefix, n_prefix, n));
+    VC_CALL(header_bytes(ctx, o->self->members[index].entry, prefix, n_prefix, n));
     if (*n < n_prefix) {
         return vc_npy_parse(ctx, prefix, n_prefix, &(struct vc_npy_header){0}); /* too short to be right: says why */
     }
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, *n));
+    VC_CALL_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, *n));
     memcpy(text, prefix, n_prefix);
-    VC_TRY(vc_inflate_read(ctx, inflate, text + n_prefix, *n - n_prefix));
+    VC_CALL(vc_inflate_read(ctx, inflate, text + n_prefix, *n - n_prefix));
     *crc = vc_crc32(0, text, *n);
-    VC_TRY(note_array(ctx, o, index, text, *n));
-out:
-    vc_free(ctx, text);
-    return status;
+    return note_array(ctx, o, index, text, *n);
 }
 
 /* A deflated member: inflates its beginning from `head` and, where that is not enough, from the file. */

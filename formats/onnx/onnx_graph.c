@@ -170,26 +170,23 @@ static enum vc_status add_span(struct onnx_reader *r, struct vc_span span, const
  * at most. */
 static enum vc_status make_path(struct onnx_reader *r, struct onnx_scope *scope)
 {
-    struct vc_text path;
+    VC_SCOPED_TEXT struct vc_text path;
     const char *around;
     const char *output;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&path, r->ctx);
     if (scope->around == NULL || scope->path != NULL) {
         return VC_OK;
     }
-    VC_TRY(make_path(r, scope->around));
+    VC_CALL(make_path(r, scope->around));
     output = scope->output != ONNX_NONE ? r->self->symbols.list[scope->output].name : "?";
     around = scope->around->path == NULL ? "" : strlen(scope->around->path) > MAX_PATH ? "..." : scope->around->path;
     vc_text_add(&path, "%s", around);
-    VC_TRY(add_span(r, scope->node, output, &path));
-    VC_TRY(add_span(r, scope->attribute, "?", &path));
+    VC_CALL(add_span(r, scope->node, output, &path));
+    VC_CALL(add_span(r, scope->attribute, "?", &path));
     scope->path = vc_arena_printf(r->ctx, &r->self->arena, "%s", path.data + (around[0] == '\0'));
-    VC_TRY_ALLOC(scope->path);
-out:
-    vc_text_release(&path);
-    return status;
+    VC_CALL_ALLOC(scope->path);
+    return VC_OK;
 }
 
 /* Parses a TensorProto and adds it to the tensors. constant: the symbol of the Constant node's output, whose name it

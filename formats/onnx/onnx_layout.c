@@ -95,11 +95,10 @@ static enum vc_status add_tensor(struct onnx_layout *l, size_t out, struct vc_sp
     struct onnx_sink *self = l->self;
     const struct onnx_out *o = &self->out[out];
     struct vc_text *text = &self->literals;
-    struct vc_text head;
-    struct vc_text tail;
+    VC_SCOPED_TEXT struct vc_text head;
+    VC_SCOPED_TEXT struct vc_text tail;
     uint64_t carried;
     size_t from = text->n;
-    enum vc_status status;
 
     vc_text_init(&head, l->ctx);
     vc_text_init(&tail, l->ctx);
@@ -112,24 +111,21 @@ static enum vc_status add_tensor(struct onnx_layout *l, size_t out, struct vc_sp
         vc_wire_put_tag(&tail, ONNX_TENSOR_RAW, VC_WIRE_BYTES);
         vc_wire_put_varint(&tail, n);
     }
-    VC_TRY(head.status);
-    VC_TRY(tail.status);
-    VC_TRY(carry_fields(l, source, !own_header, false, &carried));
+    VC_CALL(head.status);
+    VC_CALL(tail.status);
+    VC_CALL(carry_fields(l, source, !own_header, false, &carried));
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
     vc_wire_put_varint(text, head.n + carried + tail.n + (o->external ? 0 : n));
     vc_text_add_bytes(text, head.n == 0 ? "" : head.data, head.n);
-    VC_TRY(vc_onnx_add_literal(l, from));
-    VC_TRY(carry_fields(l, source, !own_header, true, &carried));
+    VC_CALL(vc_onnx_add_literal(l, from));
+    VC_CALL(carry_fields(l, source, !own_header, true, &carried));
     from = text->n;
     vc_text_add_bytes(text, tail.data, tail.n);
-    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_CALL(vc_onnx_add_literal(l, from));
     if (!o->external) {
-        VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, n));
+        VC_CALL(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, n));
     }
-out:
-    vc_text_release(&head);
-    vc_text_release(&tail);
-    return status;
+    return VC_OK;
 }
 
 /* A new output: the changed tensor, or one of its scales. */

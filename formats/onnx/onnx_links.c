@@ -229,25 +229,20 @@ static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct
  * with numbers. */
 static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
 {
-    struct vc_tensor **order = NULL;
-    const char **names = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_tensor **order = NULL;
+    VC_SCOPED const char **names = NULL;
 
     if (self->n_graphs == 0) {
         return VC_OK; /* names of one graph differ */
     }
-    VC_TRY_ALLOC(order = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof(struct vc_tensor *)));
-    VC_TRY_ALLOC(names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names));
+    VC_CALL_ALLOC(order = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof(struct vc_tensor *)));
+    VC_CALL_ALLOC(names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names));
     for (size_t i = 0; i < model->n_tensors; i++) {
         order[i] = &model->tensors[i];
         names[i] = model->tensors[i].name;
     }
-    VC_TRY(rename_inner(ctx, self, model, order, names, false));
-    VC_TRY(rename_inner(ctx, self, model, order, names, true));
-out:
-    vc_free(ctx, names);
-    vc_free(ctx, order);
-    return status;
+    VC_CALL(rename_inner(ctx, self, model, order, names, false));
+    return rename_inner(ctx, self, model, order, names, true);
 }
 
 /* What is known only now: names, axes, and who reads them. */

@@ -268,22 +268,19 @@ static enum vc_status copy_piece(struct vc_ctx *ctx, struct onnx_sink *self, con
 /* All pieces but the outputs' values. */
 static enum vc_status write_pieces(struct vc_ctx *ctx, struct onnx_sink *self)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     for (size_t i = 0; i < self->n_pieces; i++) {
         const struct onnx_piece *piece = &self->pieces[i];
 
         if (piece->kind == ONNX_PIECE_COPY) {
-            VC_TRY(copy_piece(ctx, self, piece, buffer));
+            VC_CALL(copy_piece(ctx, self, piece, buffer));
         } else if (piece->kind == ONNX_PIECE_LITERAL) {
-            VC_TRY(vc_outfile_write(ctx, self->file, piece->at, self->literals.data + piece->from, (size_t)piece->n));
+            VC_CALL(vc_outfile_write(ctx, self->file, piece->at, self->literals.data + piece->from, (size_t)piece->n));
         }
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 /* vc_sink_ops.finish. */

@@ -147,13 +147,12 @@ static enum vc_status add_entry(struct vc_remote *r, const char *name, const cha
 /* Fills the list from what the hub says. base: "<endpoint>/owner/net/resolve/". */
 static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n, const char *base, const char *revision)
 {
-    json_t *root = json_loadb(text, n, 0, NULL);
+    json_auto_t *root = json_loadb(text, n, 0, NULL);
     json_t *list = json_object_get(root, "siblings");
     const char *sha = json_string_value(json_object_get(root, "sha"));
-    enum vc_status status = VC_OK;
 
     if (!json_is_array(list)) {
-        VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "the hub's answer has no list of files"));
+        VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "the hub's answer has no list of files"));
     }
     sha = sha != NULL && is_plain_part(sha, strlen(sha)) && strchr(sha, '/') == NULL ? sha : revision;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -163,20 +162,18 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
         struct entry *entry;
 
         if (name == NULL || !is_plain_path(name)) {
-            VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has a file whose name leads elsewhere"));
+            VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has a file whose name leads elsewhere"));
         }
         if (!json_is_integer(size) || json_integer_value(size) < 0) {
-            VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has no size of '%.200s'", name));
+            VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has no size of '%.200s'", name));
         }
         const char *path = escaped(r, name, strlen(name));
-        VC_TRY_ALLOC(path);
-        VC_TRY(add_entry(r, vc_arena_copy(r->ctx, &r->arena, name, strlen(name)),
-                         vc_arena_printf(r->ctx, &r->arena, "%s%s/%s", base, sha, path),
-                         (uint64_t)json_integer_value(size), &entry));
+        VC_CALL_ALLOC(path);
+        VC_CALL(add_entry(r, vc_arena_copy(r->ctx, &r->arena, name, strlen(name)),
+                          vc_arena_printf(r->ctx, &r->arena, "%s%s/%s", base, sha, path),
+                          (uint64_t)json_integer_value(size), &entry));
     }
-out:
-    json_decref(root);
-    return status;
+    return VC_OK;
 }
 
 static bool ends(const char *name, const char *tail)
@@ -271,21 +268,17 @@ static enum vc_status list_hub(struct vc_remote *r, const char *endpoint)
     const char *id = escaped(r, model, at != NULL ? (size_t)(at - model) : strlen(model));
     const char *part = escaped(r, revision, strlen(revision));
     const char *url, *base;
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, r->ctx);
-    VC_TRY_ALLOC(id);
-    VC_TRY_ALLOC(part);
+    VC_CALL_ALLOC(id);
+    VC_CALL_ALLOC(part);
     url = vc_arena_printf(r->ctx, &r->arena, "%s/api/models/%s/revision/%s?blobs=true", endpoint, id, part);
     base = vc_arena_printf(r->ctx, &r->arena, "%s/%s/resolve/", endpoint, id);
-    VC_TRY_ALLOC(url);
-    VC_TRY_ALLOC(base);
-    VC_TRY(vc_fetch_text(r->ctx, &r->fetcher, url, MOST_LIST, &text));
-    VC_TRY(take_list(r, text.data != NULL ? text.data : "", text.n, base, part));
-out:
-    vc_text_release(&text);
-    return status;
+    VC_CALL_ALLOC(url);
+    VC_CALL_ALLOC(base);
+    VC_CALL(vc_fetch_text(r->ctx, &r->fetcher, url, MOST_LIST, &text));
+    return take_list(r, text.data != NULL ? text.data : "", text.n, base, part);
 }
 
 /* A file that a server has under that name beside the others; its first bytes come with the first request. optional: it

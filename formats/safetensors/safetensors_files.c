@@ -59,11 +59,10 @@ struct share {
  * sizes are summed by weight, then files are filled: a weight that is larger than a file gets a file of its own. */
 static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t *n_files)
 {
-    struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
     uint64_t in_file = 0;
 
-    VC_TRY_ALLOC(shares);
+    VC_CALL_ALLOC(shares);
     *n_files = 1;
     for (size_t i = 0; i < plan->records->n; i++) {
         struct share *share = &shares[owner_of(plan, i)];
@@ -85,9 +84,7 @@ static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *
         }
         plan->records->records[i].file = (uint32_t)(share->file - 1);
     }
-out:
-    vc_free(ctx, shares);
-    return status;
+    return VC_OK;
 }
 
 /* Whether passes have left a shard of the source without tensors, where its name counts: "-00002-of-00003". Those of
@@ -229,8 +226,7 @@ static void add_name(struct vc_text *text, const char *second, const char *first
 static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t file,
                                   struct vc_text *text)
 {
-    struct vc_text names;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text names;
 
     vc_text_init(&names, ctx);
     for (size_t i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
@@ -248,17 +244,14 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
         vc_text_add(&names, "%s", names.n == 0 ? "{" : ",");
         add_name(&names, out.name, first);
     }
-    VC_TRY(names.status);
+    VC_CALL(names.status);
     if (names.n != 0) {
         vc_text_add(&names, "}");
-        VC_TRY(names.status);
+        VC_CALL(names.status);
         vc_text_add(text, ",\"" VC_SAFETENSORS_NAMES "\":");
         vc_text_add_json_string(text, names.data);
     }
-    status = text->status;
-out:
-    vc_text_release(&names);
-    return status;
+    return text->status;
 }
 
 /* What the source says of how it was trained does not hold for what was trained anew. */
@@ -273,20 +266,18 @@ static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_pl
                                  struct vc_text *joined)
 {
     const struct safetensors *source = plan->source;
-    struct vc_text differing;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text differing;
 
     vc_text_init(&differing, ctx);
-    VC_TRY(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL, source != NULL ? source->n_shards : 0,
-                                     replaced_note(plan), plan->outs, joined, &differing));
+    VC_CALL(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL,
+                                      source != NULL ? source->n_shards : 0, replaced_note(plan), plan->outs, joined,
+                                      &differing));
     if (differing.n != 0) {
         to->note = vc_arena_printf(ctx, &to->arena, "left out of the metadata, because the files differ in it: %s",
                                    differing.data);
-        VC_TRY_ALLOC(to->note);
+        VC_CALL_ALLOC(to->note);
     }
-out:
-    vc_text_release(&differing);
-    return status;
+    return VC_OK;
 }
 
 /* The files are those of the source, one for one: each keeps its own metadata. */
@@ -331,27 +322,23 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
                                     struct safetensors_files *to)
 {
     static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
-    struct vc_text joined;
-    struct vc_text job;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text joined;
+    VC_SCOPED_TEXT struct vc_text job;
 
     vc_text_init(&joined, ctx);
     vc_text_init(&job, ctx);
     if (plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0) {
         vc_safetensors_job_text(plan->outs, plan->model, plan->layout, plan->sizes_only, &job);
-        VC_TRY(job.status);
+        VC_CALL(job.status);
     }
     if (!keeps_division(plan, to)) {
-        VC_TRY(join_notes(ctx, plan, to, &joined));
+        VC_CALL(join_notes(ctx, plan, to, &joined));
     }
     for (size_t i = 0; i < to->n; i++) {
         vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
-        VC_TRY(add_metadata(ctx, plan, to, i, &joined, &job));
+        VC_CALL(add_metadata(ctx, plan, to, i, &joined, &job));
     }
-out:
-    vc_text_release(&joined);
-    vc_text_release(&job);
-    return status;
+    return VC_OK;
 }
 
 /* A piece of an entry, put together before it is added. */

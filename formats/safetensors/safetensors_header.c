@@ -460,15 +460,11 @@ static enum vc_status read_length(struct vc_ctx *ctx, const struct vc_infile *fi
 /* The members of the header of n bytes. */
 static enum vc_status read_text(struct parsing *p, size_t n)
 {
-    char *text = vc_alloc(p->ctx, VC_TAG_NAMES, n);
-    enum vc_status status;
+    VC_SCOPED char *text = vc_alloc(p->ctx, VC_TAG_NAMES, n);
 
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(p->ctx, p->shard->file, VC_SAFETENSORS_PREFIX_BYTES, text, n));
-    VC_TRY(read_members(p, text, n));
-out:
-    vc_free(p->ctx, text);
-    return status;
+    VC_CALL_ALLOC(text);
+    VC_CALL(vc_infile_read(p->ctx, p->shard->file, VC_SAFETENSORS_PREFIX_BYTES, text, n));
+    return read_members(p, text, n);
 }
 
 /*     38 01 00 00 00 00 00 00    {"__metadata__": ... }    data

@@ -29,16 +29,12 @@ enum vc_status vc_safetensors_keep_header(struct vc_ctx *ctx, const struct safet
                                           struct vc_outfolder *folder)
 {
     char name[PATH_MAX];
-    char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)from->data_offset);
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)from->data_offset);
 
-    VC_TRY_ALLOC(bytes);
+    VC_CALL_ALLOC(bytes);
     (void)snprintf(name, sizeof name, FOLDER "/%s", from->name);
-    VC_TRY(vc_infile_read(ctx, from->file, 0, bytes, (size_t)from->data_offset));
-    VC_TRY(vc_hf_write_text(ctx, folder, name, bytes, (size_t)from->data_offset));
-out:
-    vc_free(ctx, bytes);
-    return status;
+    VC_CALL(vc_infile_read(ctx, from->file, 0, bytes, (size_t)from->data_offset));
+    return vc_hf_write_text(ctx, folder, name, bytes, (size_t)from->data_offset);
 }
 
 bool vc_safetensors_has_kept(const char *out)

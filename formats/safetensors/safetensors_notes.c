@@ -145,12 +145,11 @@ static enum vc_status add_note(struct vc_ctx *ctx, const struct safetensors_note
                                size_t *n_added, struct vc_text *text)
 {
     const char *value = note->value;
-    struct vc_text layers;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text layers;
 
     vc_text_init(&layers, ctx);
     if (strcmp(note->key, VC_COMFY_METADATA) == 0) {
-        VC_TRY(vc_comfy_metadata(ctx, value, outs, &layers));
+        VC_CALL(vc_comfy_metadata(ctx, value, outs, &layers));
         value = layers.data;
     }
     if (value != NULL) {
@@ -159,9 +158,7 @@ static enum vc_status add_note(struct vc_ctx *ctx, const struct safetensors_note
         vc_text_add(text, ":");
         vc_text_add_json_string(text, value);
     }
-out:
-    vc_text_release(&layers);
-    return status;
+    return VC_OK;
 }
 
 /* transformers wants "format", so it is added where no note says it. */
@@ -170,18 +167,17 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
                                          struct vc_text *differing)
 {
     size_t n_added = 0;
-    struct ref *refs = NULL;
+    VC_SCOPED struct ref *refs = NULL;
     size_t n_refs;
     bool has_format = false;
-    enum vc_status status;
 
-    VC_TRY(agree(ctx, shards, n, &refs, &n_refs, differing));
+    VC_CALL(agree(ctx, shards, n, &refs, &n_refs, differing));
     for (size_t i = 0; i < n_refs; i++) {
         if ((without != NULL && strcmp(refs[i].note->key, without) == 0) ||
             vc_outs_metadata(outs, refs[i].note->key) != NULL) {
             continue;
         }
-        VC_TRY(add_note(ctx, refs[i].note, outs, &n_added, text));
+        VC_CALL(add_note(ctx, refs[i].note, outs, &n_added, text));
         has_format = has_format || strcmp(refs[i].note->key, FORMAT) == 0;
     }
     if (!has_format && vc_outs_metadata(outs, FORMAT) == NULL) {
@@ -190,12 +186,9 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
     for (size_t i = 0; i < outs->n_metadata; i++) {
         const struct safetensors_note given = {.key = outs->metadata[i].key, .value = outs->metadata[i].value};
 
-        VC_TRY(add_note(ctx, &given, outs, &n_added, text));
+        VC_CALL(add_note(ctx, &given, outs, &n_added, text));
     }
-    status = text->status;
-out:
-    vc_free(ctx, refs);
-    return status;
+    return text->status;
 }
 
 /* ---- second names ---- */
@@ -308,11 +301,10 @@ out:
 /* *unique: no second name is that of a tensor, or occurs twice. A list with a double is left alone as a whole. */
 static enum vc_status check_unique(const struct seconds *s, bool *unique)
 {
-    const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
-    enum vc_status status = VC_OK;
+    VC_SCOPED const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
 
     *unique = true;
-    VC_TRY_ALLOC(names);
+    VC_CALL_ALLOC(names);
     for (size_t i = 0; i < s->n; i++) {
         names[i] = s->list[i].name;
         *unique = *unique && vc_model_find(s->model, names[i]) == VC_NO_TENSOR;
@@ -321,9 +313,7 @@ static enum vc_status check_unique(const struct seconds *s, bool *unique)
     for (size_t i = 1; i < s->n && *unique; i++) {
         *unique = strcmp(names[i - 1], names[i]) != 0;
     }
-out:
-    vc_free(s->ctx, names);
-    return status;
+    return VC_OK;
 }
 
 /* A copy of the array with room for `more`; frees the old one. NULL: no memory, and the old one stays. */

@@ -184,19 +184,16 @@ static enum vc_status read_runs_whole(struct vc_ctx *ctx, const struct safetenso
                                       const struct vc_packed *p, uint64_t at, void *dst, size_t n, bool *done)
 {
     const struct vc_packed_place place = p->packing->place(p, at, n);
-    unsigned char *buffer = vc_alloc_array(ctx, VC_TAG_IO, place.n_runs, place.run_bytes);
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *buffer = vc_alloc_array(ctx, VC_TAG_IO, place.n_runs, place.run_bytes);
 
     *done = buffer != NULL;
     if (buffer == NULL) {
         vc_clear_error(ctx);
         return VC_OK;
     }
-    VC_TRY(read_runs(ctx, shard, base, &place, buffer));
+    VC_CALL(read_runs(ctx, shard, base, &place, buffer));
     p->packing->unpack(p, at, n, buffer, dst);
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 /* Codes of a packed tensor. Where they take as many bytes in the file as in memory they are read into their place and
@@ -445,17 +442,13 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
 /* Each tensor lies in the file that the index names. */
 static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)
 {
-    bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
 
-    VC_TRY_ALLOC(lost);
+    VC_CALL_ALLOC(lost);
     for (size_t i = 0; i < self->n_shards; i++) {
         lost[i] = self->shards[i].lost;
     }
-    status = vc_infolder_check_index(ctx, model->folder, lost, model);
-out:
-    vc_free(ctx, lost);
-    return status;
+    return vc_infolder_check_index(ctx, model->folder, lost, model);
 }
 
 /* Where files are missing, what is in them has to be known by its name: plain weights that keep their names. */

@@ -428,25 +428,20 @@ static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *f
 /* The index of a folder: which tensor lies in which file. */
 static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
-    struct vc_text text;
+    VC_SCOPED struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
+    VC_SCOPED_TEXT struct vc_text text;
     uint64_t total = 0;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&text, ctx);
-    VC_TRY_ALLOC(entries);
+    VC_CALL_ALLOC(entries);
     for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
         entries[i] = (struct weight_index_entry){record->name, self->files.files[record->file].name};
         total += vc_safetensors_record_entry(&self->records, record).n_bytes;
     }
-    VC_TRY(vc_weight_index_text(total, self->records.n, entries, &text));
-    VC_TRY(vc_hf_write_text(ctx, self->folder, index_name(self), text.data, text.n));
-out:
-    vc_text_release(&text);
-    vc_free(ctx, entries);
-    return status;
+    VC_CALL(vc_weight_index_text(total, self->records.n, entries, &text));
+    return vc_hf_write_text(ctx, self->folder, index_name(self), text.data, text.n);
 }
 
 /* Loaders look for model.safetensors or for an index. A source that had an index for its only file keeps it. */

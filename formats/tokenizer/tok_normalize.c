@@ -80,17 +80,16 @@ static size_t compose(struct letter *letters, size_t n)
 static enum vc_status normal_form(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step,
                                   const struct tok_text *from, struct tok_text *to)
 {
-    struct letter *letters = NULL;
+    VC_SCOPED struct letter *letters = NULL;
     size_t n = 0;
     size_t capacity = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < from->n;) {
         uint32_t parts[VC_MOST_DECOMPOSED];
         uint32_t at = from->at[i];
         size_t more = vc_unicode_decompose(take(from, &i), step->flags[0], parts);
 
-        VC_TRY(VC_GROW(ctx, VC_TAG_SCRATCH, letters, capacity, n + more));
+        VC_CALL(VC_GROW(ctx, VC_TAG_SCRATCH, letters, capacity, n + more));
         for (size_t k = 0; k < more; k++, n++) {
             letters[n] = (struct letter){parts[k], at, (uint32_t)n, vc_unicode_class(parts[k])};
         }
@@ -98,11 +97,9 @@ static enum vc_status normal_form(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     order_marks(letters, n);
     n = step->flags[1] ? compose(letters, n) : n;
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(vc_tok_put_char(ctx, to, letters[i].c, letters[i].at));
+        VC_CALL(vc_tok_put_char(ctx, to, letters[i].c, letters[i].at));
     }
-out:
-    vc_free(ctx, letters);
-    return status;
+    return VC_OK;
 }
 
 /* flags: compatibility, composed. */

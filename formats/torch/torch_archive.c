@@ -228,10 +228,9 @@ static enum vc_status check_member(struct vc_ctx *ctx, struct torch *self, const
 enum vc_status vc_torch_check_rest(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct torch *self = model->self;
-    bool *checked = vc_calloc_array(ctx, VC_TAG_IO, self->zip.n, sizeof *checked);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *checked = vc_calloc_array(ctx, VC_TAG_IO, self->zip.n, sizeof *checked);
 
-    VC_TRY_ALLOC(checked);
+    VC_CALL_ALLOC(checked);
     for (size_t i = 0; i < self->n_storages; i++) {
         if (self->storages[i].entry != NULL) {
             checked[self->storages[i].entry - self->zip.entries] = true;
@@ -239,10 +238,8 @@ enum vc_status vc_torch_check_rest(struct vc_ctx *ctx, const struct vc_model *mo
     }
     for (size_t i = 0; i < self->zip.n; i++) {
         if (!checked[i] && !self->zip.entries[i].broken) { /* those that were read at once, too: they are small */
-            VC_TRY(check_member(ctx, self, &self->zip.entries[i]));
+            VC_CALL(check_member(ctx, self, &self->zip.entries[i]));
         }
     }
-out:
-    vc_free(ctx, checked);
-    return status;
+    return VC_OK;
 }

@@ -145,11 +145,10 @@ static int by_place(const void *a, const void *b)
 /* Sorts, and makes each group of equal ones aliases of its first. */
 static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self, struct vc_model *model)
 {
-    struct place *places = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *places);
+    VC_SCOPED struct place *places = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *places);
     size_t first = 0; /* of those that are the same */
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(places);
+    VC_CALL_ALLOC(places);
     for (size_t i = 0; i < self->n_found; i++) {
         places[i] = (struct place){&self->found[i].tensor, i};
     }
@@ -161,9 +160,7 @@ static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self,
             model->tensors[places[i].index].alias_of = places[first].index;
         }
     }
-out:
-    vc_free(ctx, places);
-    return status;
+    return VC_OK;
 }
 
 /* Says how many tensors show elements of a storage that others show, too (slices, transposes), or show them several

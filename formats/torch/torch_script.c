@@ -287,38 +287,30 @@ static enum vc_status write_members(struct vc_ctx *ctx, struct script_sink *self
 /* Directory and end record, in one block. */
 static enum vc_status write_directory(struct vc_ctx *ctx, const struct script_sink *self)
 {
-    unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
+    VC_SCOPED unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(block);
+    VC_CALL_ALLOC(block);
     for (size_t i = 0; i < self->source->zip.n; i++) {
         n += vc_zip_put_central(&self->members[i].zip, block + n);
     }
     n += vc_zip_put_end(self->source->zip.n, self->directory_offset, self->directory_bytes, block + n);
-    VC_TRY(vc_outfile_write(ctx, self->file, self->directory_offset, block, n));
-out:
-    vc_free(ctx, block);
-    return status;
+    return vc_outfile_write(ctx, self->file, self->directory_offset, block, n);
 }
 
 /* vc_sink_ops.finish. */
 static enum vc_status script_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct script_sink *self = sink->self;
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
 
     _Static_assert(COPY_BYTES >= VC_ZIP_LOCAL_MAX + VC_ZIP_MAX_NAME, "a local header fits");
-    VC_TRY_ALLOC(buffer);
-    VC_TRY(copy_gaps(ctx, self, buffer));
-    VC_TRY(write_members(ctx, self, buffer));
-    VC_TRY(write_directory(ctx, self));
+    VC_CALL_ALLOC(buffer);
+    VC_CALL(copy_gaps(ctx, self, buffer));
+    VC_CALL(write_members(ctx, self, buffer));
+    VC_CALL(write_directory(ctx, self));
     *file_bytes = self->file_bytes;
-    VC_TRY(vc_outfile_sync(ctx, self->file));
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return vc_outfile_sync(ctx, self->file);
 }
 
 /* ---- the sink ---- */

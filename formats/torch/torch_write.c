@@ -256,11 +256,10 @@ static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
 /* Directory and end record, in one block. */
 static enum vc_status write_directory(struct vc_ctx *ctx, const struct torch_sink *self)
 {
-    unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
+    VC_SCOPED unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(block);
+    VC_CALL_ALLOC(block);
     for (size_t i = 0; i < N_FRONT; i++) {
         n += vc_zip_put_central(&self->fixed[i], block + n);
     }
@@ -271,10 +270,7 @@ static enum vc_status write_directory(struct vc_ctx *ctx, const struct torch_sin
         n += self->fixed[i].name == NULL ? 0 : vc_zip_put_central(&self->fixed[i], block + n);
     }
     n += vc_zip_put_end(self->n_members, self->directory_offset, self->directory_bytes, block + n);
-    VC_TRY(put(ctx, self, self->directory_offset, block, n));
-out:
-    vc_free(ctx, block);
-    return status;
+    return put(ctx, self, self->directory_offset, block, n);
 }
 
 /* vc_sink_ops.finish. */

@@ -158,26 +158,22 @@ out:
 static enum vc_status check_stored(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                    bool *crc_wrong)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
     uint64_t left = entry->size_bytes;
     uint64_t at = entry->data_offset;
     uint32_t crc = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     while (left > 0) {
         size_t n = (size_t)vc_min_u64(left, VC_ZIP_BLOCK_BYTES);
 
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(vc_infile_read(ctx, file, at, buffer, n));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(vc_infile_read(ctx, file, at, buffer, n));
         crc = vc_crc32(crc, buffer, n);
         at += n;
         left -= n;
     }
-    VC_TRY(vc_zip_compare_crc(ctx, entry, note_crc(entry, crc, crc_wrong)));
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return vc_zip_compare_crc(ctx, entry, note_crc(entry, crc, crc_wrong));
 }
 
 /* A deflated member is inflated to nowhere. */

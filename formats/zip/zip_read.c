@@ -123,33 +123,30 @@ static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, s
 {
     size_t n = (size_t)vc_min_u64(file->size_bytes, END_BYTES + LOCATOR_BYTES + MAX_COMMENT);
     uint64_t tail_offset = file->size_bytes - n;
-    unsigned char *tail = vc_alloc(ctx, VC_TAG_IO, n);
+    VC_SCOPED unsigned char *tail = vc_alloc(ctx, VC_TAG_IO, n);
     size_t at = 0;
-    enum vc_status status;
 
-    VC_TRY_ALLOC(tail);
-    VC_TRY(vc_infile_read(ctx, file, tail_offset, tail, n));
-    VC_TRY(find_end(ctx, tail, n, &at));
+    VC_CALL_ALLOC(tail);
+    VC_CALL(vc_infile_read(ctx, file, tail_offset, tail, n));
+    VC_CALL(find_end(ctx, tail, n, &at));
     uint64_t limit = tail_offset + at;
     if (at >= LOCATOR_BYTES && vc_le32(tail + at - LOCATOR_BYTES) == 0x07064b50) {
-        VC_TRY(read_end64(ctx, file, tail + at - LOCATOR_BYTES, limit - LOCATOR_BYTES, tail + at, out, &limit));
+        VC_CALL(read_end64(ctx, file, tail + at - LOCATOR_BYTES, limit - LOCATOR_BYTES, tail + at, out, &limit));
     } else {
-        VC_TRY(read_end(ctx, tail + at, out));
+        VC_CALL(read_end(ctx, tail + at, out));
     }
     if (out->n_bytes > limit || out->offset != limit - out->n_bytes) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT,
-                       "zip end record: a directory of %" PRIu64 " bytes at offset %" PRIu64 " does not end at %" PRIu64
-                       ", where the end records start",
-                       out->n_bytes, out->offset, limit));
+        VC_CALL(vc_fail(ctx, VC_E_FORMAT,
+                        "zip end record: a directory of %" PRIu64 " bytes at offset %" PRIu64
+                        " does not end at %" PRIu64 ", where the end records start",
+                        out->n_bytes, out->offset, limit));
     }
     if (out->n > out->n_bytes / CENTRAL_BYTES) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT,
-                       "zip end record: %" PRIu64 " members do not fit into a directory of %" PRIu64 " bytes", out->n,
-                       out->n_bytes));
+        VC_CALL(vc_fail(ctx, VC_E_FORMAT,
+                        "zip end record: %" PRIu64 " members do not fit into a directory of %" PRIu64 " bytes", out->n,
+                        out->n_bytes));
     }
-out:
-    vc_free(ctx, tail);
-    return status;
+    return VC_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ extra fields */

@@ -53,20 +53,17 @@ static enum vc_status member_bytes(struct vc_ctx *ctx, const struct vc_infile *f
     size_t n_name = vc_le16(header + 26);
     size_t n_extra = vc_le16(header + 28);
     uint64_t packed = vc_le32(header + 18);
-    unsigned char *extra = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *extra = NULL;
 
     if (packed == MARK && n_extra != 0) {
-        VC_TRY_ALLOC(extra = vc_alloc(ctx, VC_TAG_IO, n_extra));
-        VC_TRY(vc_infile_read(ctx, file, at + VC_ZIP_LOCAL_BYTES + n_name, extra, n_extra));
-        VC_TRY(size_in_extra(ctx, extra, n_extra, &packed));
+        VC_CALL_ALLOC(extra = vc_alloc(ctx, VC_TAG_IO, n_extra));
+        VC_CALL(vc_infile_read(ctx, file, at + VC_ZIP_LOCAL_BYTES + n_name, extra, n_extra));
+        VC_CALL(size_in_extra(ctx, extra, n_extra, &packed));
     }
     if (!vc_add_u64(packed, VC_ZIP_LOCAL_BYTES + n_name + n_extra, n_bytes)) {
         *n_bytes = UINT64_MAX;
     }
-out:
-    vc_free(ctx, extra);
-    return status;
+    return VC_OK;
 }
 
 /* Bytes of a record's fixed part; 0: there is no such record. */
@@ -158,25 +155,22 @@ static enum vc_status find_descriptor(struct vc_ctx *ctx, const struct vc_infile
 {
     uint64_t data = end->at + VC_ZIP_LOCAL_BYTES + vc_le16(p + 26) + vc_le16(p + 28);
     bool stored = vc_le16(p + 8) == VC_ZIP_STORED;
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, SEARCH_BYTES);
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, SEARCH_BYTES);
     size_t piece = FIRST_BYTES;
     uint64_t past = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     end->searched = end->searched < data ? data : end->searched;
     while (past == 0 && file->size_bytes >= end->searched + NEEDED_BYTES) {
         size_t n = (size_t)vc_min_u64(piece, file->size_bytes - end->searched);
 
-        VC_TRY(vc_infile_read(ctx, file, end->searched, buffer, n));
+        VC_CALL(vc_infile_read(ctx, file, end->searched, buffer, n));
         past = search(buffer, n, data, stored, &end->searched);
         piece = SEARCH_BYTES;
     }
     end->at = past != 0 ? past : end->at;
     end->need = past != 0 ? past : end->searched + NEEDED_BYTES;
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }
 
 /* The part of the record at end->at that is needed to know its length is there; otherwise sets end->need. */

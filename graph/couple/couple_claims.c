@@ -75,16 +75,15 @@ static void complain_of(struct vc_couple_reader *r, const struct claim *a, const
 enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
 {
     const struct vc_couplings *couplings = r->couplings;
-    struct claim *claims;
+    VC_SCOPED struct claim *claims = NULL;
     size_t n = 0;
     size_t at = 0;
     size_t over = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < couplings->n; k++) {
         n += couplings->groups[k].n;
     }
-    VC_TRY(VC_ARRAY(r->ctx, VC_TAG_MISC, claims, n + 1));
+    VC_CALL(VC_ARRAY(r->ctx, VC_TAG_MISC, claims, n + 1));
     for (size_t k = 0; k < couplings->n; k++) {
         for (size_t i = 0; i < couplings->groups[k].n; i++) {
             claims[at++] = (struct claim){.member = &couplings->groups[k].members[i], .group = &couplings->groups[k]};
@@ -106,7 +105,5 @@ enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
             over = k;
         }
     }
-out:
-    vc_free(r->ctx, claims);
-    return status;
+    return VC_OK;
 }

@@ -156,15 +156,14 @@ static enum vc_status take_layer(struct vc_couple *c, const struct vc_couple_ten
                                  struct vc_couplings *couplings, const struct expert_tensor *list, size_t n)
 {
     struct vc_group *group = group_of_router(c, tensors, couplings, list, n);
-    uint32_t *count = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint32_t *count = NULL;
 
     if (group == NULL || list[n - 1].part == ROUTER || group->n_units > SIZE_MAX / sizeof *count) {
         return VC_OK;
     }
-    VC_TRY(VC_ARRAY(c->ctx, VC_TAG_MISC, count, (size_t)group->n_units));
+    VC_CALL(VC_ARRAY(c->ctx, VC_TAG_MISC, count, (size_t)group->n_units));
     if (!are_units(c, tensors, list, n, group->n_units, count)) {
-        goto out;
+        return VC_OK;
     }
     group->unit = VC_UNIT_EXPERTS;
     group->fixed = NULL;
@@ -185,12 +184,10 @@ static enum vc_status take_layer(struct vc_couple *c, const struct vc_couple_ten
             member.public.block = member.public.repeat = 1;
         }
         if (list[k].part != ROUTER) {
-            VC_TRY(vc_couplings_add_member(couplings, group, &member));
+            VC_CALL(vc_couplings_add_member(couplings, group, &member));
         }
     }
-out:
-    vc_free(c->ctx, count);
-    return status;
+    return VC_OK;
 }
 
 /* Sorts the tensors of all layers with experts by layer and part (router, single experts, all in one), then
@@ -198,11 +195,10 @@ out:
 enum vc_status vc_couple_find_experts(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                       struct vc_couplings *couplings)
 {
-    struct expert_tensor *list = vc_alloc_array(c->ctx, VC_TAG_MISC, tensors->n + (size_t)1, sizeof *list);
+    VC_SCOPED struct expert_tensor *list = vc_alloc_array(c->ctx, VC_TAG_MISC, tensors->n + (size_t)1, sizeof *list);
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (uint32_t k = 0; k < tensors->n; k++) {
         if (take_name(c->graph->params[tensors->param[k]].tensor, &list[n])) {
             list[n++].tensor = k;
@@ -215,10 +211,8 @@ enum vc_status vc_couple_find_experts(struct vc_couple *c, const struct vc_coupl
         while (end < n && compare_layers(&list[k], &list[end]) == 0) {
             end++;
         }
-        VC_TRY(take_layer(c, tensors, couplings, list + k, end - k));
+        VC_CALL(take_layer(c, tensors, couplings, list + k, end - k));
         k = end;
     }
-out:
-    vc_free(c->ctx, list);
-    return status;
+    return VC_OK;
 }

@@ -76,12 +76,11 @@ enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
 static enum vc_status order_members(struct vc_couplings *couplings, struct vc_group *group,
                                     struct vc_coupling_member *members)
 {
-    struct vc_group_member *sorted = vc_alloc_array(couplings->ctx, VC_TAG_MISC, group->n, sizeof *sorted);
+    VC_SCOPED struct vc_group_member *sorted = vc_alloc_array(couplings->ctx, VC_TAG_MISC, group->n, sizeof *sorted);
     size_t at = 0;
     bool some = false;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(sorted);
+    VC_CALL_ALLOC(sorted);
     for (size_t k = 0; k < group->n; k++) {
         some = some || group->members[k].public.makes;
     }
@@ -101,9 +100,7 @@ static enum vc_status order_members(struct vc_couplings *couplings, struct vc_gr
         }
     }
     memcpy(group->members, sorted, group->n * sizeof *sorted);
-out:
-    vc_free(couplings->ctx, sorted);
-    return status;
+    return VC_OK;
 }
 
 /* a becomes the least common multiple; false: it is too large. */
@@ -150,34 +147,30 @@ static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_
     const struct vc_group_member *m = &group->members[0];
     struct vc_name_list list = VC_NAME_LIST(couplings->list, sizeof *couplings->list);
     struct vc_coupling *out = &couplings->list[k];
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, ctx);
     out->name = m->public.whole ? m->public.tensor
                                 : vc_arena_printf(ctx, &couplings->arena, "%s:%u", m->public.tensor, m->public.axis);
-    VC_TRY_ALLOC(out->name);
+    VC_CALL_ALLOC(out->name);
     if (vc_name_table_add(names, list, k) == SIZE_MAX) {
-        goto out;
+        return VC_OK;
     }
     vc_couple_add_member(&text, group, m);
-    VC_TRY(text.status);
-    VC_TRY_ALLOC(out->name = vc_arena_copy(ctx, &couplings->arena, text.data, text.n));
+    VC_CALL(text.status);
+    VC_CALL_ALLOC(out->name = vc_arena_copy(ctx, &couplings->arena, text.data, text.n));
     for (size_t n = 2; vc_name_table_add(names, list, k) != SIZE_MAX; n++) {
-        VC_TRY_ALLOC(out->name = vc_arena_printf(ctx, &couplings->arena, "%s (%zu)", text.data, n));
+        VC_CALL_ALLOC(out->name = vc_arena_printf(ctx, &couplings->arena, "%s (%zu)", text.data, n));
     }
-out:
-    vc_text_release(&text);
-    return status;
+    return VC_OK;
 }
 
 /* Groups without members go; a group's members are freed or moved, never both. */
 enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
 {
     struct vc_ctx *ctx = couplings->ctx;
-    struct vc_name_table names = {0};
+    VC_SCOPED_NAMES struct vc_name_table names = {0};
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < couplings->n; k++) {
         struct vc_group group = couplings->groups[k];
@@ -190,25 +183,23 @@ enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
         }
     }
     couplings->n = n;
-    VC_TRY_ALLOC(couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list));
-    VC_TRY(vc_name_table_make(ctx, n, &names));
+    VC_CALL_ALLOC(couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list));
+    VC_CALL(vc_name_table_make(ctx, n, &names));
     for (size_t k = 0; k < n; k++) {
         struct vc_group *group = &couplings->groups[k];
         struct vc_coupling_member *members;
 
-        VC_TRY_ALLOC(members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members));
-        VC_TRY(order_members(couplings, group, members));
-        VC_TRY(find_statements(couplings, group));
+        VC_CALL_ALLOC(members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members));
+        VC_CALL(order_members(couplings, group, members));
+        VC_CALL(find_statements(couplings, group));
         couplings->list[k] = (struct vc_coupling){.unit = group->unit,
                                                   .n_units = group->n_units,
                                                   .n_members = group->n,
                                                   .members = members,
                                                   .fixed = group->fixed};
-        VC_TRY(name_group(couplings, &names, k));
+        VC_CALL(name_group(couplings, &names, k));
     }
-out:
-    vc_name_table_release(ctx, &names);
-    return status;
+    return VC_OK;
 }
 
 /* ---- for programs ---- */

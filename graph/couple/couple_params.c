@@ -22,15 +22,14 @@ static enum vc_status find_tensors(struct vc_couple *c, struct vc_couple_tensors
     struct vc_ctx *ctx = c->ctx;
     const struct vc_graph *graph = c->graph;
     struct vc_name_list names = VC_NAME_LIST(graph->params, sizeof *graph->params);
-    struct vc_name_table table = {0};
+    VC_SCOPED_NAMES struct vc_name_table table = {0};
     uint32_t n_axes = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->of_param, graph->n_params + (size_t)1));
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->param, graph->n_params + (size_t)1));
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->first, graph->n_params + (size_t)1));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, t->makes, graph->n_params + (size_t)1));
-    VC_TRY(vc_name_table_make(ctx, graph->n_params, &table));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, t->of_param, graph->n_params + (size_t)1));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, t->param, graph->n_params + (size_t)1));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, t->first, graph->n_params + (size_t)1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, t->makes, graph->n_params + (size_t)1));
+    VC_CALL(vc_name_table_make(ctx, graph->n_params, &table));
     for (uint32_t p = 0; p < graph->n_params; p++) {
         size_t before = vc_name_table_add(&table, names, p);
 
@@ -43,10 +42,8 @@ static enum vc_status find_tensors(struct vc_couple *c, struct vc_couple_tensors
         t->first[t->n++] = n_axes;
         n_axes += graph->params[p].n_dims;
     }
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, t->axis, n_axes + (size_t)1));
-out:
-    vc_name_table_release(ctx, &table);
-    return status;
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, t->axis, n_axes + (size_t)1));
+    return VC_OK;
 }
 
 /* ---- slices ---- */
@@ -121,15 +118,14 @@ static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t,
 {
     struct vc_ctx *ctx = c->ctx;
     const struct vc_graph_param *param = &c->graph->params[t->param[slices->tensor]];
-    uint64_t *cuts = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n + 2, sizeof *cuts);
-    uint32_t *parts = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n + 2, sizeof *parts);
+    VC_SCOPED uint64_t *cuts = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n + 2, sizeof *cuts);
+    VC_SCOPED uint32_t *parts = vc_alloc_array(ctx, VC_TAG_MISC, 2 * n + 2, sizeof *parts);
     uint64_t covered = 0; /* up to there by the slices so far */
     size_t n_cuts = 0;
     size_t at = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(cuts);
-    VC_TRY_ALLOC(parts);
+    VC_CALL_ALLOC(cuts);
+    VC_CALL_ALLOC(parts);
     cuts[n_cuts++] = 0;
     cuts[n_cuts++] = param->shape[slices->axis];
     for (size_t k = 0; k < n; k++) {
@@ -165,11 +161,7 @@ static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t,
         say_bounds(c, c->graph->params[slices[k].param].value, t->axis[t->first[slices->tensor] + slices->axis],
                    (const uint32_t[]){vc_axes_concat(&c->axes, parts, from), vc_axes_concat(&c->axes, parts, to)});
     }
-    status = c->axes.status;
-out:
-    vc_free(ctx, cuts);
-    vc_free(ctx, parts);
-    return status;
+    return c->axes.status;
 }
 
 /* Sorts all slices by tensor and axis and cuts each axis. whole[t]: some parameter is all of tensor t. */
@@ -177,11 +169,10 @@ static enum vc_status cut_axes(struct vc_couple *c, struct vc_couple_tensors *t,
 {
     struct vc_ctx *ctx = c->ctx;
     const struct vc_graph *graph = c->graph;
-    struct slice *slices = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *slices);
+    VC_SCOPED struct slice *slices = vc_alloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *slices);
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(slices);
+    VC_CALL_ALLOC(slices);
     for (uint32_t p = 0; p < graph->n_params; p++) {
         const struct vc_graph_param *param = &graph->params[p];
 
@@ -200,12 +191,10 @@ static enum vc_status cut_axes(struct vc_couple *c, struct vc_couple_tensors *t,
         while (end < n && slices[end].tensor == slices[k].tensor && slices[end].axis == slices[k].axis) {
             end++;
         }
-        VC_TRY(cut_axis(c, t, slices + k, end - k, whole[slices[k].tensor]));
+        VC_CALL(cut_axis(c, t, slices + k, end - k, whole[slices[k].tensor]));
         k = end;
     }
-out:
-    vc_free(ctx, slices);
-    return status;
+    return VC_OK;
 }
 
 /* ---- all of them ---- */
@@ -224,12 +213,11 @@ enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tenso
 {
     struct vc_ctx *ctx = c->ctx;
     const struct vc_graph *graph = c->graph;
-    bool *whole = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *whole = NULL;
 
     *t = (struct vc_couple_tensors){0};
-    VC_TRY(find_tensors(c, t));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, whole, t->n + (size_t)1));
+    VC_CALL(find_tensors(c, t));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, whole, t->n + (size_t)1));
     for (uint32_t k = 0; k < t->n; k++) {
         const struct vc_graph_param *param = &graph->params[t->param[k]];
 
@@ -240,7 +228,7 @@ enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tenso
     for (uint32_t p = 0; p < graph->n_params; p++) {
         whole[t->of_param[p]] = whole[t->of_param[p]] || !graph->params[p].sliced;
     }
-    VC_TRY(cut_axes(c, t, whole));
+    VC_CALL(cut_axes(c, t, whole));
     for (uint32_t p = 0; p < graph->n_params; p++) {
         const struct vc_graph_param *param = &graph->params[p];
         uint32_t *value = c->axis + c->first[param->value];
@@ -252,10 +240,7 @@ enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tenso
             value[i] = param->sliced && of == param->axis ? part : t->axis[t->first[t->of_param[p]] + of];
         }
     }
-    status = c->axes.status;
-out:
-    vc_free(ctx, whole);
-    return status;
+    return c->axes.status;
 }
 
 void vc_couple_collect_makes(const struct vc_couple *c, struct vc_couple_tensors *t)

@@ -146,13 +146,12 @@ static bool is_whole(const struct vc_graph_param *param)
 static enum vc_status find_wholes(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
-    struct vc_name_table table = {{.slots = NULL}};
+    VC_SCOPED_NAMES struct vc_name_table table = {{.slots = NULL}};
     struct vc_name_list list = VC_NAME_LIST(graph->params, sizeof *graph->params); /* their tensors' names */
-    enum vc_status status;
 
-    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->whole, graph->n_params + (size_t)1));
-    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->as_is, graph->n_params + (size_t)1));
-    VC_TRY(vc_name_table_make(p->ctx, graph->n_params + (size_t)1, &table));
+    VC_CALL(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->whole, graph->n_params + (size_t)1));
+    VC_CALL(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->as_is, graph->n_params + (size_t)1));
+    VC_CALL(vc_name_table_make(p->ctx, graph->n_params + (size_t)1, &table));
     for (uint32_t k = 0; k < graph->n_params; k++) {
         size_t first = vc_name_table_add(&table, list, k);
 
@@ -162,9 +161,7 @@ static enum vc_status find_wholes(struct print *p)
             p->as_is[p->whole[k]] = k;
         }
     }
-out:
-    vc_name_table_release(p->ctx, &table);
-    return status;
+    return VC_OK;
 }
 
 /* Notes a used value at its first use: of a parameter the first parameter of its tensor.
@@ -192,12 +189,11 @@ static void order_value(struct print *p, bool *seen, uint32_t v)
 static enum vc_status find_order(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
-    bool *seen = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_values + (size_t)1, sizeof *seen);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *seen = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_values + (size_t)1, sizeof *seen);
 
-    VC_TRY_ALLOC(seen);
-    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->order, graph->n_params + (size_t)1));
-    VC_TRY(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->constants, graph->n_values + (size_t)1));
+    VC_CALL_ALLOC(seen);
+    VC_CALL(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->order, graph->n_params + (size_t)1));
+    VC_CALL(VC_ZEROS(p->ctx, VC_TAG_NAMES, p->constants, graph->n_values + (size_t)1));
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         for (unsigned i = 0; i < graph->nodes[k].n_inputs; i++) {
             order_value(p, seen, graph->nodes[k].inputs[i]);
@@ -206,9 +202,7 @@ static enum vc_status find_order(struct print *p)
     for (uint32_t k = 0; k < graph->n_outputs; k++) {
         order_value(p, seen, graph->outputs[k]);
     }
-out:
-    vc_free(p->ctx, seen);
-    return status;
+    return VC_OK;
 }
 
 /* The name of the input that is the whole tensor k: the name of the value that is just this tensor, else

@@ -108,23 +108,20 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_tensor *t, con
                               const struct weight_sum *other, bool *same, bool *transposed)
 {
     const struct vc_tensor *o = vc_model_tensor(other->model, other->index);
-    float *theirs = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *theirs = NULL;
 
     *same = false;
     if (!same_dims(t, o, false) && !same_dims(t, o, true)) {
         return VC_OK;
     }
-    VC_TRY(read_tensor(ctx, other->model, other->index, &theirs));
+    VC_CALL(read_tensor(ctx, other->model, other->index, &theirs));
     *transposed = false;
     *same = same_dims(t, o, false) && same_values(t, values, theirs, false);
     if (!*same && same_dims(t, o, true)) {
         *transposed = true;
         *same = same_values(t, values, theirs, true);
     }
-out:
-    vc_free(ctx, theirs);
-    return status;
+    return VC_OK;
 }
 
 /* By number of elements, sum, then index: the first match in a problem's sentence is the same on every
@@ -162,15 +159,14 @@ static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c,
 {
     const struct vc_tensor *t = vc_model_tensor(c->model, c->index);
     struct vc_onnx_match *to = &b->matches[c->of];
-    float *values = NULL;
-    enum vc_status status;
+    VC_SCOPED float *values = NULL;
 
-    VC_TRY(read_tensor(b->ctx, c->model, c->index, &values));
+    VC_CALL(read_tensor(b->ctx, c->model, c->index, &values));
     for (size_t k = first_like(list, n, c); k < n && list[k].n_elems == c->n_elems && list[k].sum == c->sum; k++) {
         bool same;
         bool transposed = false;
 
-        VC_TRY(compare(b->ctx, t, values, &list[k], &same, &transposed));
+        VC_CALL(compare(b->ctx, t, values, &list[k], &same, &transposed));
         if (same && to->index != VC_NO_TENSOR) {
             vc_graph_complain(b->graph, "%s has the values of %s and of %s; which of them it is cannot be told",
                               t->name, vc_model_tensor(b->source->weights, to->index)->name,
@@ -181,9 +177,7 @@ static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c,
             *to = (struct vc_onnx_match){.index = list[k].index, .transposed = transposed};
         }
     }
-out:
-    vc_free(b->ctx, values);
-    return status;
+    return VC_OK;
 }
 
 /* Tensors of the file. */
@@ -228,10 +222,10 @@ static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t n
 static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *list, size_t *n)
 {
     const struct vc_model *weights = b->source->weights;
-    bool *claimed = vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + 1, sizeof *claimed);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *claimed =
+        vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + 1, sizeof *claimed);
 
-    VC_TRY_ALLOC(claimed);
+    VC_CALL_ALLOC(claimed);
     for (size_t k = 0; k < count_own(b); k++) {
         if (b->matches[k].index != VC_NO_TENSOR) {
             claimed[b->matches[k].index] = true;
@@ -242,16 +236,14 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *li
 
         if (!claimed[k] && is_weight(t) && t->alias_of == VC_NO_TENSOR) {
             list[*n] = (struct weight_sum){.model = weights, .index = k, .of = SIZE_MAX};
-            VC_TRY(sum_up(b->ctx, &list[*n]));
+            VC_CALL(sum_up(b->ctx, &list[*n]));
             (*n)++;
         }
     }
     if (*n > 1) {
         qsort(list, *n, sizeof *list, by_sum);
     }
-out:
-    vc_free(b->ctx, claimed);
-    return status;
+    return VC_OK;
 }
 
 /* ---- folded batch normalization ---- */
@@ -376,14 +368,13 @@ void vc_onnx_count_names(struct vc_onnx_build *b)
 enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
     const struct vc_model *weights = b->source->weights;
-    struct weight_sum *list = NULL;
+    VC_SCOPED struct weight_sum *list = NULL;
     size_t n = 0;
     size_t n_left = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
     note_constants(b, b->matches);
-    VC_TRY(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + count_own(b) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + count_own(b) + 1));
     for (size_t k = 0; k < count_own(b); k++) {
         b->matches[k].index = VC_NO_TENSOR;
     }
@@ -396,17 +387,14 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
         }
     }
     if (n_left != 0) {
-        VC_TRY(sum_weights(b, list, &n));
+        VC_CALL(sum_weights(b, list, &n));
     }
     for (size_t k = 0; k < n_left; k++) {
         struct weight_sum *c = &list[vc_model_tensor_count(weights) + k];
 
-        VC_TRY(vc_check_cancelled(b->ctx));
-        VC_TRY(sum_up(b->ctx, c));
-        VC_TRY(match(b, c, list, n));
+        VC_CALL(vc_check_cancelled(b->ctx));
+        VC_CALL(sum_up(b->ctx, c));
+        VC_CALL(match(b, c, list, n));
     }
-    VC_TRY(refuse_folded(b));
-out:
-    vc_free(b->ctx, list);
-    return status;
+    return refuse_folded(b);
 }

@@ -135,15 +135,12 @@ static void advise(const struct vc_sensitivity *s, const char *candidate, double
 enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_owned *owned)
 {
     struct vc_sensitivity *s = &owned->result;
-    double *errors = vc_alloc_array(ctx, VC_TAG_MISC, s->n_rows + 1, sizeof *errors);
-    enum vc_status status = VC_OK;
+    VC_SCOPED double *errors = vc_alloc_array(ctx, VC_TAG_MISC, s->n_rows + 1, sizeof *errors);
 
-    VC_TRY_ALLOC(errors);
+    VC_CALL_ALLOC(errors);
     vc_free(ctx, owned->picks);
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->picks, 2 * s->n_rows + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_REPORT, owned->picks, 2 * s->n_rows + 1));
     advise(s, "50%", PRUNE_FACTOR, errors, owned->picks, &s->prune);
     advise(s, "int8/channel", QUANTIZE_FACTOR, errors, owned->picks + s->n_rows, &s->quantize);
-out:
-    vc_free(ctx, errors);
-    return status;
+    return VC_OK;
 }

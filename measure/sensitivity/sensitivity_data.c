@@ -234,18 +234,15 @@ static uint32_t find_scores(struct vc_ctx *ctx, const struct measuring *m, const
 static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
                                   const double *unit_scores, uint64_t *n_removed, double *relative)
 {
-    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
 
-    VC_TRY_ALLOC(goes);
+    VC_CALL_ALLOC(goes);
     for (size_t i = 0; i < N_PERCENTS; i++) {
         n_removed[i] = group->n_units * percents[i] / 100;
-        VC_TRY(vc_units_lowest(ctx, group, unit_scores, n_removed[i], goes));
+        VC_CALL(vc_units_lowest(ctx, group, unit_scores, n_removed[i], goes));
         relative[i] = vc_units_share(group, norms, goes);
     }
-out:
-    vc_free(ctx, goes);
-    return status;
+    return VC_OK;
 }
 
 /* What is measured of a group that can be: its target. `router`: of experts, the value that says which are chosen. */
@@ -258,18 +255,17 @@ static enum vc_status add_group_target(struct vc_ctx *ctx, struct measuring *m, 
     uint64_t *n_removed = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *n_removed);
     double *relative = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *relative);
     double *unit_scores = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *unit_scores);
-    double *norms = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *norms);
+    VC_SCOPED double *norms = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *norms);
     struct target *target;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(n_removed == NULL || relative == NULL || unit_scores == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_units_scores(ctx, model, group, arena, unit_scores, &g->reason));
+    VC_CALL(n_removed == NULL || relative == NULL || unit_scores == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(vc_units_scores(ctx, model, group, arena, unit_scores, &g->reason));
     if (g->reason != NULL) {
-        goto out;
+        return VC_OK;
     }
-    VC_TRY(vc_units_norms(ctx, model, group, norms));
-    VC_TRY(weigh_group(ctx, group, norms, unit_scores, n_removed, relative));
-    VC_TRY(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
+    VC_CALL(vc_units_norms(ctx, model, group, norms));
+    VC_CALL(weigh_group(ctx, group, norms, unit_scores, n_removed, relative));
+    VC_CALL(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
     for (size_t k = 0; k < group->n_members; k++) {
         /* Experts stay as they are: only what chooses among them changes. */
         if (router == VC_NO_VALUE || !group->members[k].makes) {
@@ -283,9 +279,7 @@ static enum vc_status add_group_target(struct vc_ctx *ctx, struct measuring *m, 
     g->n_removed = n_removed;
     g->relative = relative;
     g->changes = target->changes;
-out:
-    vc_free(ctx, norms);
-    return status;
+    return VC_OK;
 }
 
 /* Adds a group to the result, with a reason, or with a target. The graph has to be asked first where units
@@ -392,23 +386,20 @@ static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, struct 
 {
     const struct vc_coupling *group = target->group;
     uint64_t n = group->n_units * percents[candidate] / 100;
-    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    VC_SCOPED bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
     struct vc_output_change *change = &target->changes[candidate];
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(goes);
-    VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, n, goes));
+    VC_CALL_ALLOC(goes);
+    VC_CALL(vc_units_lowest(ctx, group, target->unit_scores, n, goes));
     if (target->scores == VC_NO_VALUE) {
-        VC_TRY(zero_units(ctx, m, target, goes, changed));
-        VC_TRY(vc_output_runs_run(ctx, &m->runs, program, changed, target->n_changed, change));
+        VC_CALL(zero_units(ctx, m, target, goes, changed));
+        VC_CALL(vc_output_runs_run(ctx, &m->runs, program, changed, target->n_changed, change));
     } else if (too_few_stay(m, group, n)) {
         change->reason = "fewer would stay than a token is given to";
     } else {
-        VC_TRY(vc_output_runs_bar(ctx, &m->runs, target->scores, goes, group->n_units, change));
+        VC_CALL(vc_output_runs_bar(ctx, &m->runs, target->scores, goes, group->n_units, change));
     }
-out:
-    vc_free(ctx, goes);
-    return status;
+    return VC_OK;
 }
 
 /* The tensor's values after the candidate, or pruned to the sparsity. */
@@ -570,14 +561,13 @@ static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
 static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struct target *target)
 {
     const struct vc_coupling *group = target->group;
-    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    VC_SCOPED bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
     bool known = false;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(goes);
+    VC_CALL_ALLOC(goes);
     for (size_t k = 0; k < target->n_candidates; k++) {
-        VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, group->n_units * percents[k] / 100, goes));
-        VC_TRY(vc_removed_run(ctx, &m->owned->arena, &m->runs, group, goes, &target->changes[k]));
+        VC_CALL(vc_units_lowest(ctx, group, target->unit_scores, group->n_units * percents[k] / 100, goes));
+        VC_CALL(vc_removed_run(ctx, &m->owned->arena, &m->runs, group, goes, &target->changes[k]));
         known |= target->changes[k].reason == NULL;
     }
     for (size_t i = 0; !known && i < m->out->n_groups; i++) {
@@ -586,9 +576,7 @@ static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struc
             m->groups[i].changes = NULL;
         }
     }
-out:
-    vc_free(ctx, goes);
-    return status;
+    return VC_OK;
 }
 
 /* Targets whose change is the removal of units, one after the other. */

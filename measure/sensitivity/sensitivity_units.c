@@ -223,10 +223,9 @@ enum vc_status vc_units_scores(struct vc_ctx *ctx, const struct vc_model *model,
 enum vc_status vc_units_lowest(struct vc_ctx *ctx, const struct vc_coupling *group, const double *scores, uint64_t n,
                                bool *goes)
 {
-    struct vc_ranked_unit *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *units);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_ranked_unit *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *units);
 
-    VC_TRY_ALLOC(units);
+    VC_CALL_ALLOC(units);
     memset(goes, 0, (size_t)group->n_units * sizeof *goes);
     for (uint64_t u = 0; u < group->n_units; u++) {
         units[u] = (struct vc_ranked_unit){.score = scores[u], .unit = u};
@@ -235,9 +234,7 @@ enum vc_status vc_units_lowest(struct vc_ctx *ctx, const struct vc_coupling *gro
     for (uint64_t u = 0; u < n; u++) {
         goes[units[u].unit] = true;
     }
-out:
-    vc_free(ctx, units);
-    return status;
+    return VC_OK;
 }
 
 /* The norm of what goes in relation to the norm of all: the square root of a quotient of sums of squares. 0

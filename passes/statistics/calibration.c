@@ -113,20 +113,17 @@ static enum vc_status all_zero(struct vc_ctx *ctx, const struct vc_model *file, 
 {
     size_t n =
         array != VC_NO_TENSOR && vc_values_numeric(&file->tensors[array]) ? (size_t)file->tensors[array].n_elems : 0;
-    float *numbers = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof *numbers);
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *numbers = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof *numbers);
 
-    VC_TRY_ALLOC(numbers);
+    VC_CALL_ALLOC(numbers);
     if (n != 0) {
-        VC_TRY(read_numbers(ctx, file, array, numbers));
+        VC_CALL(read_numbers(ctx, file, array, numbers));
     }
     *out = n != 0;
     for (size_t i = 0; i < n; i++) {
         *out = *out && numbers[i] == 0.0f;
     }
-out:
-    vc_free(ctx, numbers);
-    return status;
+    return VC_OK;
 }
 
 /* Which tensors no input reached, or zeros alone. */

@@ -61,10 +61,9 @@ static int by_weight(const void *a, const void *b)
 /* Descending by the diagonal; of equal ones the first column first. */
 static enum vc_status sort_columns(struct vc_ctx *ctx, const float *moments, bool sorted, struct vc_compensation *c)
 {
-    struct column *columns = vc_alloc_array(ctx, VC_TAG_MISC, c->k + 1, sizeof *columns);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct column *columns = vc_alloc_array(ctx, VC_TAG_MISC, c->k + 1, sizeof *columns);
 
-    VC_TRY_ALLOC(columns);
+    VC_CALL_ALLOC(columns);
     for (size_t j = 0; j < c->k; j++) {
         columns[j] = (struct column){sorted ? (double)moments[j * c->k + j] : 0.0, j};
     }
@@ -72,9 +71,7 @@ static enum vc_status sort_columns(struct vc_ctx *ctx, const float *moments, boo
     for (size_t j = 0; j < c->k; j++) {
         c->order[j] = columns[j].index;
     }
-out:
-    vc_free(ctx, columns);
-    return status;
+    return VC_OK;
 }
 
 /* ---- the factor ---- */

@@ -81,21 +81,17 @@ static enum vc_status fit_bias(struct vc_ctx *ctx, const struct vc_item *item, s
 {
     size_t n_rows = (size_t)item->set->model->tensors[r->weight].shape[0];
     size_t row = (size_t)r->calibration.row;
-    float *weights = vc_alloc_array(ctx, VC_TAG_TILES, n_rows * row, sizeof *weights);
-    void *work = vc_alloc(ctx, VC_TAG_SCRATCH, vc_lost_columns_work(row));
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *weights = vc_alloc_array(ctx, VC_TAG_TILES, n_rows * row, sizeof *weights);
+    VC_SCOPED void *work = vc_alloc(ctx, VC_TAG_SCRATCH, vc_lost_columns_work(row));
 
-    VC_TRY(weights == NULL || work == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, r->gains, n_rows));
-    VC_TRY(vc_decode_tensor(ctx, item->set->model, r->weight, weights, n_rows * row));
+    VC_CALL(weights == NULL || work == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, r->gains, n_rows));
+    VC_CALL(vc_decode_tensor(ctx, item->set->model, r->weight, weights, n_rows * row));
     for (size_t at = 0; at < n_rows; at += VC_LOST_ROWS) {
         vc_lost_columns_rows(r->lost, weights + at * row, (size_t)vc_min_u64(VC_LOST_ROWS, n_rows - at), work,
                              r->gains + at);
     }
-out:
-    vc_free(ctx, weights);
-    vc_free(ctx, work);
-    return status;
+    return VC_OK;
 }
 
 /* The fit is made once the job is written, when it is known what goes; before that nothing is held in memory. */

@@ -323,16 +323,13 @@ enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structur
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     const struct vc_graph_edit *edits;
-    uint64_t *kept = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint64_t *kept = NULL;
     size_t n;
 
-    VC_TRY(vc_structured_kept(ctx, s, &kept));
-    VC_TRY(vc_couplings_edits(ctx, s->stating, kept, plan->arena, &edits, &n));
+    VC_CALL(vc_structured_kept(ctx, s, &kept));
+    VC_CALL(vc_couplings_edits(ctx, s->stating, kept, plan->arena, &edits, &n));
     if (n != 0) {
-        VC_TRY(vc_plan_edit_graph(ctx, plan, edits, n));
+        VC_CALL(vc_plan_edit_graph(ctx, plan, edits, n));
     }
-out:
-    vc_free(ctx, kept);
-    return status;
+    return VC_OK;
 }

@@ -14,11 +14,10 @@ enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_pl
                                           struct vc_removal_group *group, const char **reason)
 {
     const struct vc_coupling *c = group->coupling;
-    bool *has = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)c->n_units + 1, sizeof *has);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *has = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)c->n_units + 1, sizeof *has);
     uint64_t n = 0;
 
-    VC_TRY_ALLOC(has);
+    VC_CALL_ALLOC(has);
     group->names = vc_unit_names_of(c);
     for (size_t i = 0; i < c->n_members && *reason == NULL; i++) {
         const struct vc_coupling_member *m = &c->members[i];
@@ -28,7 +27,7 @@ enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_pl
         if (m->whole && (!vc_unit_names_take(&group->names, m->tensor, &unit, &rest) || unit != m->unit)) {
             *reason = vc_arena_printf(ctx, plan->arena, "the number of unit %llu is not where others have it in %s",
                                       (unsigned long long)m->unit, m->tensor);
-            VC_TRY_ALLOC(*reason);
+            VC_CALL_ALLOC(*reason);
         } else if (m->whole) {
             n += !has[unit];
             has[unit] = true;
@@ -37,11 +36,9 @@ enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_pl
     if (*reason == NULL && n != c->n_units) {
         *reason = vc_arena_printf(ctx, plan->arena, "%llu of its %llu units have tensors of their own",
                                   (unsigned long long)n, (unsigned long long)c->n_units);
-        VC_TRY_ALLOC(*reason);
+        VC_CALL_ALLOC(*reason);
     }
-out:
-    vc_free(ctx, has);
-    return status;
+    return VC_OK;
 }
 
 /* ---- scores ---- */
@@ -68,11 +65,10 @@ enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_s
                                            const struct vc_removal_group *group, const struct vc_plan *plan,
                                            struct vc_unit_scores *scores)
 {
-    struct vc_unit_part *list = vc_alloc_array(ctx, VC_TAG_SCRATCH, s->n_members + 1, sizeof *list);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_unit_part *list = vc_alloc_array(ctx, VC_TAG_SCRATCH, s->n_members + 1, sizeof *list);
     size_t n = 0;
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (size_t i = 0; i < s->n_members; i++) {
         const struct vc_removal_member *place = &s->members[i];
         struct vc_unit_part *t = &list[n];
@@ -83,10 +79,7 @@ enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_s
             n++;
         }
     }
-    VC_TRY(vc_unit_scores_add_parts(ctx, scores, list, n));
-out:
-    vc_free(ctx, list);
-    return status;
+    return vc_unit_scores_add_parts(ctx, scores, list, n);
 }
 
 /* ---- names ---- */
@@ -105,11 +98,10 @@ static enum vc_status renumber_tensor(struct vc_ctx *ctx, struct vc_plan *plan, 
 static enum vc_status renumber_group(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_removal_group *group)
 {
     uint64_t n = group->coupling->n_units;
-    uint64_t *number = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n + 1, sizeof *number);
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint64_t *number = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n + 1, sizeof *number);
     uint64_t u;
 
-    VC_TRY_ALLOC(number);
+    VC_CALL_ALLOC(number);
     for (u = 0, number[0] = 0; u < n; u++) {
         number[u + 1] = number[u] + !group->goes[u];
     }
@@ -121,14 +113,12 @@ static enum vc_status renumber_group(struct vc_ctx *ctx, struct vc_plan *plan, c
             continue;
         }
         if (group->goes[u]) {
-            VC_TRY(vc_plan_drop(ctx, plan, i, "its unit is left out"));
+            VC_CALL(vc_plan_drop(ctx, plan, i, "its unit is left out"));
         } else if (number[u] != u) {
-            VC_TRY(renumber_tensor(ctx, plan, i, group, number[u], rest));
+            VC_CALL(renumber_tensor(ctx, plan, i, group, number[u], rest));
         }
     }
-out:
-    vc_free(ctx, number);
-    return status;
+    return VC_OK;
 }
 
 /* Groups whose units are rows of one tensor have no names to change. */

@@ -76,11 +76,10 @@ static enum vc_status refuse(struct vc_ctx *ctx, const char *name, const char *o
 /* For each tensor that stays: is there one of the same name but for numbers, and of the same shape, that does not? */
 static enum vc_status check_layers(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
-    struct kind *kinds = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *kinds);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct kind *kinds = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *kinds);
     size_t n = 0;
 
-    VC_TRY_ALLOC(kinds);
+    VC_CALL_ALLOC(kinds);
     for (size_t i = 0; i < plan->n_items; i++) {
         if (!plan->items[i].dropped && is_changed(&plan->items[i])) {
             kinds[n++] = (struct kind){hash_of(plan, &plan->items[i]), &plan->items[i]};
@@ -93,12 +92,10 @@ static enum vc_status check_layers(struct vc_ctx *ctx, const struct vc_plan *pla
         const struct kind *found = bsearch(&key, kinds, n, sizeof *kinds, by_hash);
 
         if (found != NULL && !item->dropped && !item->tied && !is_changed(item)) {
-            VC_TRY(refuse(ctx, name_of(plan, item), name_of(plan, found->item)));
+            VC_CALL(refuse(ctx, name_of(plan, item), name_of(plan, found->item)));
         }
     }
-out:
-    vc_free(ctx, kinds);
-    return status;
+    return VC_OK;
 }
 
 /* The tensor has an axis as wide as some experts, and none that follows. */
@@ -180,11 +177,10 @@ static bool is_like(const struct changed *item, const struct changed *other, con
 /* A layer of which nothing follows has a tensor that is like one that does: its feed-forward part would be left out. */
 static enum vc_status check_other_layers(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_edit *edit)
 {
-    struct changed *list = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *list);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct changed *list = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *list);
     size_t n = 0;
 
-    VC_TRY_ALLOC(list);
+    VC_CALL_ALLOC(list);
     for (size_t i = 0; i < plan->n_items; i++) {
         const char *name = name_of(plan, &plan->items[i]);
 
@@ -203,13 +199,11 @@ static enum vc_status check_other_layers(struct vc_ctx *ctx, const struct vc_pla
         }
         for (size_t k = 0; k < n; k++) {
             if (is_like(&key, &list[k], edit)) {
-                VC_TRY(refuse(ctx, key.name, list[k].name));
+                VC_CALL(refuse(ctx, key.name, list[k].name));
             }
         }
     }
-out:
-    vc_free(ctx, list);
-    return status;
+    return VC_OK;
 }
 
 /* Whether the configuration states a width of experts by itself. */

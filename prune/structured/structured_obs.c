@@ -51,9 +51,8 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
 {
     size_t k = r->k = (size_t)calibration->row;
     size_t n = (size_t)item->first->shape[0];
-    float *floats = vc_alloc_array(ctx, VC_TAG_TILES, k * (k > n ? k : n) + k, sizeof *floats);
-    double *c = vc_alloc_array(ctx, VC_TAG_TILES, k * (k + SIDES), sizeof *c);
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *floats = vc_alloc_array(ctx, VC_TAG_TILES, k * (k > n ? k : n) + k, sizeof *floats);
+    VC_SCOPED double *c = vc_alloc_array(ctx, VC_TAG_TILES, k * (k + SIDES), sizeof *c);
 
     r->width = k + n;
     r->n_inner = k / (size_t)item->first->shape[1];
@@ -61,14 +60,14 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
     r->table = vc_alloc_array(ctx, VC_TAG_TILES, k * r->width, sizeof *r->table);
     r->factor = vc_alloc_array(ctx, VC_TAG_MISC, r->n_own * r->n_own, sizeof *r->factor);
     r->y = vc_alloc_array(ctx, VC_TAG_TILES, r->n_own * r->width, sizeof *r->y);
-    VC_TRY(floats == NULL || c == NULL || r->table == NULL || r->factor == NULL || r->y == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_decode_tensor(ctx, item->set->model, item->source, floats, n * k));
+    VC_CALL(floats == NULL || c == NULL || r->table == NULL || r->factor == NULL || r->y == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(vc_decode_tensor(ctx, item->set->model, item->source, floats, n * k));
     /* W^T behind M */
     for (size_t i = 0; i < n * k; i++) {
         r->table[i % k * r->width + k + i / k] = (double)floats[i];
     }
     /* C, damped */
-    VC_TRY(vc_lost_columns_load(ctx, calibration, centred, floats, floats + k * k));
+    VC_CALL(vc_lost_columns_load(ctx, calibration, centred, floats, floats + k * k));
     for (size_t i = 0; i < k * k; i++) {
         c[i] = (double)floats[i];
         for (size_t j = k; j < r->width; j++) {
@@ -76,12 +75,9 @@ static enum vc_status load(struct vc_ctx *ctx, const struct vc_item *item, const
         }
     }
     /* C = L L^T, then M = C^-1 */
-    VC_TRY(vc_calibration_factor(ctx, calibration, c, k));
+    VC_CALL(vc_calibration_factor(ctx, calibration, c, k));
     invert(r, c, c + k * k);
-out:
-    vc_free(ctx, floats);
-    vc_free(ctx, c);
-    return status;
+    return VC_OK;
 }
 
 /* Column number i of the unit, in the order of the weight: i counts repeats, then the block, then the kernel's

@@ -41,18 +41,15 @@ static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, con
 static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
                                  struct vc_report_removal *removal)
 {
-    uint64_t *kept = NULL;
+    VC_SCOPED uint64_t *kept = NULL;
     const char *at;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_structured_kept(ctx, s, &kept));
-    VC_TRY(vc_couplings_work(ctx, s->stating, kept, &removal->macs_before, &removal->macs_after, &at));
+    VC_CALL(vc_structured_kept(ctx, s, &kept));
+    VC_CALL(vc_couplings_work(ctx, s->stating, kept, &removal->macs_before, &removal->macs_after, &at));
     if (at != NULL) {
-        VC_TRY_ALLOC(removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at));
+        VC_CALL_ALLOC(removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at));
     }
-out:
-    vc_free(ctx, kept);
-    return status;
+    return VC_OK;
 }
 
 /* A group of kernel sides (axes from 2 on), which is fixed and would only fill the report. */

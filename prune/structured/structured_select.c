@@ -57,10 +57,9 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_removal_group *group)
 {
     uint64_t n = group->coupling->n_units;
-    struct vc_ranked_unit *order = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n, sizeof *order);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_ranked_unit *order = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n, sizeof *order);
 
-    VC_TRY_ALLOC(order);
+    VC_CALL_ALLOC(order);
     for (uint64_t u = 0; u < n; u++) {
         order[u] = (struct vc_ranked_unit){group->scores[u], 0, u};
     }
@@ -74,9 +73,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct vc_removal_group *group)
     }
     group->kept_min = order[group->n_go].score;
     group->kept_max = order[n - 1].score;
-out:
-    vc_free(ctx, order);
-    return status;
+    return VC_OK;
 }
 
 /* True for a group whose units are ranked together with the units of other groups of this kind. */
@@ -89,8 +86,7 @@ static bool is_shared(const struct vc_structured *s, const struct vc_removal_gro
 /* Decides how many units each of the groups ranked together loses. Every group keeps at least one unit. */
 static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum vc_unit unit)
 {
-    struct vc_ranked_unit *order = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_ranked_unit *order = NULL;
     uint64_t n = 0;
 
     for (size_t i = 0; i < s->n_groups; i++) {
@@ -99,7 +95,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     if (n == 0) {
         return VC_OK;
     }
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_SCRATCH, order, (size_t)n));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_SCRATCH, order, (size_t)n));
     n = 0;
     for (size_t i = 0; i < s->n_groups; i++) {
         for (uint64_t u = 0; is_shared(s, &s->groups[i], unit) && u < s->groups[i].coupling->n_units; u++) {
@@ -124,9 +120,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
             group->n_go = vc_structured_round(s, unit, group->coupling->n_units, group->n_go);
         }
     }
-out:
-    vc_free(ctx, order);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)

@@ -54,12 +54,11 @@ enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model 
     struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
     struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
     uint64_t n_columns = item->desc->shape[1]; /* the layouts take matrices [out, in] only */
-    float *columns = vc_calloc_array(ctx, VC_TAG_SCALES, (size_t)n_columns + 1, sizeof *columns);
+    VC_SCOPED float *columns = vc_calloc_array(ctx, VC_TAG_SCALES, (size_t)n_columns + 1, sizeof *columns);
     float most = 0.0f;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(quant == NULL || columns == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_act_largest(ctx, statistics, name, n_columns, columns));
+    VC_CALL(quant == NULL || columns == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(vc_act_largest(ctx, statistics, name, n_columns, columns));
     for (size_t j = 0; j < n_columns; j++) {
         most = fmaxf(most, divided != NULL ? columns[j] / divided[j] : columns[j]);
     }
@@ -68,7 +67,5 @@ enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model 
     quant->input_scale = most / (quant->scheme == VC_SCHEME_INT8 ? 127.5f : 448.0f);
     last->out.quant = quant;
     vc_item_replan(item);
-out:
-    vc_free(ctx, columns);
-    return status;
+    return VC_OK;
 }

@@ -200,11 +200,10 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
     const struct vc_model *file = a->options->calibration;
     const char *name = a->plan->model->tensors[layer->weights].name;
     const struct act_value *x = &a->graph.values[a->graph.values[layer->x].root];
-    float *rows = NULL;
+    VC_SCOPED float *rows = NULL;
     size_t index;
-    enum vc_status status;
 
-    VC_TRY(vc_calibration_array(ctx, file, name, ".in_sample", &index));
+    VC_CALL(vc_calibration_array(ctx, file, name, ".in_sample", &index));
     const struct vc_tensor *t = index != VC_NO_TENSOR ? &file->tensors[index] : NULL;
     VC_REFUSE_IF(t == NULL || t->dtype != VC_DTYPE_F32 || t->n_dims != 2 || t->shape[1] == 0 ||
                      t->shape[1] % group != 0,
@@ -214,9 +213,9 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
                  file->path, name, vc_option(ctx, "saturation=all"));
     out->n = (size_t)t->shape[0];
     out->columns = (size_t)t->shape[1];
-    VC_TRY_ALLOC(rows = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *rows));
-    VC_TRY_ALLOC(out->codes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *out->codes));
-    VC_TRY(vc_source_read_any(ctx, file, index, VC_FORM_VALUES, 0, rows, (size_t)t->n_elems * sizeof *rows));
+    VC_CALL_ALLOC(rows = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *rows));
+    VC_CALL_ALLOC(out->codes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)t->n_elems + 1, sizeof *out->codes));
+    VC_CALL(vc_source_read_any(ctx, file, index, VC_FORM_VALUES, 0, rows, (size_t)t->n_elems * sizeof *rows));
     for (size_t i = 0; i < t->n_elems; i++) {
         size_t row = i / group * group;
         float q = rintf(rows[i] / x->scale) + (float)x->zero;
@@ -225,9 +224,7 @@ static enum vc_status load_sample(struct vc_ctx *ctx, const struct vc_activation
                                                                                 : q >= 0.0f ? q
                                                                                             : 0.0f);
     }
-out:
-    vc_free(ctx, rows);
-    return status;
+    return VC_OK;
 }
 
 /* Pairs of neighbours whose sum of products does not fit, of pairs that begin at even and at odd places. Where a pair
@@ -318,32 +315,27 @@ static enum vc_status layer_scales(struct vc_ctx *ctx, struct vc_activations *a,
     bool conv = vc_act_is(layer->node, "Conv");
     size_t places = conv ? (size_t)(desc->n_elems / desc->shape[0] / desc->shape[1]) : 1;
     bool depthwise = conv && desc->shape[1] == 1 && vc_act_number(layer->node, "group", 1) > 1;
-    float *bias = NULL;
-    float *w = NULL;
-    float *row = NULL;
-    enum vc_status status;
+    VC_SCOPED float *bias = NULL;
+    VC_SCOPED float *w = NULL;
+    VC_SCOPED float *row = NULL;
 
-    VC_TRY(read_item(ctx, a, layer->weights, &w));
+    VC_CALL(read_item(ctx, a, layer->weights, &w));
     struct matrix m = matrix_of(desc, axis, places, w);
-    VC_TRY_ALLOC(row = vc_alloc_array(ctx, VC_TAG_MISC, m.k + 1, sizeof *row));
+    VC_CALL_ALLOC(row = vc_alloc_array(ctx, VC_TAG_MISC, m.k + 1, sizeof *row));
     layer->n_scales = a->options->granularity == VC_GRANULARITY_TENSOR ? 1 : m.n;
-    VC_TRY_ALLOC(layer->scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->scale));
-    VC_TRY_ALLOC(layer->bias_scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->bias_scale));
+    VC_CALL_ALLOC(layer->scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->scale));
+    VC_CALL_ALLOC(layer->bias_scale = vc_arena_alloc(ctx, arena, layer->n_scales * sizeof *layer->bias_scale));
     weight_scales(&m, layer, row);
     if (a->options->saturation == VC_SATURATION_AUTO && !depthwise) { /* whose kernel does not add pairs */
-        VC_TRY(saturates(ctx, a, layer, &m, row, &layer->short_codes));
+        VC_CALL(saturates(ctx, a, layer, &m, row, &layer->short_codes));
     }
     layer->short_codes = layer->short_codes || a->options->saturation == VC_SATURATION_ALL;
     weight_scales(&m, layer, row);
     if (layer->bias != VC_NO_TENSOR) {
-        VC_TRY(read_item(ctx, a, layer->bias, &bias));
+        VC_CALL(read_item(ctx, a, layer->bias, &bias));
         bias_scales(bias, m.n, a->graph.values[a->graph.values[layer->x].root].scale, layer);
     }
-out:
-    vc_free(ctx, w);
-    vc_free(ctx, row);
-    vc_free(ctx, bias);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_act_layer_scales(struct vc_ctx *ctx, struct vc_activations *a, struct vc_arena *arena)

@@ -100,7 +100,7 @@ enum vc_status vc_activations_add(struct vc_ctx *ctx, const struct vc_activation
 static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_arena *arena,
                                const char **note)
 {
-    struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text;
     size_t n_short = 0;
 
     vc_text_init(&text, ctx);

@@ -153,13 +153,12 @@ static enum vc_status compute(const struct folding *f, const struct pair *p, dou
     double epsilon = vc_act_number(&f->graph->program.nodes[p->norm], "epsilon", (double)1e-5f);
     struct vc_item *const items[] = {p->vectors[GAIN], p->vectors[BETA], p->vectors[MEAN], p->vectors[VARIANCE],
                                      p->bias};
-    float *x = vc_calloc_array(f->ctx, VC_TAG_SCALES, (N_VECTORS + 1) * p->n, sizeof *x);
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *x = vc_calloc_array(f->ctx, VC_TAG_SCALES, (N_VECTORS + 1) * p->n, sizeof *x);
 
-    VC_TRY_ALLOC(x);
+    VC_CALL_ALLOC(x);
     for (size_t k = 0; k <= N_VECTORS; k++) {
         if (items[k] != NULL) {
-            VC_TRY(vc_tile_reader_all(f->ctx, items[k], VC_PART_CODES, x + k * p->n, p->n * sizeof *x));
+            VC_CALL(vc_tile_reader_all(f->ctx, items[k], VC_PART_CODES, x + k * p->n, p->n * sizeof *x));
         }
     }
     *finite = true;
@@ -168,9 +167,7 @@ static enum vc_status compute(const struct folding *f, const struct pair *p, dou
         bias[i] = ((double)x[N_VECTORS * p->n + i] - (double)x[MEAN * p->n + i]) * by[i] + (double)x[BETA * p->n + i];
         *finite = *finite && fabs(by[i]) < INFINITY && fabs((float)bias[i]) < INFINITY;
     }
-out:
-    vc_free(f->ctx, x);
-    return status;
+    return VC_OK;
 }
 
 /* The nodes as they are now: the product makes what the norm made, which is empty. The graph of the model is not

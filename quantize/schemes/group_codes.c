@@ -718,13 +718,12 @@ static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *pl
 enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     size_t longest = 0;
-    char *name = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *name = NULL;
 
     for (size_t i = 0; i < plan->n_items; i++) {
         longest = (size_t)vc_max_u64(longest, strlen(plan->model->tensors[i].name));
     }
-    VC_TRY_ALLOC(name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
+    VC_CALL_ALLOC(name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
     for (size_t i = 0; i < plan->n_items; i++) {
         struct group_state *s = state_of(&plan->items[i]);
 
@@ -734,14 +733,12 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
         if (s->codes->global && s->rounds == (s->lost != NULL ? 2 : 1)) {
             uint32_t top;
 
-            VC_TRY(joined_absmax(ctx, plan, i, name, &top));
+            VC_CALL(joined_absmax(ctx, plan, i, name, &top));
             set_global(s, top);
         }
         s->step->calibrate = --s->rounds > 0; /* also where another worker writes the tensor */
     }
-out:
-    vc_free(ctx, name);
-    return status;
+    return VC_OK;
 }
 
 /* ---- the rows ---- */

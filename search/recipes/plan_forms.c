@@ -97,18 +97,17 @@ static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t 
 static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, double share)
 {
     struct vc_structured_options options;
-    struct vc_structured_units *units = NULL;
-    uint64_t *numbers = NULL;
+    VC_SCOPED struct vc_structured_units *units = NULL;
+    VC_SCOPED uint64_t *numbers = NULL;
     uint64_t room = 0;
     size_t n = vc_couplings_count(p->couplings);
-    enum vc_status status;
 
     vc_structured_defaults(&options);
     for (size_t k = 0; k < n; k++) {
         room += vc_coupling(p->couplings, k)->n_units;
     }
-    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, units, n + 1));
-    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, numbers, (size_t)room + 1));
+    VC_CALL(VC_ARRAY(p->ctx, VC_TAG_MISC, units, n + 1));
+    VC_CALL(VC_ARRAY(p->ctx, VC_TAG_MISC, numbers, (size_t)room + 1));
     room = 0;
     for (size_t k = 0; k < n; k++) {
         const struct vc_coupling *group = vc_coupling(p->couplings, k);
@@ -125,11 +124,7 @@ static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, dou
         }
     }
     options.remove = units; /* by the graph of the model itself: a text beside the model would not become smaller */
-    status = options.n_remove != 0 ? vc_job_add_structured(p->ctx, job, &options) : VC_E_UNSUPPORTED;
-out:
-    vc_free(p->ctx, units);
-    vc_free(p->ctx, numbers);
-    return status;
+    return options.n_remove != 0 ? vc_job_add_structured(p->ctx, job, &options) : VC_E_UNSUPPORTED;
 }
 
 /* What the program, or the way without a name, that was given does with codes in that layout. */

@@ -90,8 +90,7 @@ static bool is_free_codes(const struct vc_tensor *t)
 
 enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, bool codes_named)
 {
-    enum vc_status status = VC_OK;
-    char *buffer = NULL;
+    VC_SCOPED char *buffer = NULL;
     size_t longest = 0;
 
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -99,20 +98,18 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, boo
 
         longest = n > longest ? n : longest;
     }
-    VC_TRY_ALLOC(buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point"));
+    VC_CALL_ALLOC(buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point"));
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
         size_t n = codes_named ? weight_bytes(model, t, buffer) : 0;
 
         if (is_free_codes(t)) {
-            VC_TRY(infer_one(ctx, model, i, strlen(t->name), buffer));
+            VC_CALL(infer_one(ctx, model, i, strlen(t->name), buffer));
         }
         if (is_free_codes(t) && n != 0) {
-            VC_TRY(infer_one(ctx, model, i, n, buffer));
+            VC_CALL(infer_one(ctx, model, i, n, buffer));
         }
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
+    return VC_OK;
 }

@@ -146,9 +146,8 @@ static enum vc_status take_weight(struct rewriting *r, const struct vc_out_tenso
 static enum vc_status find_tables(struct rewriting *r)
 {
     const struct vc_name_list list = VC_NAME_LIST(r->weights, sizeof *r->weights);
-    struct vc_name_table names = {0};
-    struct vc_text bias;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_NAMES struct vc_name_table names = {0};
+    VC_SCOPED_TEXT struct vc_text bias;
     size_t n_tables = 0;
 
     vc_text_init(&bias, r->ctx);
@@ -157,7 +156,7 @@ static enum vc_status find_tables(struct rewriting *r)
         n_tables += r->weights[i].table;
     }
     if (n_tables != 0) {
-        VC_TRY(vc_name_table_make(r->ctx, r->n, &names));
+        VC_CALL(vc_name_table_make(r->ctx, r->n, &names));
     }
     for (size_t i = 0; i < r->n && n_tables != 0; i++) {
         (void)vc_name_table_add(&names, list, i);
@@ -169,14 +168,11 @@ static enum vc_status find_tables(struct rewriting *r)
             bias.n = 0;
             vc_text_add_bytes(&bias, r->weights[i].name, n_path);
             vc_text_add(&bias, ".bias");
-            VC_TRY(bias.status);
+            VC_CALL(bias.status);
             r->weights[i].table = vc_name_table_find(&names, list, bias.data, bias.n) == SIZE_MAX;
         }
     }
-out:
-    vc_text_release(&bias);
-    vc_name_table_release(r->ctx, &names);
-    return status;
+    return VC_OK;
 }
 
 /* Joins this worker's outputs and those of others, in the order of the source, so that every worker writes the same
@@ -578,16 +574,13 @@ out:
 /* What the configuration says about codes; zeros without one. */
 enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out)
 {
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
-    enum vc_status status;
 
     *out = (struct vc_dialect_hint){0};
-    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    VC_CALL(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        VC_TRY(vc_hf_config_hint(ctx, text, n, out));
+        VC_CALL(vc_hf_config_hint(ctx, text, n, out));
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }

@@ -119,22 +119,19 @@ bool vc_hf_edit_knows(const char *name)
 static enum vc_status edit_layers(const struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)
 {
-    struct vc_text fresh;
+    VC_SCOPED_TEXT struct vc_text fresh;
     struct json_member m;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&fresh, e->ctx);
     if (vc_json_member_find(now->data, now->n, index, &m)) {
-        VC_TRY(vc_hf_layers_member(e->ctx, e->edit, object, e->type, name, value, is_size(name), now->data + m.value,
-                                   m.end - m.value, &fresh));
-        VC_TRY(fresh.status);
+        VC_CALL(vc_hf_layers_member(e->ctx, e->edit, object, e->type, name, value, is_size(name), now->data + m.value,
+                                    m.end - m.value, &fresh));
+        VC_CALL(fresh.status);
         if (fresh.n != 0) {
-            VC_TRY(replace(e, now, index, fresh.data));
+            VC_CALL(replace(e, now, index, fresh.data));
         }
     }
-out:
-    vc_text_release(&fresh);
-    return status;
+    return VC_OK;
 }
 
 /* One of the keys "a|b" is that number. */
@@ -222,9 +219,8 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
 {
     bool about = !top || is_about(e, NULL);
     const char *type = type_of(object, e->type);
-    enum vc_status status = VC_OK;
     struct json_member m;
-    struct vc_text inner;
+    VC_SCOPED_TEXT struct vc_text inner;
     const char *name;
     json_t *value;
     size_t index = 0;
@@ -234,25 +230,23 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
     {
         e->type = type;
         if (about) {
-            VC_TRY(edit_member(e, object, name, value, index, now));
+            VC_CALL(edit_member(e, object, name, value, index, now));
         }
         if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
-            VC_TRY(inner.status);
+            VC_CALL(inner.status);
             e->type = vc_is_one_of(name, vc_config_text_parts) ? type : NULL;
-            VC_TRY(edit_object(e, value, false, &inner));
-            VC_TRY(replace(e, now, index, inner.data));
+            VC_CALL(edit_object(e, value, false, &inner));
+            VC_CALL(replace(e, now, index, inner.data));
             vc_text_release(&inner);
             vc_text_init(&inner, e->ctx);
         }
         index++;
     }
     if (about && e->edit->n_dropped != 0 && !e->beside && states(e, object)) {
-        VC_TRY(vc_hf_layers_unsaid(e->ctx, e->edit, object, type, now));
+        VC_CALL(vc_hf_layers_unsaid(e->ctx, e->edit, object, type, now));
     }
-out:
-    vc_text_release(&inner);
-    return status;
+    return VC_OK;
 }
 
 /* Whether the names of the layers have that word between dots: "model.decoder.layers". */
@@ -430,11 +424,10 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
 static enum vc_status edit_beside(struct editing *e, const json_t *root, struct vc_text *now)
 {
     const json_t *vision = json_object_get(root, "vision_config");
-    struct vc_text fresh;
+    VC_SCOPED_TEXT struct vc_text fresh;
     const char *name;
     json_t *value;
     size_t index = 0;
-    enum vc_status status = VC_OK;
 
     vc_text_init(&fresh, e->ctx);
     if (e->section == NULL) {
@@ -445,17 +438,15 @@ static enum vc_status edit_beside(struct editing *e, const json_t *root, struct 
     }
     json_object_foreach((json_t *)(uintptr_t)root, name, value)
     {
-        VC_TRY(vc_hf_layers_feature(e->ctx, e->edit, name, value, &fresh));
+        VC_CALL(vc_hf_layers_feature(e->ctx, e->edit, name, value, &fresh));
         if (fresh.n != 0) {
-            VC_TRY(replace(e, now, index, fresh.data));
+            VC_CALL(replace(e, now, index, fresh.data));
             vc_text_release(&fresh);
             vc_text_init(&fresh, e->ctx);
         }
         index++;
     }
-out:
-    vc_text_release(&fresh);
-    return status;
+    return VC_OK;
 }
 
 /* One edit: choose, change, and refuse where no key said the old number. */

@@ -347,28 +347,23 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_edit *edit, 
 static enum vc_status add_default(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                   const char *type, const struct vc_arch_default *word, struct vc_text *now)
 {
-    struct vc_text name;
-    struct vc_text fresh;
-    json_t *value = json_loadb(word->value, word->n_value, JSON_DECODE_ANY, NULL);
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text name;
+    VC_SCOPED_TEXT struct vc_text fresh;
+    json_auto_t *value = json_loadb(word->value, word->n_value, JSON_DECODE_ANY, NULL);
 
     vc_text_init(&name, ctx);
     vc_text_init(&fresh, ctx);
     vc_text_add_bytes(&name, word->key, word->n_key);
-    VC_TRY(name.status);
+    VC_CALL(name.status);
     if (value != NULL && !is_there(object, name.data)) {
-        VC_TRY(
+        VC_CALL(
             vc_hf_layers_member(ctx, edit, object, type, name.data, value, false, word->value, word->n_value, &fresh));
-        VC_TRY(fresh.status);
+        VC_CALL(fresh.status);
         if (fresh.n != 0) {
-            VC_TRY(set_member(ctx, object, name.data, fresh.data, now));
+            VC_CALL(set_member(ctx, object, name.data, fresh.data, now));
         }
     }
-out:
-    json_decref(value);
-    vc_text_release(&name);
-    vc_text_release(&fresh);
-    return status;
+    return VC_OK;
 }
 
 /* A class makes its lists by rules of numbers, so a folder with fewer layers has to say them. */
