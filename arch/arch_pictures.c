@@ -43,14 +43,14 @@ static const struct vc_arch_picture rows[] = {
 
 static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 
-const struct vc_arch_picture *vc_arch_picture_find(vc_arch_has_fn *has, const void *user, const char **prefix)
+const struct vc_arch_picture *vc_arch_picture_find(const struct vc_model *model, const char **prefix)
 {
     char name[256];
 
     for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             (void)snprintf(name, sizeof name, "%s%s", prefixes[p], rows[i].known_by);
-            if (has(user, name)) {
+            if (vc_model_find(model, name) != VC_NO_TENSOR) {
                 *prefix = prefixes[p];
                 return &rows[i];
             }
@@ -78,10 +78,10 @@ const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char 
     return vc_glob_any(row->kept, layer + n) ? "an end of the network, or of its time step" : NULL;
 }
 
-const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const char *weight, bool *known)
+const char *vc_arch_picture_reason(const struct vc_model *model, const char *weight, bool *known)
 {
     const char *prefix;
-    const struct vc_arch_picture *row = vc_arch_picture_find(has, user, &prefix);
+    const struct vc_arch_picture *row = vc_arch_picture_find(model, &prefix);
     size_t n = strlen(weight);
     char layer[512];
 

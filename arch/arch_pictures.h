@@ -7,9 +7,7 @@
  * whole picture: published files of 8 bits keep them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <vcompress/model.h>
 
 struct vc_arch_picture {
     const char *known_by; /* a tensor that none of the other networks has, behind the prefix */
@@ -20,12 +18,9 @@ struct vc_arch_picture {
         folded; /* GGUF's readers take rows of 256 in place of rows that blocks do not divide, convolutions above all */
 };
 
-/* Whether the file has a tensor of that name. */
-typedef bool vc_arch_has_fn(const void *user, const char *name);
-
-/* The row of a file with such tensors; *prefix: how names of its layers begin ("": with nothing), of static storage.
+/* The row of a model with such tensors; *prefix: how names of its layers begin ("": with nothing), of static storage.
  * NULL: no row is. */
-const struct vc_arch_picture *vc_arch_picture_find(vc_arch_has_fn *has, const void *user, const char **prefix);
+const struct vc_arch_picture *vc_arch_picture_find(const struct vc_model *model, const char **prefix);
 
 /* Whether GGUF's readers want that tensor as f32, in a file whose floats are of 32 bits or bf16: what is no matrix's and
  * small, and the row's own (convert.py of ComfyUI-GGUF 1.1.10). */
@@ -36,5 +31,5 @@ bool vc_arch_picture_is_f32(const struct vc_arch_picture *row, const char *prefi
  * encoder, the decoder of its pictures). `layer`: a name without ".weight". NULL: it becomes codes. */
 const char *vc_arch_picture_keeps(const struct vc_arch_picture *row, const char *prefix, const char *layer);
 
-/* The same for the weight of a layer in a file with such tensors; *known: the file is one of these networks. */
-const char *vc_arch_picture_reason(vc_arch_has_fn *has, const void *user, const char *weight, bool *known);
+/* The same for the weight of a layer in a model with such tensors; *known: the file is one of these networks. */
+const char *vc_arch_picture_reason(const struct vc_model *model, const char *weight, bool *known);

@@ -175,7 +175,7 @@ static enum vc_status load_constants(struct vc_engine *e)
     for (uint32_t v = 0; v < g->n_values; v++) {
         if (e->values[v].known && e->values[v].made) {
             e->values[v].data = (struct vc_ref){.kind = VC_REF_CONSTANT, .offset = bytes};
-            bytes += (e->values[v].n * 8 + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+            bytes += VC_POOL_ALIGNED(e->values[v].n * 8);
         }
     }
     e->constant_bytes = bytes;

@@ -14,18 +14,12 @@
 
 /* ---- when the program is made ---- */
 
-/* Arrays begin at multiples of VC_POOL_ALIGN. */
-static uint64_t whole_blocks(uint64_t bytes)
-{
-    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-}
-
 /* Takes n bytes of a block that is being laid out; returns where they begin. */
 static uint64_t take(uint64_t *bytes, uint64_t n)
 {
     uint64_t at = *bytes;
 
-    *bytes += whole_blocks(n);
+    *bytes += VC_POOL_ALIGNED(n);
     return at;
 }
 

@@ -12,6 +12,7 @@
  *     causal       query i sees keys 0 to i
  */
 
+#include "core/base/checked.h"
 #include "engine/plan_ops.h"
 
 #define TILE          96         /* queries whose scores are computed at a time: as many rows as a product packs */
@@ -74,11 +75,6 @@ static void mask_args(const struct vc_engine *e, uint32_t node, struct vc_args_a
     }
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Tiles of equal size, up to TILE. scratch: room for packing the largest product, and 1 to 3 arrays of
  * scores: probabilities, their gradients, and with a softcap the scores before it. */
 static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t node, bool backward)
@@ -110,12 +106,12 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
                                        .softcap = vc_node_float(n, "softcap", 0),
                                        .tile = tile};
     mask_args(e, node, args);
-    args->scores = most(vc_product_scratch(tile, k.length, q.size), vc_product_scratch(tile, v.size, k.length));
+    args->scores = vc_max_u64(vc_product_scratch(tile, k.length, q.size), vc_product_scratch(tile, v.size, k.length));
     if (backward) {
-        args->scores = most(args->scores, vc_product_scratch(k.length, v.size, tile));
-        args->scores = most(args->scores, vc_product_scratch(k.length, q.size, tile));
-        args->scores = most(args->scores, vc_product_scratch(tile, k.length, v.size));
-        args->scores = most(args->scores, vc_product_scratch(tile, q.size, k.length));
+        args->scores = vc_max_u64(args->scores, vc_product_scratch(k.length, v.size, tile));
+        args->scores = vc_max_u64(args->scores, vc_product_scratch(k.length, q.size, tile));
+        args->scores = vc_max_u64(args->scores, vc_product_scratch(tile, k.length, v.size));
+        args->scores = vc_max_u64(args->scores, vc_product_scratch(tile, q.size, k.length));
     }
     args->scratch = args->scores + tile * k.length * (!backward ? 1 : args->softcap > 0 ? 3 : 2);
     if (e->options.device != NULL) {
@@ -124,10 +120,10 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
         uint64_t rows = VC_AT_MOST(VC_AT_MOST(DEVICE_ROWS / scores, DEVICE_HEADS) / k.heads, q.batch);
         uint64_t n_arrays = !backward ? 1 : args->softcap > 0 ? 3 : 2;
 
-        args->kv_per_part = rows > 1 ? rows * k.heads : most(VC_AT_MOST(DEVICE_SCORES / scores, k.heads), 1);
-        args->scratch =
-            most(args->scratch, args->kv_per_part * scores * n_arrays + 1 +
-                                    VC_ATTENTION_SIDES * args->kv_per_part * group * sizeof(void *) / sizeof(float));
+        args->kv_per_part = rows > 1 ? rows * k.heads : vc_max_u64(VC_AT_MOST(DEVICE_SCORES / scores, k.heads), 1);
+        args->scratch = vc_max_u64(args->scratch,
+                                   args->kv_per_part * scores * n_arrays + 1 +
+                                       VC_ATTENTION_SIDES * args->kv_per_part * group * sizeof(void *) / sizeof(float));
     }
     return args;
 }

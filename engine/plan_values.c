@@ -192,7 +192,7 @@ enum vc_status vc_plan_pack(struct vc_engine *e)
         if (b->first == UINT64_MAX) { /* nobody refers to it */
             *b = (struct vc_buffer){.size_bytes = 0};
         }
-        e->naive_bytes += (b->size_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+        e->naive_bytes += VC_POOL_ALIGNED(b->size_bytes);
     }
     return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
 }

@@ -23,11 +23,6 @@ static bool is_looked_up(const struct vc_weights *weights, size_t weight)
     return false;
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-}
-
 /* What the optimizer keeps of one entry: arrays, and the bytes of each. */
 struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t weight, enum vc_optimizer optimizer)
 {
@@ -37,10 +32,10 @@ struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t 
     if (!item->trained || optimizer == VC_OPTIMIZER_SGD) {
         return (struct vc_state_bytes){0};
     }
-    return (struct vc_state_bytes){.n = optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2,
-                                   .elements = aligned(item->n * (coded ? 1 : vc_real_bytes(weights->precision))),
-                                   .factors =
-                                       coded ? aligned(vc_ceil_div_u64(item->n, VC_CODED_BLOCK) * sizeof(float)) : 0};
+    return (struct vc_state_bytes){
+        .n = optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2,
+        .elements = VC_POOL_ALIGNED(item->n * (coded ? 1 : vc_real_bytes(weights->precision))),
+        .factors = coded ? VC_POOL_ALIGNED(vc_ceil_div_u64(item->n, VC_CODED_BLOCK) * sizeof(float)) : 0};
 }
 
 /* Of all entries that are trained. */

@@ -119,7 +119,7 @@ static uint64_t bytes_of(const struct vc_weights *w, const struct vc_weight *ite
 {
     uint64_t bytes = item->n * (item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision));
 
-    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+    return VC_POOL_ALIGNED(bytes);
 }
 
 /* The block of gradients has the trained entries alone, so it is counted anew whenever one more or fewer is

@@ -29,11 +29,6 @@ static bool is_changed(const struct vc_plan *plan, size_t tensor)
     return !plan->items[tensor].dropped && maker_of(plan, tensor)->chain->n_steps != 0;
 }
 
-static uint64_t aligned(uint64_t n_bytes)
-{
-    return (n_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-}
-
 /* Fills changes[tensor] with what the steps make of the tensor: type, shape, parts (scales, zero points). Bytes
  * follow in take_values. *n_bytes grows by the room that codes and parts need. Parts that stand apart, or that
  * belong to no quantization, are no part of the weight's value. */
@@ -47,7 +42,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, s
     VC_CALL_ALLOC(parts);
     *change =
         (struct vc_change){true, desc->dtype, desc->n_dims, desc->shape, desc->n_elems, NULL, desc->quant, 0, parts};
-    *n_bytes += aligned(vc_dtype_bytes(desc->dtype, desc->n_elems));
+    *n_bytes += VC_POOL_ALIGNED(vc_dtype_bytes(desc->dtype, desc->n_elems));
     for (size_t k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 
@@ -56,7 +51,7 @@ static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, s
         }
         parts[change->n_parts++] =
             (struct vc_change_part){part->role, part->dtype, part->n_dims, part->shape, part->n_elems, NULL};
-        *n_bytes += aligned(vc_dtype_bytes(part->dtype, part->n_elems));
+        *n_bytes += VC_POOL_ALIGNED(vc_dtype_bytes(part->dtype, part->n_elems));
     }
     return VC_OK;
 }
@@ -68,7 +63,7 @@ static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size
     enum vc_status status = vc_tile_reader_all(ctx, maker_of(plan, tensor), role, *at, (size_t)n_bytes);
 
     *out = *at;
-    *at += aligned(n_bytes);
+    *at += VC_POOL_ALIGNED(n_bytes);
     return status != VC_OK ? vc_context(ctx, "%s", plan->model->tensors[tensor].name) : VC_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include <vcompress/page.h>
 
+#include "core/base/array.h"
 #include "passes/values.h"
 
 #define MOST_ELEMS     ((uint64_t)1 << 24) /* of a tensor that are looked at; n_seen says how many it were */
@@ -206,14 +207,6 @@ out:
     return status;
 }
 
-static int smaller_first(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* The different values among those that were kept, in rising order, with how often each occurs:
  *
  *     kept      0.1 -0.2 0.1 0 0.1       levels  -0.2 0 0.1       counts  1 1 3
@@ -231,7 +224,7 @@ static void find_levels(struct counting *l)
         }
     }
     if (l->n_kept != 0) {
-        qsort(l->kept, l->n_kept, sizeof *l->kept, smaller_first);
+        qsort(l->kept, l->n_kept, sizeof *l->kept, vc_order_f64);
     }
     for (size_t i = 0; i < l->n_kept; i++) {
         if (n != 0 && l->kept[i] == h->levels[n - 1]) {

@@ -18,19 +18,12 @@ static uint64_t elems_of(struct vc_estimate *e, uint32_t v)
     return vc_ceil_div_u64(n, e->storages.shard[v]);
 }
 
-static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t v)
-{
-    const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
-
-    return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
-}
-
 /* What a product makes queries or keys from; its own value where there is none. */
 static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
 {
-    const struct vc_graph_node *node = maker_of(graph, v);
+    const struct vc_graph_node *node = vc_memory_maker(graph, v);
 
-    for (; node != NULL && node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE; node = maker_of(graph, v)) {
+    for (; node != NULL && node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE; node = vc_memory_maker(graph, v)) {
         v = node->inputs[0];
         if (vc_node_is(node, VC_OP_matmul) || vc_node_is(node, VC_OP_gemm)) {
             break;
@@ -54,10 +47,10 @@ static bool is_cross(const struct vc_graph *graph, const struct vc_graph_node *n
 /* Rows of a learned table, a number per head for each distance of query and key (T5, MPNet): these forbid nothing. */
 static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t heads)
 {
-    const struct vc_graph_node *node = maker_of(graph, v);
+    const struct vc_graph_node *node = vc_memory_maker(graph, v);
 
     while (node != NULL && (vc_node_is(node, VC_OP_transpose) || vc_node_is(node, VC_OP_unsqueeze))) {
-        node = maker_of(graph, node->inputs[0]);
+        node = vc_memory_maker(graph, node->inputs[0]);
     }
     if (node == NULL || !vc_node_is(node, VC_OP_gather)) {
         return false;
@@ -71,7 +64,7 @@ static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t he
 static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t heads, unsigned depth)
 {
     const struct vc_graph_value *value = mask != VC_NO_VALUE ? vc_graph_value(graph, mask) : NULL;
-    const struct vc_graph_node *node = maker_of(graph, mask);
+    const struct vc_graph_node *node = vc_memory_maker(graph, mask);
 
     if (value == NULL || value->n_dims < 2 || is_learned_bias(graph, mask, heads)) {
         return true;

@@ -25,17 +25,6 @@ static struct vc_step *only_step(const struct vc_candidate_runs *r, size_t i)
     return r->runs[i].item.chain->steps[0];
 }
 
-/* Parts of the scratch begin at multiples of 64 bytes, for loops with wide registers. */
-static size_t align64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Bytes of a tensor with the parts that belong to it (scales, minima). */
 uint64_t vc_desc_all_bytes(const struct vc_desc *desc)
 {
@@ -128,10 +117,11 @@ void vc_candidate_runs_count(struct vc_candidate_runs *r, const struct vc_step *
     struct vc_tile tile;
 
     vc_desc_first_tile(&step->in, &tile);
-    r->sums_bytes = align64(2 * sizeof(double) * vc_tile_chunks(&tile));
-    r->out_bytes = max_size(r->out_bytes, align64((size_t)vc_dtype_bytes(candidate->out.dtype, tile.n_elems)));
-    r->views_bytes = max_size(r->views_bytes, align64(candidate->n_made * sizeof(struct vc_part_view)));
-    r->own_bytes = max_size(r->own_bytes, candidate->scratch_bytes);
+    r->sums_bytes = VC_POOL_ALIGNED(2 * sizeof(double) * vc_tile_chunks(&tile));
+    r->out_bytes =
+        vc_max_size(r->out_bytes, VC_POOL_ALIGNED((size_t)vc_dtype_bytes(candidate->out.dtype, tile.n_elems)));
+    r->views_bytes = vc_max_size(r->views_bytes, VC_POOL_ALIGNED(candidate->n_made * sizeof(struct vc_part_view)));
+    r->own_bytes = vc_max_size(r->own_bytes, candidate->scratch_bytes);
     r->state_bytes += candidate->state_bytes + sizeof(struct vc_candidate_run);
     r->scans = r->scans || candidate->scan;
     r->results[i].bytes = vc_candidate_runs_bytes(r, i);

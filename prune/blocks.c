@@ -192,7 +192,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
         return vc_prune_refuse(ctx);
     }
     spread(step, tile, mask);
-    return vc_prune_apply(ctx, step, tile, in->data, mask, 0, (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8),
+    return vc_prune_apply(ctx, step, tile, in->data, mask, 0, (char *)scratch + VC_POOL_ALIGNED(VC_TILE_ELEMS / 8),
                           out);
 }
 

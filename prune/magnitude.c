@@ -38,7 +38,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
             memcpy(&f, (const char *)*values + i * sizeof f, sizeof f);
             wide[i] = (double)f;
         }
-        *scratch += vc_prune_aligned(tile->n_elems * sizeof *wide);
+        *scratch += VC_POOL_ALIGNED(tile->n_elems * sizeof *wide);
         *values = wide;
     }
     return VC_OK;
@@ -161,7 +161,7 @@ static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, 
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_mask_cut cut = s->keys.cut;
     uint8_t *mask = scratch;
-    char *room = (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8);
+    char *room = (char *)scratch + VC_POOL_ALIGNED(VC_TILE_ELEMS / 8);
     char *after = room;
     const void *values;
 

@@ -159,7 +159,7 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
 {
     struct vc_prune_state *s = step->state;
     uint8_t *mask = scratch;
-    char *room = (char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8);
+    char *room = (char *)scratch + VC_POOL_ALIGNED(VC_TILE_ELEMS / 8);
     char *after = room;
     const void *values;
 

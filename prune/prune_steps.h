@@ -135,11 +135,6 @@ static inline size_t vc_prune_tile(const struct vc_step *step)
     return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
-static inline size_t vc_prune_aligned(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 /* Scratch that vc_prune_values, vc_prune_apply and bins take together, beside what a step wants for itself. */
 size_t vc_prune_scratch(const struct vc_step *step, size_t own);
 

@@ -15,9 +15,9 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 {
     size_t widened = is_short(step->in.dtype) ? vc_prune_tile(step) * sizeof(float) : 0;
 
-    return vc_prune_aligned(own) + vc_prune_aligned(widened) +
-           (step->n_made != 0 ? 2 * vc_prune_aligned(VC_MASK_PART_SCRATCH) : 0) +
-           vc_prune_aligned(vc_reconstruct_scratch(step)) + 128;
+    return VC_POOL_ALIGNED(own) + VC_POOL_ALIGNED(widened) +
+           (step->n_made != 0 ? 2 * VC_POOL_ALIGNED(VC_MASK_PART_SCRATCH) : 0) +
+           VC_POOL_ALIGNED(vc_reconstruct_scratch(step)) + 128;
 }
 
 /* f32 and f64 are used where they lie. */
@@ -37,7 +37,7 @@ enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const vo
         VC_KERNEL_CALL(k->bf16_to_f32(data, n, wide));
     }
     *values = wide;
-    *scratch += vc_prune_aligned(n * sizeof *wide);
+    *scratch += VC_POOL_ALIGNED(n * sizeof *wide);
     return VC_OK;
 }
 
@@ -62,10 +62,10 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
         }
         mask = both;
         first = 0;
-        *scratch += vc_prune_aligned(VC_MASK_PART_SCRATCH);
+        *scratch += VC_POOL_ALIGNED(VC_MASK_PART_SCRATCH);
     }
     both = (uint8_t *)*scratch;
-    *scratch += vc_prune_aligned(VC_MASK_PART_SCRATCH);
+    *scratch += VC_POOL_ALIGNED(VC_MASK_PART_SCRATCH);
     return vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, both, view);
 }
 

@@ -33,8 +33,8 @@ static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 /* Scratch: the mask, scores, their order, what prune_tile.c needs. */
 static size_t room_bytes(const struct vc_step *step, const struct vc_prune_state *s)
 {
-    return vc_prune_aligned(VC_TILE_ELEMS / 8 + 8) + vc_prune_aligned(vc_prune_tile(step) * sizeof(float)) +
-           vc_prune_aligned((size_t)s->calibration.row * sizeof(struct vc_low_score));
+    return VC_POOL_ALIGNED(VC_TILE_ELEMS / 8 + 8) + VC_POOL_ALIGNED(vc_prune_tile(step) * sizeof(float)) +
+           VC_POOL_ALIGNED((size_t)s->calibration.row * sizeof(struct vc_low_score));
 }
 
 /* A tensor may have several matrices (experts), each with statistics of its own: rows_each rows of it. */
@@ -84,8 +84,8 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                   struct vc_tile_out *out)
 {
     const struct vc_prune_state *s = step->state;
-    float *scores = (float *)(void *)((char *)scratch + vc_prune_aligned(VC_TILE_ELEMS / 8 + 8));
-    char *order = (char *)scores + vc_prune_aligned(vc_prune_tile(step) * sizeof *scores);
+    float *scores = (float *)(void *)((char *)scratch + VC_POOL_ALIGNED(VC_TILE_ELEMS / 8 + 8));
+    char *order = (char *)scores + VC_POOL_ALIGNED(vc_prune_tile(step) * sizeof *scores);
     char *room = (char *)scratch + room_bytes(step, s);
     char *after = room;
     const void *values;

@@ -128,11 +128,6 @@ static void number_tensors(const struct vc_plan *plan, bool values, struct named
     out->rules.n_values = values ? (uint32_t)n : out->rules.n_values;
 }
 
-static bool plan_has(const void *user, const char *name)
-{
-    return vc_model_find(user, name) != VC_NO_TENSOR;
-}
-
 /* ---- networks that make pictures ---- */
 
 /* What a mixture gives to some kinds of their tensors; the others have its base type. place: only those before that one
@@ -238,7 +233,7 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
 
     *out = (struct vc_mixture_plan){
         .rules = {.mixture = mixture, .pure = pure, .n_experts = 1, .tied = true}, .plan = plan, .foreign = true};
-    out->picture = vc_arch_picture_find(plan_has, plan->model, &out->prefix);
+    out->picture = vc_arch_picture_find(plan->model, &out->prefix);
     VC_CALL_ALLOC(out->place = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *out->place));
     VC_CALL_ALLOC(list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list));
     VC_CALL(vc_model_program(ctx, plan->model, arena, &program));

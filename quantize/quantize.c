@@ -276,11 +276,6 @@ static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
-static bool model_has(const void *user, const char *name)
-{
-    return vc_model_find(user, name) != VC_NO_TENSOR;
-}
-
 /* Keeps tensors of which the output's loader would not find the codes; they may still be cast. An aim still tries casts
  * on them; a scheme leaves them to the rest. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
@@ -292,7 +287,7 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
     bool known;
 
     if (q->scheme->of_layers && !included) {
-        reason = vc_arch_picture_reason(model_has, item->set->model, tensor.name, &known);
+        reason = vc_arch_picture_reason(item->set->model, tensor.name, &known);
     }
     if (reason == NULL && q->scheme->reason != NULL) {
         reason = q->scheme->reason(&q->options, item->desc);

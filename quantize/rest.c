@@ -1,5 +1,6 @@
 /* rest.c - see rest.h. */
 #include "quantize/rest.h"
+#include "passes/candidate_runs.h"
 
 #include "passes/nonfinite.h"
 #include "passes/select.h"
@@ -59,16 +60,6 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
     return VC_OK;
 }
 
-static uint64_t bytes_of(const struct vc_desc *desc)
-{
-    uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
-
-    for (size_t k = 0; k < desc->n_parts; k++) {
-        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
-    }
-    return bytes;
-}
-
 /* Bytes of the plan's tensors, before and after, without those that the output does not have. */
 static void sum_bytes(const struct vc_plan *plan, uint64_t *before, uint64_t *after)
 {
@@ -77,8 +68,8 @@ static void sum_bytes(const struct vc_plan *plan, uint64_t *before, uint64_t *af
         const struct vc_item *item = &plan->items[i];
 
         if (plan->model->tensors[i].part_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
-            *before += bytes_of(item->first);
-            *after += bytes_of(item->desc);
+            *before += vc_desc_all_bytes(item->first);
+            *after += vc_desc_all_bytes(item->desc);
         }
     }
 }

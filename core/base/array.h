@@ -49,3 +49,12 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
             }                                         \
         }                                             \
     } while (0)
+
+/* An order for qsort: the smaller double first. */
+static inline int vc_order_f64(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}

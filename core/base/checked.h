@@ -44,6 +44,16 @@ static inline uint64_t vc_min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static inline size_t vc_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t vc_max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline uint64_t vc_max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

@@ -27,8 +27,9 @@ enum vc_tag {
     VC_TAG_COUNT
 };
 
-#define VC_POOL_REUSE_MIN ((size_t)64 << 10)
-#define VC_POOL_ALIGN     64
+#define VC_POOL_REUSE_MIN  ((size_t)64 << 10)
+#define VC_POOL_ALIGN      64
+#define VC_POOL_ALIGNED(n) (((n) + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN) /* up to whole lines */
 
 struct vc_pool;
 

@@ -3,16 +3,6 @@
 
 #include "core/base/checked.h"
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t align64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 const struct vc_desc *vc_item_desc(const struct vc_item *item, size_t k)
 {
     return k == 0 ? item->first : &item->chain->steps[k - 1]->out;
@@ -50,47 +40,47 @@ static void add_steps(struct vc_buffer_sizes *sizes, struct vc_item *item)
 
         step->first_view = n_views;
         n_views += step->n_made;
-        scratch += align64(step->scratch_bytes);
+        scratch += VC_POOL_ALIGNED(step->scratch_bytes);
         sums += step->lossy ? tile_chunks(&step->out) : 0;
-        sizes->out = max_size(sizes->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
-        sizes->n_in_views = max_size(sizes->n_in_views, step->in.n_parts);
+        sizes->out = vc_max_size(sizes->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+        sizes->n_in_views = vc_max_size(sizes->n_in_views, step->in.n_parts);
         if (step->regroups) { /* the stage writes its result to where the steps after it find their input */
-            sizes->in = max_size(sizes->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+            sizes->in = vc_max_size(sizes->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         }
     }
-    sizes->n_in_views = max_size(sizes->n_in_views, item->desc->n_parts);
-    sizes->scratch = max_size(sizes->scratch, scratch);
-    sizes->sums = max_size(sizes->sums, 2 * sizeof(double) * sums);
-    sizes->n_views = max_size(sizes->n_views, n_views);
-    sizes->n_figures = max_size(sizes->n_figures, item->chain->n_steps);
+    sizes->n_in_views = vc_max_size(sizes->n_in_views, item->desc->n_parts);
+    sizes->scratch = vc_max_size(sizes->scratch, scratch);
+    sizes->sums = vc_max_size(sizes->sums, 2 * sizeof(double) * sums);
+    sizes->n_views = vc_max_size(sizes->n_views, n_views);
+    sizes->n_figures = vc_max_size(sizes->n_figures, item->chain->n_steps);
 }
 
 void vc_buffer_sizes_add(struct vc_buffer_sizes *sizes, struct vc_item *item)
 {
     add_steps(sizes, item);
-    sizes->in = max_size(sizes->in, item->chain->n_steps == 0 || item->first->n_elems == 0 ? VC_COPY_BYTES : 0);
+    sizes->in = vc_max_size(sizes->in, item->chain->n_steps == 0 || item->first->n_elems == 0 ? VC_COPY_BYTES : 0);
     if (item->first->n_elems != 0) {
-        sizes->in = max_size(sizes->in, (size_t)vc_desc_bytes(item, item->first, tile_elems(item->first)));
+        sizes->in = vc_max_size(sizes->in, (size_t)vc_desc_bytes(item, item->first, tile_elems(item->first)));
     }
 }
 
 static size_t views_bytes(size_t n)
 {
-    return align64(n * sizeof(struct vc_part_view));
+    return VC_POOL_ALIGNED(n * sizeof(struct vc_part_view));
 }
 
 size_t vc_buffer_sizes_total(const struct vc_buffer_sizes *sizes)
 {
-    return align64(sizes->in) + 2 * align64(sizes->out) + align64(sizes->scratch) + align64(sizes->sums) +
-           views_bytes(sizes->n_views) + views_bytes(sizes->n_in_views) +
-           align64(sizes->n_figures * sizeof(struct vc_figures));
+    return VC_POOL_ALIGNED(sizes->in) + 2 * VC_POOL_ALIGNED(sizes->out) + VC_POOL_ALIGNED(sizes->scratch) +
+           VC_POOL_ALIGNED(sizes->sums) + views_bytes(sizes->n_views) + views_bytes(sizes->n_in_views) +
+           VC_POOL_ALIGNED(sizes->n_figures * sizeof(struct vc_figures));
 }
 
 static void *carve(char **p, size_t n_bytes)
 {
     void *at = *p;
 
-    *p += align64(n_bytes);
+    *p += VC_POOL_ALIGNED(n_bytes);
     return at;
 }
 
@@ -159,7 +149,7 @@ void *vc_steps_scratch(const struct vc_item *item, size_t k, const struct vc_buf
     size_t at = 0;
 
     while (k-- > 0) {
-        at += align64(item->chain->steps[k]->scratch_bytes);
+        at += VC_POOL_ALIGNED(item->chain->steps[k]->scratch_bytes);
     }
     return buffers->scratch + at;
 }

@@ -6,6 +6,7 @@
 #include "core/job/job_state.h"
 #include "core/run/null_sink.h"
 #include "core/run/tee_sink.h"
+#include "core/text/text.h"
 
 /* ---- names ---- */
 
@@ -24,13 +25,6 @@ static const char *folder_of(struct vc_ctx *ctx, struct vc_job *job, const char 
     int n = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
 
     return vc_arena_printf(ctx, &job->arena, "%.*s", n, slash == NULL ? "." : path);
-}
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
 }
 
 /* Without slashes at its end: a folder has the same name with and without. */
@@ -57,7 +51,8 @@ static enum vc_status refuse_same_file(struct vc_ctx *ctx, struct vc_job *job, c
     }
     bool same = strcmp(name_a, name_b) == 0;
     if (!same && strcmp(a, "-") != 0 && strcmp(b, "-") != 0) {
-        same = same_inode(a, b) || (strcmp(base_of(name_a), base_of(name_b)) == 0 && same_inode(folder_a, folder_b));
+        same = same_inode(a, b) ||
+               (strcmp(vc_base_name(name_a), vc_base_name(name_b)) == 0 && same_inode(folder_a, folder_b));
     }
     return same ? vc_fail(ctx, VC_E_ARGUMENT, "%s: would be written twice by one run", b) : VC_OK;
 }

@@ -2,20 +2,15 @@
 #include "core/base/checked.h"
 #include "core/run/ticket.h"
 
-static const struct vc_tensor *tensor_of(const struct vc_item *item)
-{
-    return &item->set->model->tensors[item->source];
-}
-
 static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)
 {
-    return form == VC_FORM_RAW ? item->set->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
+    return form == VC_FORM_RAW ? item->set->model->io[item->source].raw_bytes : vc_ticket_tensor(item)->size_bytes;
 }
 
 /* What stands in front of the values in the bytes of that form. */
 static uint64_t header_bytes(const struct vc_item *item, enum vc_form form)
 {
-    uint64_t values = tensor_of(item)->size_bytes;
+    uint64_t values = vc_ticket_tensor(item)->size_bytes;
     uint64_t all = form_bytes(item, form);
 
     return all > values ? all - values : 0;
@@ -26,14 +21,14 @@ static uint64_t header_bytes(const struct vc_item *item, enum vc_form form)
  * the header comes with the first one. */
 static bool is_by_tiles(const struct vc_item *item, bool ordered)
 {
-    const struct vc_tensor *t = tensor_of(item);
+    const struct vc_tensor *t = vc_ticket_tensor(item);
 
     return ordered && t->n_elems != 0 && t->size_bytes != 0 && vc_tensor_bytes(t, t->n_elems) == t->size_bytes;
 }
 
 size_t vc_copy_most(const struct vc_item *item, bool ordered)
 {
-    const struct vc_tensor *t = tensor_of(item);
+    const struct vc_tensor *t = vc_ticket_tensor(item);
     size_t most = VC_COPY_BYTES;
 
     if (is_by_tiles(item, ordered)) {
@@ -67,7 +62,7 @@ uint64_t vc_copy_range(const struct vc_item *item, enum vc_form form, bool order
     }
     vc_desc_grid(item->first, &n_rows, &row_len);
     vc_tile_get(n_rows, row_len, piece, &at);
-    uint64_t begin = piece == 0 ? 0 : header + vc_tensor_bytes(tensor_of(item), at.first);
-    *n = (size_t)(header + vc_tensor_bytes(tensor_of(item), at.first + at.n_elems) - begin);
+    uint64_t begin = piece == 0 ? 0 : header + vc_tensor_bytes(vc_ticket_tensor(item), at.first);
+    *n = (size_t)(header + vc_tensor_bytes(vc_ticket_tensor(item), at.first + at.n_elems) - begin);
     return begin;
 }

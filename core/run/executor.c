@@ -62,11 +62,6 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
     return VC_OK;
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What the steps of an item allocate while it is in work. */
 static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
 {
@@ -95,15 +90,15 @@ static size_t worker_room(struct vc_run_state *rs)
         }
         vc_buffer_sizes_add(&rs->sizes, item);
         if (writes && item->chain->n_steps == 0) {
-            rs->sizes.in = max_size(rs->sizes.in, vc_copy_most(item, exec->sink->ordered));
+            rs->sizes.in = vc_max_size(rs->sizes.in, vc_copy_most(item, exec->sink->ordered));
         }
-        rs->state_bytes = max_size(rs->state_bytes, item_state(rs, item));
+        rs->state_bytes = vc_max_size(rs->state_bytes, item_state(rs, item));
         if (item->set->model->ops->stream_bytes != NULL) {
             rs->stream_bytes =
-                max_size(rs->stream_bytes, item->set->model->ops->stream_bytes(item->set->model, item->source));
+                vc_max_size(rs->stream_bytes, item->set->model->ops->stream_bytes(item->set->model, item->source));
         }
     }
-    rs->piece_bytes = max_size(rs->sizes.in, rs->sizes.out);
+    rs->piece_bytes = vc_max_size(rs->sizes.in, rs->sizes.out);
     rs->packet_bytes = writes ? vc_sink_pack_bound(exec->sink, rs->piece_bytes) : 0;
     return vc_pool_block_bytes(vc_buffer_sizes_total(&rs->sizes)) +
            vc_pool_block_bytes(vc_buffer_sizes_total(&rs->before)) +

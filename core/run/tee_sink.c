@@ -76,18 +76,13 @@ static enum vc_status tee_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 
 /* ---- pieces ---- */
 
-static size_t aligned(size_t n)
-{
-    return (n + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-}
-
 static size_t tee_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct tee *tee = sink->self;
-    size_t total = aligned(tee->n * sizeof(struct vc_packet));
+    size_t total = VC_POOL_ALIGNED(tee->n * sizeof(struct vc_packet));
 
     for (size_t i = 0; i < tee->n; i++) {
-        total += aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
+        total += VC_POOL_ALIGNED(vc_sink_pack_bound(tee->sinks[i], n_bytes));
     }
     return total;
 }
@@ -96,13 +91,13 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
 {
     struct tee *tee = sink->self;
     struct vc_packet *packets = packet->buffer;
-    char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
+    char *at = (char *)packet->buffer + VC_POOL_ALIGNED(tee->n * sizeof(struct vc_packet));
     size_t n_bytes = packet->n_bytes;
 
     VC_REFUSE_IF(tee_pack_bound(sink, n_bytes) > packet->buffer_bytes, ctx, VC_E_INTERNAL,
                  "a packet of %zu bytes needs more room than was planned", n_bytes);
     for (size_t i = 0; i < tee->n; i++) {
-        size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
+        size_t room = VC_POOL_ALIGNED(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 
         size_t out = tee->parts == NULL ? packet->out : vc_tee_parts_out(tee->parts, packet->out, gets_parts(tee, i));
 

@@ -34,11 +34,6 @@ void vc_worker_release(struct vc_worker *worker)
 
 /* ---- phases ---- */
 
-static const struct vc_tensor *tensor_of(const struct vc_item *item)
-{
-    return &item->set->model->tensors[item->source];
-}
-
 static bool is_copy(const struct vc_run_state *rs, const struct vc_item *item)
 {
     return item->chain->n_steps == 0 && !rs->exec->calibrate;
@@ -482,7 +477,7 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     }
     enum vc_status status = calibrate ? step->ops->calibrate(&worker->ctx, step, item, tile, &in, scratch)
                                       : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
-    return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
+    return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", vc_ticket_tensor(item)->name);
 }
 
 /* For see_stage, which adds the figures of steps inside the stage. */
@@ -532,7 +527,7 @@ static enum vc_status read_tile(struct vc_worker *worker, const struct vc_ticket
                                 const struct vc_tile *tile)
 {
     struct vc_run_state *rs = worker->rs;
-    const struct vc_tensor *t = tensor_of(&rs->exec->items[ticket->item]);
+    const struct vc_tensor *t = vc_ticket_tensor(&rs->exec->items[ticket->item]);
     size_t n_bytes = (size_t)vc_tensor_bytes(t, tile->n_elems);
     enum vc_status status =
         n_head != 0 ? read_head(worker, ticket, k, tile)
@@ -637,7 +632,7 @@ static enum vc_status phase_completed(struct vc_worker *worker, struct vc_live *
 
         status = step->ops->scan_end(&worker->ctx, step, item);
         if (status != VC_OK) {
-            return vc_context(&worker->ctx, "%s", tensor_of(item)->name);
+            return vc_context(&worker->ctx, "%s", vc_ticket_tensor(item)->name);
         }
     } else if (live->n_running != 0 && rs->exec->results != NULL) {
         give_results(rs, live);

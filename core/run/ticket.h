@@ -15,6 +15,12 @@
 #include "core/chain/reshape_stage.h"
 #include "core/run/executor.h"
 
+/* The tensor of the source that an item is made from. */
+static inline const struct vc_tensor *vc_ticket_tensor(const struct vc_item *item)
+{
+    return &item->set->model->tensors[item->source];
+}
+
 /* Running sums of one step, or of the whole chain. */
 struct vc_running {
     struct vc_exact_sum x2, e2;

@@ -3,6 +3,7 @@
  * A point's gradient is written together with its loss. `by` has everything that the term is multiplied by,
  * so the gradient is that of the whole loss. */
 #include "distill/loss/match_row.h"
+#include "distill/loss/relate.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,17 +12,6 @@
 static bool counts(const struct vc_match_row *r, size_t p)
 {
     return r->mask == NULL || r->mask[p] != 0;
-}
-
-/* In the order of the elements. */
-static double dot(const double *x, const double *y, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
 }
 
 /* One point: the mean of the squares, and 2 d / width. */
@@ -41,13 +31,13 @@ static double mse_point(const struct vc_match_row *r, const double *s, const dou
 /* d cos / ds = t / (|s| |t|) - cos s / |s|^2 */
 static double cosine_point(const struct vc_match_row *r, const double *s, const double *t, double *gradient)
 {
-    double squares = dot(s, s, r->width);
-    double norms = sqrt(squares) * sqrt(dot(t, t, r->width));
+    double squares = vc_relate_dot(s, s, r->width);
+    double norms = sqrt(squares) * sqrt(vc_relate_dot(t, t, r->width));
 
     if (norms == 0) {
         return 1;
     }
-    double cosine = dot(s, t, r->width) / norms;
+    double cosine = vc_relate_dot(s, t, r->width) / norms;
     for (size_t i = 0; i < r->width; i++) {
         gradient[i] = r->by * (cosine * s[i] / squares - t[i] / norms);
     }
@@ -58,9 +48,9 @@ static double cosine_point(const struct vc_match_row *r, const double *s, const 
 static double make_map(const struct vc_match_row *r, const double *x, size_t width, double *map)
 {
     for (size_t p = 0; p < r->n_points; p++) {
-        map[p] = counts(r, p) ? dot(x + p * width, x + p * width, width) : 0;
+        map[p] = counts(r, p) ? vc_relate_dot(x + p * width, x + p * width, width) : 0;
     }
-    double norm = sqrt(dot(map, map, r->n_points));
+    double norm = sqrt(vc_relate_dot(map, map, r->n_points));
     for (size_t p = 0; norm != 0 && p < r->n_points; p++) {
         map[p] /= norm;
     }
@@ -87,7 +77,7 @@ static double attention(const struct vc_match_row *r)
         sum += d * d;
         g[p] = 2 * d;
     }
-    double along = dot(g, q, r->n_points);
+    double along = vc_relate_dot(g, q, r->n_points);
     for (size_t p = 0; norm != 0 && p < r->n_points; p++) {
         double by = counts(r, p) ? r->by * 2 * (g[p] - q[p] * along) / norm : 0;
 

@@ -339,11 +339,6 @@ static size_t real_bytes(const struct vc_learner *l)
     return l->f64 ? sizeof(double) : sizeof(float);
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-}
-
 /* One block for all: masters, limits and scales of each tensor. */
 uint64_t vc_fake_quant_bytes(const struct vc_learner *l)
 {
@@ -352,9 +347,9 @@ uint64_t vc_fake_quant_bytes(const struct vc_learner *l)
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
         const struct vc_fake_quant *f = &l->fake_quants->items[i];
 
-        sum += aligned(l->net.weights->items[f->entry].n * real_bytes(l));
-        sum += 3 * aligned(f->n_scales * sizeof(float)) + aligned(f->n_scales);
-        sum += f->shares != VC_NO_SHARES ? aligned(f->n_scales * sizeof(double)) : 0;
+        sum += VC_POOL_ALIGNED(l->net.weights->items[f->entry].n * real_bytes(l));
+        sum += 3 * VC_POOL_ALIGNED(f->n_scales * sizeof(float)) + VC_POOL_ALIGNED(f->n_scales);
+        sum += f->shares != VC_NO_SHARES ? VC_POOL_ALIGNED(f->n_scales * sizeof(double)) : 0;
     }
     return sum;
 }
@@ -616,7 +611,7 @@ static void *take(char **at, uint64_t bytes)
 {
     void *p = *at;
 
-    *at += aligned(bytes);
+    *at += VC_POOL_ALIGNED(bytes);
     return p;
 }
 

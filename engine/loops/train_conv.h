@@ -7,12 +7,6 @@
  *     input    dx += roll(weights' dy)           weights  dw += dy * unrolled'
  */
 
-/* Elements of an image, a window or a plane of output: three dimensions, of which unused ones are 1. */
-static size_t conv_volume(const int64_t *size)
-{
-    return (size_t)(size[0] * size[1] * size[2]);
-}
-
 /* Output rows there are: all but the last dimension. */
 static size_t conv_rows(const struct vc_args_conv *args)
 {
@@ -88,7 +82,7 @@ static void roll_row(const struct vc_args_conv *args, REAL *x, int64_t d, int64_
 /* All rows of `channels` channels. */
 static void unroll(const struct vc_args_conv *args, const REAL *x, size_t channels, size_t first, size_t rows, REAL *to)
 {
-    for (size_t c = 0; c < channels; c++, x += conv_volume(args->in)) {
+    for (size_t c = 0; c < channels; c++, x += vc_window_volume(args->in)) {
         for (int64_t d = 0; d < args->kernel[0]; d++) {
             for (int64_t h = 0; h < args->kernel[1]; h++) {
                 for (int64_t w = 0; w < args->kernel[2]; w++, to += rows * (size_t)args->out[2]) {
@@ -103,7 +97,7 @@ static void unroll(const struct vc_args_conv *args, const REAL *x, size_t channe
  * taken from. A place is in several windows and gets several sums. */
 static void roll(const struct vc_args_conv *args, REAL *x, size_t channels, size_t first, size_t rows, const REAL *from)
 {
-    for (size_t c = 0; c < channels; c++, x += conv_volume(args->in)) {
+    for (size_t c = 0; c < channels; c++, x += vc_window_volume(args->in)) {
         for (int64_t d = 0; d < args->kernel[0]; d++) {
             for (int64_t h = 0; h < args->kernel[1]; h++) {
                 for (int64_t w = 0; w < args->kernel[2]; w++, from += rows * (size_t)args->out[2]) {
@@ -127,9 +121,9 @@ static struct conv_block conv_block(const struct vc_args_conv *args, size_t imag
 {
     struct conv_block b = {.group = group};
 
-    b.inputs = (size_t)args->channels * conv_volume(args->kernel);
-    b.positions = conv_volume(args->out);
-    b.x = (image * (size_t)args->groups + group) * (size_t)args->channels * conv_volume(args->in);
+    b.inputs = (size_t)args->channels * vc_window_volume(args->kernel);
+    b.positions = vc_window_volume(args->out);
+    b.x = (image * (size_t)args->groups + group) * (size_t)args->channels * vc_window_volume(args->in);
     b.y = (image * (size_t)args->groups + group) * (size_t)args->filters * b.positions;
     b.weights = group * (size_t)args->filters * b.inputs;
     b.scratch = scratch + worker * (size_t)args->scratch;
@@ -173,7 +167,7 @@ LOOP_FN(conv_input)
     REAL *dx = (REAL *)call->p[2] + b.x;
 
     if (!call->add) {
-        memset(dx, 0, (size_t)args->channels * conv_volume(args->in) * sizeof *dx);
+        memset(dx, 0, (size_t)args->channels * vc_window_volume(args->in) * sizeof *dx);
     }
     for (size_t first = 0; first < conv_rows(args); first += (size_t)args->rows_per_part) {
         size_t rows = VC_AT_MOST(conv_rows(args) - first, (size_t)args->rows_per_part);
@@ -195,7 +189,7 @@ LOOP_FN(conv_weights)
     size_t group = block / parts % (size_t)args->groups;
     size_t channel = block % parts * (size_t)args->channels_per_block;
     size_t channels = VC_AT_MOST((size_t)args->channels - channel, (size_t)args->channels_per_block);
-    size_t window = conv_volume(args->kernel);
+    size_t window = vc_window_volume(args->kernel);
     size_t inputs = (size_t)args->channels * window;
     size_t all = (size_t)(args->groups * args->filters) * inputs;
     REAL *dw = (REAL *)call->p[2] + chunk * all + group * (size_t)args->filters * inputs + channel * window;
@@ -209,7 +203,7 @@ LOOP_FN(conv_weights)
             size_t rows = VC_AT_MOST(conv_rows(args) - first, (size_t)args->rows_per_part);
             size_t n = rows * (size_t)args->out[2];
 
-            unroll(args, (const REAL *)call->p[0] + b.x + channel * conv_volume(args->in), channels, first, rows,
+            unroll(args, (const REAL *)call->p[0] + b.x + channel * vc_window_volume(args->in), channels, first, rows,
                    b.unrolled);
             multiply((size_t)args->filters, channels * window, n,
                      (const REAL *)call->p[1] + b.y + first * (size_t)args->out[2],

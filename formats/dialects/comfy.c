@@ -87,16 +87,11 @@ static enum vc_status comfy_check(struct vc_ctx *ctx, const struct vc_dialect_re
     return VC_OK;
 }
 
-static bool model_has(const void *user, const char *name)
-{
-    return vc_model_find(user, name) != VC_NO_TENSOR;
-}
-
 bool vc_comfy_is_picture(const struct vc_model *model)
 {
     const char *prefix;
 
-    return vc_arch_picture_find(model_has, model, &prefix) != NULL;
+    return vc_arch_picture_find(model, &prefix) != NULL;
 }
 
 static const char *comfy_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
@@ -118,7 +113,7 @@ static const char *comfy_reason(const struct vc_dialect_request *request, const 
         return NULL;
     }
     if (request->model != NULL) {
-        why = vc_arch_picture_reason(model_has, request->model, tensor->name, &known);
+        why = vc_arch_picture_reason(request->model, tensor->name, &known);
     }
     if (known) {
         return why;

@@ -279,11 +279,6 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
                                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
-static bool model_has(const void *user, const char *name)
-{
-    return vc_model_find(user, name) != VC_NO_TENSOR;
-}
-
 const char *vc_gguf_picture(const struct vc_model *model)
 {
     const char *prefix;
@@ -293,7 +288,7 @@ const char *vc_gguf_picture(const struct vc_model *model)
             return vc_arch_gguf_is_picture(model->facts[i].value) ? model->facts[i].value : NULL;
         }
     }
-    const struct vc_arch_picture *row = vc_arch_picture_find(model_has, model, &prefix);
+    const struct vc_arch_picture *row = vc_arch_picture_find(model, &prefix);
     return row != NULL ? row->gguf : NULL;
 }
 

@@ -3,6 +3,7 @@
  *
  * Written to be read, not to be fast; every other variant is compared with these bit for bit (tests/kernelcheck). It
  * is also the lowest level that runs: VC_CPU_MASK=ref. Knows nothing of processors; built without vectorization. */
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/variants.h"
@@ -49,10 +50,10 @@ int vc_absmax_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t gro
     size_t g = 0;
 
     for (size_t row = 0; row < n_rows; row++) {
-        for (size_t first = 0; first < row_len; first += min_size(group, row_len - first), g++) {
+        for (size_t first = 0; first < row_len; first += vc_min_size(group, row_len - first), g++) {
             uint32_t most = 0;
 
-            for (size_t i = first; i < first + min_size(group, row_len - first); i++) {
+            for (size_t i = first; i < first + vc_min_size(group, row_len - first); i++) {
                 uint32_t m = vc_f32_magnitude(vc_get_f32(x, row * row_len + i));
 
                 most = m > most ? m : most;
@@ -94,10 +95,10 @@ int vc_range_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t grou
     size_t g = 0;
 
     for (size_t row = 0; row < n_rows; row++) {
-        for (size_t first = 0; first < row_len; first += min_size(group, row_len - first), g++) {
+        for (size_t first = 0; first < row_len; first += vc_min_size(group, row_len - first), g++) {
             vc_put_u32(pos, g, 0);
             vc_put_u32(neg, g, 0);
-            for (size_t i = first; i < first + min_size(group, row_len - first); i++) {
+            for (size_t i = first; i < first + vc_min_size(group, row_len - first); i++) {
                 widen(vc_get_f32(x, row * row_len + i), pos, neg, g);
             }
         }
@@ -188,7 +189,7 @@ static void int8_encode(const float *x, size_t n_rows, const struct scale_map *m
         for (size_t first = 0; first < map->row_len; first += VC_CHUNK_ELEMS, chunk++) {
             struct tree sums[2] = {{{0}}};
 
-            for (size_t i = first; i < min_size(first + VC_CHUNK_ELEMS, map->row_len); i++) {
+            for (size_t i = first; i < vc_min_size(first + VC_CHUNK_ELEMS, map->row_len); i++) {
                 size_t at = scale_at(map, row, i);
                 float v = vc_get_f32(x, row * map->row_len + i);
                 float s = vc_get_f32(scale, at);
@@ -283,7 +284,7 @@ int vc_int8_decode_axis_ref(const int8_t *q, size_t n, const struct vc_axis_map 
             for (size_t first = 0; first < row_len; first += VC_CHUNK_ELEMS, chunk++) {                   \
                 struct tree sums[2] = {{{0}}};                                                            \
                                                                                                           \
-                for (size_t i = first; i < min_size(first + VC_CHUNK_ELEMS, row_len); i++) {              \
+                for (size_t i = first; i < vc_min_size(first + VC_CHUNK_ELEMS, row_len); i++) {           \
                     from v = get(x, row * row_len + i);                                                   \
                     to r = convert(v);                                                                    \
                                                                                                           \
@@ -400,7 +401,7 @@ static uint64_t subnormal64(double x)
             for (size_t first = 0; first < row_len; first += VC_CHUNK_ELEMS, chunk++) {                                \
                 struct tree trees[4] = {{{0}}};                                                                        \
                                                                                                                        \
-                for (size_t i = first; i < min_size(first + VC_CHUNK_ELEMS, row_len); i++) {                           \
+                for (size_t i = first; i < vc_min_size(first + VC_CHUNK_ELEMS, row_len); i++) {                        \
                     diff_add(sums, trees, i - first, get(x, row * row_len + i), get(y, row * row_len + i));            \
                 }                                                                                                      \
                 for (size_t k = 0; k < 4; k++) {                                                                       \
@@ -421,7 +422,7 @@ static uint64_t subnormal64(double x)
             for (size_t first = 0; first < row_len; first += VC_CHUNK_ELEMS, chunk++) {                                \
                 struct tree trees[2] = {{{0}}};                                                                        \
                                                                                                                        \
-                for (size_t i = first; i < min_size(first + VC_CHUNK_ELEMS, row_len); i++) {                           \
+                for (size_t i = first; i < vc_min_size(first + VC_CHUNK_ELEMS, row_len); i++) {                        \
                     counts->subnormals += subnormal(get(x, row * row_len + i));                                        \
                     values_add(counts, trees, i - first, get(x, row * row_len + i));                                   \
                 }                                                                                                      \

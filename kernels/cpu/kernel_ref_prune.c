@@ -108,7 +108,7 @@ static void count(struct vc_tile_stats *stats, double lane[2][LANES], size_t i, 
             for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS) {                             \
                 double lane[2][LANES] = {{0}};                                                          \
                                                                                                         \
-                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {              \
+                for (size_t i = from; i < vc_min_size(from + VC_CHUNK_ELEMS, row_len); i++) {           \
                     size_t at = row * row_len + i;                                                      \
                     type v = vc_get_##suffix(x, at);                                                    \
                     type kept = get_bit(mask, first + at) ? v : 0;                                      \
@@ -148,7 +148,7 @@ VC_SQUARES_LOOP(vc_block_squares_f64_ref, double, f64)
             for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, n++) {                               \
                 double lane[LANES] = {0};                                                                      \
                                                                                                                \
-                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                     \
+                for (size_t i = from; i < vc_min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                  \
                     lane[(i - from) % LANES] += term_of((double)vc_get_##suffix(x, row * row_len + i), power); \
                 }                                                                                              \
                 vc_put_f64(sums, n, sum_of_lanes(lane));                                                       \

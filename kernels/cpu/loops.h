@@ -13,6 +13,7 @@
  *   definition says, at half the work). That is so when y is x rounded to a grid: y/2 <= x <= 2y, or y = 0 (Sterbenz).
  *   Where a clamp or an infinity breaks this, the strip is done again in f64 (`wide`).
  *   The product of two f32 is exact in f64, so a fused multiply-add gives the same bits there, and only there. */
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/variants.h"
@@ -233,7 +234,7 @@ static void run_chunk(struct op *op, size_t first, size_t n, struct vc_tile_stat
     lanes_clear(lanes.x2, n);
     lanes_clear(lanes.e2, n);
     for (size_t i = 0; i < n; i += STRIP) {
-        size_t m = min_size(STRIP, n - i);
+        size_t m = vc_min_size(STRIP, n - i);
 
         op->strip(op, first + i, m, &strip);
         if (stats != NULL) {
@@ -285,13 +286,13 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
         size_t batch = STRIP / row_len;
 
         for (size_t row = 0; row < n_rows; row += batch) {
-            run_short_rows(op, row, min_size(batch, n_rows - row), row_len, stats);
+            run_short_rows(op, row, vc_min_size(batch, n_rows - row), row_len, stats);
         }
         return;
     }
     for (size_t row = 0; row < n_rows; row++) {
         for (size_t i = 0; i < row_len; i += VC_CHUNK_ELEMS, chunk++) {
-            run_chunk(op, row * row_len + i, min_size(VC_CHUNK_ELEMS, row_len - i), stats,
+            run_chunk(op, row * row_len + i, vc_min_size(VC_CHUNK_ELEMS, row_len - i), stats,
                       stats == NULL ? NULL : stats->chunk_sums + 2 * chunk);
         }
     }

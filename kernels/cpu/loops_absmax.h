@@ -41,7 +41,7 @@ int VC_VARIANT(absmax_rows)(const float *x, size_t n_rows, size_t row_len, size_
 
     for (size_t row = 0; row < n_rows; row++) {
         for (size_t first = 0; first < row_len; g++) {
-            size_t n = min_size(group, row_len - first);
+            size_t n = vc_min_size(group, row_len - first);
 
             vc_put_u32(bits, g, absmax_run(x + row * row_len + first, n));
             first += n;
@@ -57,7 +57,7 @@ int VC_VARIANT(range_rows)(const float *x, size_t n_rows, size_t row_len, size_t
 
     for (size_t row = 0; row < n_rows; row++) {
         for (size_t first = 0; first < row_len; g++) {
-            size_t n = min_size(group, row_len - first);
+            size_t n = vc_min_size(group, row_len - first);
             uint32_t p = 0;
             uint32_t m = 0;
 
@@ -127,7 +127,7 @@ int VC_VARIANT(absmax_axis)(const float *x, size_t n, const struct vc_axis_map *
     struct axis_at at = axis_start(map, 0);
 
     for (size_t i = 0; i < n;) {
-        size_t run = min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
+        size_t run = vc_min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
 
         if (map->inner == 1) {
             absmax_spread(x + i, run, bits + at.channel);
@@ -150,7 +150,7 @@ int VC_VARIANT(range_axis)(const float *x, size_t n, const struct vc_axis_map *m
     struct axis_at at = axis_start(map, 0);
 
     for (size_t i = 0; i < n;) {
-        size_t run = min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
+        size_t run = vc_min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
 
         if (map->inner == 1) {
             range_spread(x + i, run, pos + at.channel, neg + at.channel);

@@ -36,8 +36,8 @@ static size_t scales_of_groups(struct op *op, size_t first, size_t n, float *s, 
     size_t n_segments = 0;
 
     for (size_t i = 0; i < n; g++, n_segments++, in_group = 0) {
-        size_t left = min_size(op->group - in_group, op->row_len - col);
-        size_t m = min_size(left, n - i);
+        size_t left = vc_min_size(op->group - in_group, op->row_len - col);
+        size_t m = vc_min_size(left, n - i);
 
         if (op->bits != NULL && g == op->n_made) {
             make_group(op, g, (const float *)op->x + first + i, left);
@@ -62,7 +62,7 @@ static size_t scales_of_channels(const struct op *op, size_t first, size_t n, fl
 
     if (op->map->inner == 1) { /* neighbours are neighbouring channels */
         for (size_t i = 0, m; i < n; i += m, at.channel = 0) {
-            m = min_size(op->map->n_channels - at.channel, n - i);
+            m = vc_min_size(op->map->n_channels - at.channel, n - i);
             vc_get_run_f32(op->scale, at.channel, m, s + i);
             for (size_t k = 0; op->zero != NULL && k < m; k++) {
                 z[i + k] = (float)op->zero[at.channel + k];
@@ -71,7 +71,7 @@ static size_t scales_of_channels(const struct op *op, size_t first, size_t n, fl
         return 1;
     }
     for (size_t i = 0; i < n; n_segments++) {
-        size_t m = min_size(at.left, n - i);
+        size_t m = vc_min_size(at.left, n - i);
 
         s[i] = vc_get_f32(op->scale, at.channel);
         z[i] = op->zero == NULL ? 0.0f : (float)op->zero[at.channel];
@@ -259,7 +259,7 @@ int VC_VARIANT(int8_decode_rows)(const int8_t *q, size_t n_rows, size_t row_len,
 
     for (size_t row = 0; row < n_rows; row++) {
         for (size_t first = 0; first < row_len; g++) {
-            size_t n = min_size(group, row_len - first);
+            size_t n = vc_min_size(group, row_len - first);
 
             decode_run(q + row * row_len + first, n, vc_get_f32(scale, g), zero == NULL ? 0 : zero[g],
                        y + row * row_len + first);
@@ -289,7 +289,7 @@ int VC_VARIANT(int8_decode_axis)(const int8_t *q, size_t n, const struct vc_axis
     struct axis_at at = axis_start(map, 0);
 
     for (size_t i = 0; i < n;) {
-        size_t run = min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
+        size_t run = vc_min_size(map->inner == 1 ? map->n_channels - at.channel : at.left, n - i);
 
         if (map->inner == 1) {
             decode_spread(q + i, run, scale + at.channel, zero == NULL ? NULL : zero + at.channel, y + i);

@@ -413,12 +413,12 @@ static int lanes_blocks(const struct lane_type *type, const float *x, size_t n_r
 
     b.weighted = how->importance != NULL;
     for (size_t first = 0; first < n_blocks; first += FW) {
-        size_t n = min_size(FW, n_blocks - first);
+        size_t n = vc_min_size(FW, n_blocks - first);
         const float *row[FW];
         const float *weights[FW];
 
         for (size_t k = 0; k < FW; k++) {
-            size_t at = (first + min_size(k, n - 1)) * type->elems;
+            size_t at = (first + vc_min_size(k, n - 1)) * type->elems;
 
             row[k] = (const float *)(const void *)((const char *)x + at * sizeof *x);
             weights[k] = b.weighted ? how->importance + at % row_len : NULL;

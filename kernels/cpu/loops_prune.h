@@ -288,7 +288,7 @@ typedef uint8_t bytes_f64 __attribute__((vector_size(8)));
     {                                                                                                                  \
         uint8_t flags[NEAR_MAX * SPAN];                                                                                \
         for (size_t g = 0; g < n_groups; g += SPAN) {                                                                  \
-            size_t n = min_size(SPAN, n_groups - g);                                                                   \
+            size_t n = vc_min_size(SPAN, n_groups - g);                                                                \
             const type *at = x + first + g * group;                                                                    \
             near_span_##suffix(at, n, group, keep, flags);                                                             \
             set_flags(mask, first + g * group, flags, n * group);                                                      \
@@ -324,10 +324,10 @@ typedef uint8_t bytes_f64 __attribute__((vector_size(8)));
             size_t done = n_of_m_packed_##suffix(x, base, n_near, group, keep, mask);                                  \
                                                                                                                        \
             n_of_m_near_##suffix(x, base + done * group, n_near - done, group, keep, mask);                            \
-            for (size_t at = n_near * group; at < len; at += min_size(group, len - at)) {                              \
-                for (size_t p = 0; p < inner; p += min_size(SPAN, inner - p)) {                                        \
-                    n_of_m_far_##suffix(x, base + at * inner + p, min_size(SPAN, inner - p), inner,                    \
-                                        (unsigned)min_size(group, len - at), keep, mask);                              \
+            for (size_t at = n_near * group; at < len; at += vc_min_size(group, len - at)) {                           \
+                for (size_t p = 0; p < inner; p += vc_min_size(SPAN, inner - p)) {                                     \
+                    n_of_m_far_##suffix(x, base + at * inner + p, vc_min_size(SPAN, inner - p), inner,                 \
+                                        (unsigned)vc_min_size(group, len - at), keep, mask);                           \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -365,7 +365,7 @@ int VC_VARIANT(mask_apply_u16)(const uint16_t *h, const uint8_t *mask, uint64_t 
     uint8_t flags[STRIP];
 
     for (size_t from = 0; from < n; from += STRIP) {
-        size_t m = min_size(STRIP, n - from);
+        size_t m = vc_min_size(STRIP, n - from);
 
         unpack_flags(mask, first + from, m, flags);
         for (size_t i = 0; i < m; i++) {
@@ -473,28 +473,28 @@ APPLY(double, f64)
 /* ---- blocks ---- */
 
 /* A row at a time over all blocks beside each other, so that rows are read as they lie. */
-#define SQUARES(type, suffix)                                                                                        \
-    int VC_VARIANT(block_squares_##suffix)(const type *x, size_t n_rows, size_t row_len, size_t block_rows,          \
-                                           size_t block_cols, double *scores)                                        \
-    {                                                                                                                \
-        size_t across = row_len == 0 ? 0 : (row_len - 1) / block_cols + 1;                                           \
-                                                                                                                     \
-        for (size_t row = 0; row < n_rows; row++) {                                                                  \
-            double *out = scores + row / block_rows * across;                                                        \
-                                                                                                                     \
-            for (size_t b = 0; b < across; b++) {                                                                    \
-                double sum = row % block_rows == 0 ? 0.0 : vc_get_f64(out, b);                                       \
-                                                                                                                     \
-                for (size_t c = b * block_cols; c < b * block_cols + min_size(block_cols, row_len - b * block_cols); \
-                     c++) {                                                                                          \
-                    double v = (double)vc_get_##suffix(x, row * row_len + c);                                        \
-                                                                                                                     \
-                    sum += v * v;                                                                                    \
-                }                                                                                                    \
-                vc_put_f64(out, b, sum);                                                                             \
-            }                                                                                                        \
-        }                                                                                                            \
-        return 0;                                                                                                    \
+#define SQUARES(type, suffix)                                                                               \
+    int VC_VARIANT(block_squares_##suffix)(const type *x, size_t n_rows, size_t row_len, size_t block_rows, \
+                                           size_t block_cols, double *scores)                               \
+    {                                                                                                       \
+        size_t across = row_len == 0 ? 0 : (row_len - 1) / block_cols + 1;                                  \
+                                                                                                            \
+        for (size_t row = 0; row < n_rows; row++) {                                                         \
+            double *out = scores + row / block_rows * across;                                               \
+                                                                                                            \
+            for (size_t b = 0; b < across; b++) {                                                           \
+                double sum = row % block_rows == 0 ? 0.0 : vc_get_f64(out, b);                              \
+                                                                                                            \
+                for (size_t c = b * block_cols;                                                             \
+                     c < b * block_cols + vc_min_size(block_cols, row_len - b * block_cols); c++) {         \
+                    double v = (double)vc_get_##suffix(x, row * row_len + c);                               \
+                                                                                                            \
+                    sum += v * v;                                                                           \
+                }                                                                                           \
+                vc_put_f64(out, b, sum);                                                                    \
+            }                                                                                               \
+        }                                                                                                   \
+        return 0;                                                                                           \
     }
 
 SQUARES(float, f32)
@@ -538,7 +538,7 @@ static void squares_f64(double *restrict lane, const double *v, size_t n)
                                                                                                                      \
         for (size_t row = 0; row < n_rows; row++) {                                                                  \
             for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, at++) {                                    \
-                size_t n = min_size(VC_CHUNK_ELEMS, row_len - from);                                                 \
+                size_t n = vc_min_size(VC_CHUNK_ELEMS, row_len - from);                                              \
                                                                                                                      \
                 lanes_clear(lane, n);                                                                                \
                 if (power == 1) {                                                                                    \
@@ -557,7 +557,7 @@ static void squares_f64(double *restrict lane, const double *v, size_t n)
         double sum[SUM_COLUMNS];                                                                                     \
                                                                                                                      \
         for (size_t from = 0; n_rows != 0 && from < row_len; from += SUM_COLUMNS) {                                  \
-            size_t n = min_size(SUM_COLUMNS, row_len - from);                                                        \
+            size_t n = vc_min_size(SUM_COLUMNS, row_len - from);                                                     \
                                                                                                                      \
             memset(sum, 0, n * sizeof *sum);                                                                         \
             for (size_t row = 0; row < n_rows; row++) {                                                              \

@@ -140,7 +140,7 @@ static inline uint32_t q8_0_blocks_x86(const float *x, size_t n, uint32_t *bits,
     struct tally sums = {zero, zero, zero};
 
     for (size_t at = 0; at < n / 32; at += Q8_0_BATCH) {
-        size_t n_blocks = min_size(Q8_0_BATCH, n / 32 - at);
+        size_t n_blocks = vc_min_size(Q8_0_BATCH, n / 32 - at);
         struct q8_0_steps steps;
 
         q8_0_steps_make(x + 32 * at, n_blocks, bits + at, &steps);

@@ -180,7 +180,7 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
         sums->different = sums->nonfinite_pairs = 0;                                                              \
         for (size_t c = 0; c < n_rows * per_row; c++) {                                                           \
             size_t at = c % per_row * VC_CHUNK_ELEMS;                                                             \
-            size_t n = min_size(VC_CHUNK_ELEMS, row_len - at);                                                    \
+            size_t n = vc_min_size(VC_CHUNK_ELEMS, row_len - at);                                                 \
             size_t first = c / per_row * row_len + at;                                                            \
             double lane[4][LANES];                                                                                \
                                                                                                                   \
@@ -188,7 +188,7 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
                 lanes_clear(lane[k], n);                                                                          \
             }                                                                                                     \
             for (size_t i = 0; i < n; i += STRIP) {                                                               \
-                size_t m = min_size(STRIP, n - i);                                                                \
+                size_t m = vc_min_size(STRIP, n - i);                                                             \
                                                                                                                   \
                 if (!DIFF_DONE_##suffix(x + first + i, y + first + i, m, lane, sums)) {                           \
                     load_##suffix(x + first + i, m, a);                                                           \
@@ -213,7 +213,7 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
         *counts = (struct vc_value_counts){.chunk_sums = chunk_sums, .min = INFINITY, .max = -INFINITY};          \
         for (size_t c = 0; c < n_rows * per_row; c++) {                                                           \
             size_t at = c % per_row * VC_CHUNK_ELEMS;                                                             \
-            size_t n = min_size(VC_CHUNK_ELEMS, row_len - at);                                                    \
+            size_t n = vc_min_size(VC_CHUNK_ELEMS, row_len - at);                                                 \
             size_t first = c / per_row * row_len + at;                                                            \
             double lane[2][LANES];                                                                                \
                                                                                                                   \
@@ -221,8 +221,8 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
             lanes_clear(lane[1], n);                                                                              \
             counts->subnormals += subnormals_##suffix(x + first, n);                                              \
             for (size_t i = 0; i < n; i += STRIP) {                                                               \
-                load_##suffix(x + first + i, min_size(STRIP, n - i), a);                                          \
-                values_strip(a, min_size(STRIP, n - i), lane, table, counts);                                     \
+                load_##suffix(x + first + i, vc_min_size(STRIP, n - i), a);                                       \
+                values_strip(a, vc_min_size(STRIP, n - i), lane, table, counts);                                  \
             }                                                                                                     \
             chunk_sums[2 * c] = tree_value(lane[0], n);                                                           \
             chunk_sums[2 * c + 1] = tree_value(lane[1], n);                                                       \

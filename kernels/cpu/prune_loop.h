@@ -2,6 +2,7 @@
  * squares of blocks, sums of columns. kernel_ref_prune.c defines the kernels by them. Arrays may be unaligned. Valid as C11 and C++. */
 #pragma once
 
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/cpu/access.h"
 
@@ -44,7 +45,7 @@ static inline void put_bit(uint8_t *mask, size_t i, int kept)
             size_t base = i - i % block + place;                                                          \
             unsigned before = 0;                                                                          \
                                                                                                           \
-            for (size_t j = from; j < min_size(from + group, len); j++) {                                 \
+            for (size_t j = from; j < vc_min_size(from + group, len); j++) {                              \
                 uint64_t other = key_##suffix(x, base + j * inner);                                       \
                 uint64_t own = key_##suffix(x, i);                                                        \
                                                                                                           \
@@ -61,12 +62,12 @@ static inline void put_bit(uint8_t *mask, size_t i, int kept)
     {                                                                                                                \
         size_t n = 0;                                                                                                \
                                                                                                                      \
-        for (size_t row = 0; row < n_rows; row += min_size(block_rows, n_rows - row)) {                              \
-            for (size_t col = 0; col < row_len; col += min_size(block_cols, row_len - col), n++) {                   \
+        for (size_t row = 0; row < n_rows; row += vc_min_size(block_rows, n_rows - row)) {                           \
+            for (size_t col = 0; col < row_len; col += vc_min_size(block_cols, row_len - col), n++) {                \
                 double sum = 0;                                                                                      \
                                                                                                                      \
-                for (size_t r = row; r < row + min_size(block_rows, n_rows - row); r++) {                            \
-                    for (size_t c = col; c < col + min_size(block_cols, row_len - col); c++) {                       \
+                for (size_t r = row; r < row + vc_min_size(block_rows, n_rows - row); r++) {                         \
+                    for (size_t c = col; c < col + vc_min_size(block_cols, row_len - col); c++) {                    \
                         double v = (double)vc_get_##suffix(x, r * row_len + c);                                      \
                                                                                                                      \
                         sum += v * v;                                                                                \

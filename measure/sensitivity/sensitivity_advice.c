@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "measure/sensitivity/sensitivity_parts.h"
 
 #define PRUNE_FACTOR    1.25
@@ -69,14 +70,6 @@ static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_s
     return percent;
 }
 
-static int smaller_first(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* Equal ones in the order of the rows, so that the result does not depend on the sort. */
 static int worst_first(const void *a, const void *b)
 {
@@ -109,7 +102,7 @@ static void advise(const struct vc_sensitivity *s, const char *candidate, double
     if (n == 0) {
         return;
     }
-    qsort(errors, n, sizeof *errors, smaller_first);
+    qsort(errors, n, sizeof *errors, vc_order_f64);
     advice->candidate = number;
     advice->median = n % 2 != 0 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
     advice->limit = (s->measured != NULL ? MEASURED_FACTOR : factor) * advice->median;

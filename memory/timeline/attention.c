@@ -42,18 +42,11 @@ bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
             !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
 }
 
-static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t v)
-{
-    const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
-
-    return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
-}
-
 /* A mask that lets look back so far only: positions less positions are below a number, or that and another mask. 0: it
  * is none. */
 static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
 {
-    const struct vc_graph_node *node = maker_of(graph, mask);
+    const struct vc_graph_node *node = vc_memory_maker(graph, mask);
 
     if (node != NULL && vc_node_is(node, VC_OP_and) && depth != 0) {
         return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
@@ -61,7 +54,7 @@ static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned 
     if (node == NULL || !vc_node_is(node, VC_OP_less)) {
         return 0;
     }
-    const struct vc_graph_node *from = maker_of(graph, node->inputs[0]);
+    const struct vc_graph_node *from = vc_memory_maker(graph, node->inputs[0]);
     const struct vc_graph_value *most = vc_graph_value(graph, node->inputs[1]);
     if (from == NULL || !vc_node_is(from, VC_OP_sub) || most->kind != VC_VALUE_CONSTANT ||
         most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {

@@ -15,6 +15,14 @@
 #include "graph/ops/ops.h"
 #include "graph/parts.h"
 
+/* The node that makes a value. NULL: none does, or v is VC_NO_VALUE. */
+static inline const struct vc_graph_node *vc_memory_maker(const struct vc_graph *graph, uint32_t v)
+{
+    const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
+
+    return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
+}
+
 /* ---- storage.c: which values share memory ---- */
 
 /* What eager PyTorch holds in inference (frames.c); `until` NULL: it is not asked. */

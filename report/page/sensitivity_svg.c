@@ -12,6 +12,7 @@
 
 #include <vcompress/sensitivity.h>
 
+#include "core/base/array.h"
 #include "report/page/svg_text.h"
 
 #define MAX_ROWS 400 /* of the heat map; the worst of more */
@@ -96,14 +97,6 @@ static double error_at(const struct drawing *d, size_t row, unsigned percent)
     return d->s->rows[row].errors[candidate_of_percent(d->s, percent)].relative;
 }
 
-static int smaller_first(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* Sorts what the measured rows lose at that sparsity into d->scratch. Returns how many there are. */
 static size_t sort_errors(struct drawing *d, unsigned percent)
 {
@@ -115,7 +108,7 @@ static size_t sort_errors(struct drawing *d, unsigned percent)
         }
     }
     if (n != 0) {
-        qsort(d->scratch, n, sizeof *d->scratch, smaller_first);
+        qsort(d->scratch, n, sizeof *d->scratch, vc_order_f64);
     }
     return n;
 }
