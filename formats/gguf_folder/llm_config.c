@@ -61,7 +61,7 @@ const char *vc_llm_family_list(char *list, size_t room, bool back)
 
 void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
 {
-    vc_hf_json_free(ctx, &config->json);
+    vc_hf_json_free(&config->json);
     vc_free(ctx, config->wrong);
     *config = (struct llm_config){.root = NULL};
 }

@@ -679,7 +679,7 @@ static enum vc_status check_modules(struct check *c)
 enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct check c = {.ctx = ctx, .model = model};
-    struct hf_json json = {NULL, 0};
+    struct hf_json json = {0};
     char *text = NULL;
     size_t longest = 0;
     size_t n = 0;
@@ -703,7 +703,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     vc_free(ctx, text);
     vc_free(ctx, c.path);
     vc_free(ctx, c.groups);

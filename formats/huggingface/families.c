@@ -159,19 +159,15 @@ void vc_family_find(const json_t *root, struct vc_family *out)
 
 enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out)
 {
-    struct hf_json json = {NULL, 0};
-    char *text = NULL;
+    VC_SCOPED_JSON struct hf_json json = {0};
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
-    enum vc_status status;
 
     *out = (struct vc_family){.n = 0};
-    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    VC_CALL(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+        VC_CALL(vc_hf_json_look(ctx, text, n, &json));
         vc_family_find(json.root, out);
     }
-out:
-    vc_hf_json_free(ctx, &json);
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }

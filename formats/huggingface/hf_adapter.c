@@ -200,7 +200,7 @@ static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, 
     VC_TRY(take(ctx, json.root, NULL, arena, &capacity, &list, out));
     VC_TRY(take_base(ctx, json.root, arena, out));
 out:
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", note ? VC_HF_ADAPTER_NOTE : VC_HF_ADAPTER_NAME);
 }
 

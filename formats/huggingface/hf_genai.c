@@ -96,22 +96,17 @@ static void put_model(struct vc_json *json, const struct vc_hf_genai *sizes, con
 enum vc_status vc_hf_genai_write(struct vc_ctx *ctx, const char *folder, const struct vc_hf_genai *sizes,
                                  struct vc_text *out)
 {
-    struct hf_json config = {NULL, 0};
-    struct hf_json generation = {NULL, 0};
+    VC_SCOPED_JSON struct hf_json config = {0};
+    VC_SCOPED_JSON struct hf_json generation = {0};
     struct vc_json json;
-    enum vc_status status;
 
-    VC_TRY(vc_hf_json_beside(ctx, folder, VC_HF_CONFIG_NAME, &config));
-    VC_TRY(vc_hf_json_beside(ctx, folder, "generation_config.json", &generation));
+    VC_CALL(vc_hf_json_beside(ctx, folder, VC_HF_CONFIG_NAME, &config));
+    VC_CALL(vc_hf_json_beside(ctx, folder, "generation_config.json", &generation));
     uint64_t length = vc_config_number(config.root, "max_position_embeddings|n_positions|n_ctx");
     vc_json_open(&json, out, ctx, '{', NULL);
     length = length != 0 ? length : USUAL_LENGTH;
     put_model(&json, sizes, config.root, generation.root, length);
     put_search(&json, length);
     vc_json_end(&json, '}');
-    status = out->status;
-out:
-    vc_hf_json_free(ctx, &generation);
-    vc_hf_json_free(ctx, &config);
-    return status;
+    return out->status;
 }

@@ -19,11 +19,10 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
                                  struct vc_hf_loader *out)
 {
     struct vc_family family;
-    struct hf_json json;
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json json = {0};
     json_t *root;
 
-    VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+    VC_CALL(vc_hf_json_look(ctx, text, n, &json));
     root = json.root;
     vc_family_find(root, &family);
     if (json_object_get(root, "_class_name") != NULL) {
@@ -44,9 +43,7 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
     } else if (json_is_string(json_object_get(root, "model_type"))) { /* Conv1D */
         out->dialect = &vc_dialect_bitsandbytes;
     }
-out:
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return VC_OK;
 }
 
 /* Whether a file of that name lies beside the model. */

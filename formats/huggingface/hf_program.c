@@ -59,7 +59,7 @@ static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, 
                                .config_path = VC_HF_CONFIG_NAME,
                                .sizes = &vc_hf_program_sizes};
 out:
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     return status == VC_E_FORMAT ? vc_context(ctx, "%s", VC_HF_CONFIG_NAME) : status;
 }
 

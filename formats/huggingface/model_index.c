@@ -47,25 +47,22 @@ static enum vc_status add_part(struct vc_ctx *ctx, struct vc_arena *arena, const
 enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
                                     struct vc_pipeline_part **parts, size_t *n_parts)
 {
-    struct hf_json json = {0};
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json json = {0};
     const char *key;
     json_t *value;
 
     *n_parts = 0;
     VC_CALL_ALLOC(*parts = vc_arena_alloc(ctx, arena, VC_MODEL_INDEX_MAX_PARTS * sizeof **parts));
-    VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
+    VC_CALL(vc_hf_json_load(ctx, text, n, true, &json));
     if (!json_is_object(json.root)) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
+        VC_CALL(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
     }
     json_object_foreach(json.root, key, value)
     {
-        VC_TRY(add_part(ctx, arena, key, value, *parts, n_parts));
+        VC_CALL(add_part(ctx, arena, key, value, *parts, n_parts));
     }
     if (*n_parts > 1) {
         qsort(*parts, *n_parts, sizeof **parts, compare_parts);
     }
-out:
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return VC_OK;
 }

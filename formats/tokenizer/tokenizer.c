@@ -95,9 +95,9 @@ enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc
     }
     vc_tok_find_end(t, settings.root, config.root);
 out:
-    vc_hf_json_free(ctx, &json);
-    vc_hf_json_free(ctx, &settings);
-    vc_hf_json_free(ctx, &config);
+    vc_hf_json_free(&json);
+    vc_hf_json_free(&settings);
+    vc_hf_json_free(&config);
     vc_free(ctx, folder);
     if (status == VC_OK) {
         *out = t;

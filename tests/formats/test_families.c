@@ -59,7 +59,7 @@ static void find(const char *text, struct vc_family *family)
 
     assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
     vc_family_find(json.root, family);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     test_ctx_done(ctx);
 }
 

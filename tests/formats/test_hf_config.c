@@ -149,7 +149,7 @@ static char *rewritten(const char *text, struct setting *s)
     assert_non_null(copy);
     memcpy(copy, out.data, out.n + 1);
     assert_int_equal(vc_hf_json_load(ctx, copy, strlen(copy), true, &json), VC_OK);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     vc_text_release(&out);
     test_ctx_done(ctx);
     return copy;
@@ -248,7 +248,7 @@ static void test_python_numbers(void **state)
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(vc_hf_json_load(ctx, bad[i], strlen(bad[i]), true, &json), VC_E_FORMAT);
         expect_says(ctx, "is no valid JSON: line 1: ");
-        vc_hf_json_free(ctx, &json);
+        vc_hf_json_free(&json);
         assert_int_equal(vc_hf_json_look(ctx, bad[i], strlen(bad[i]), &json), VC_OK);
         assert_null(json.root);
         assert_string_equal(vc_ctx_message(ctx), "");
@@ -257,7 +257,7 @@ static void test_python_numbers(void **state)
     assert_int_equal(json_object_size(json.root), 3);
     assert_string_equal(json_string_value(json_object_get(json.root, "NaN")), "\\\"NaN");
     assert_true(json_equal(json_array_get(json_object_get(json.root, "a"), 0), json_object_get(json.root, "b")));
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     test_ctx_done(ctx);
     make(&s, &vc_dialect_compressed_tensors);
     {
@@ -276,7 +276,7 @@ static void find_family(const char *text, struct vc_family *family)
 
     assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
     vc_family_find(json.root, family);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     test_ctx_done(ctx);
 }
 
@@ -422,7 +422,7 @@ static bool takes_int8(const char *text)
 
     assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
     takes = vc_hf_config_takes_int8(json.root);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     test_ctx_done(ctx);
     return takes;
 }

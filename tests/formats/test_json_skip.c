@@ -231,15 +231,15 @@ static void test_configs(void **state)
     assert_string_equal(json_string_value(json_object_get(json.root, "model_type")), "bert");
     assert_int_equal(json_array_size(json_object_get(json_object_get(json.root, "quantization_config"), "a")), 1);
     assert_true(json_is_integer(json_object_get(json_object_get(json.root, "x"), "y")));
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     assert_true(vc_pool_peak(ctx->shared->pool) < 8 << 20);
 
     assert_int_equal(vc_hf_json_load(ctx, (char *)b.p, b.n, true, &json), VC_E_FORMAT);
     expect_says(ctx, "is no valid JSON: byte 0: ");
     expect_says(ctx, "little but brackets and commas");
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     assert_int_equal(vc_hf_json_load(ctx, (char *)q.p, q.n, false, &json), VC_E_FORMAT);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     assert_int_equal(vc_hf_json_look(ctx, (char *)q.p, q.n, &json), VC_OK);
     assert_null(json.root);
     bytes_release(&b);
@@ -259,7 +259,7 @@ static void test_deep(void **state)
     bytes_fill(&b, '[', 2000);
     assert_int_equal(vc_hf_json_load(ctx, (char *)b.p, b.n, false, &json), VC_E_FORMAT);
     expect_says(ctx, "nested too deep, more than 1000 levels");
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     bytes_release(&b);
     test_ctx_done(ctx);
 }

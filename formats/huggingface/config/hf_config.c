@@ -279,7 +279,7 @@ enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t 
     enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
     *unties = json_is_false(json_object_get(json.root, "tie_word_embeddings"));
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     return status;
 }
 
@@ -415,7 +415,7 @@ out:
     vc_text_release(&with);
     vc_text_release(&without);
     vc_free(ctx, r.weights);
-    vc_hf_json_free(ctx, &r.json);
+    vc_hf_json_free(&r.json);
     return status;
 }
 
@@ -467,7 +467,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     out->quantized = json_object_get(json.root, MEMBER) != NULL || out->mlx != NULL;
     out->conv1d = transposed_type(json.root) != NULL;
     read_sizes(json.root, out->sizes);
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     return status;
 }
 
@@ -495,12 +495,11 @@ enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_
     static const char *const words[] = {"model_type",  "architectures",  "architecture",  "auto_map",
                                         "_class_name", "pretrained_cfg", "torch_dtype",   "tie_word_embeddings",
                                         MEMBER,        "vision_config",  "_name_or_path", "transformers_version"};
-    struct hf_json json;
+    VC_SCOPED_JSON struct hf_json json = {0};
     const char *name;
     json_t *value;
-    enum vc_status status;
 
-    VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+    VC_CALL(vc_hf_json_look(ctx, text, n, &json));
     *is = json.root == NULL;
     json_object_foreach(json.root, name, value)
     {
@@ -509,9 +508,7 @@ enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         *is = *is || json_object_get(json.root, words[i]) != NULL;
     }
-out:
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return VC_OK;
 }
 
 /* What the config.json beside the model is. A folder that is not there has none. */

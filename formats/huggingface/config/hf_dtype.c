@@ -50,7 +50,7 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
         }
         index++;
     }
-    vc_hf_json_free(ctx, &json);
+    vc_hf_json_free(&json);
     if (now.status == VC_OK && now.n != 0) {
         vc_text_add_bytes(out, now.data, now.n);
     }

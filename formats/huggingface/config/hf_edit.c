@@ -542,25 +542,20 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
                           struct vc_text *out)
 {
     struct editing e = {.ctx = ctx, .edits = edits, .n = n_edits};
-    struct hf_json json = {NULL, 0};
-    struct vc_text now;
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json json = {0};
+    VC_SCOPED_TEXT struct vc_text now;
 
     vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
-    VC_TRY(now.status);
-    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
-    VC_TRY(check_head_size(&e, json.root));
+    VC_CALL(now.status);
+    VC_CALL(vc_hf_config_parse(ctx, text, n, true, &json));
+    VC_CALL(check_head_size(&e, json.root));
     for (size_t i = 0; i < n_edits; i++) {
         e.edit = &edits[i];
-        VC_TRY(make_edit(&e, json.root, &now));
+        VC_CALL(make_edit(&e, json.root, &now));
     }
     vc_text_add_bytes(out, now.data, now.n);
-    status = out->status;
-out:
-    vc_text_release(&now);
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return out->status;
 }
 
 /* Whether another key than those that are known says that number of a width: "intermediate_size_mlp". */
@@ -612,10 +607,9 @@ static bool is_of_other_part(const json_t *root, const char *tensor, enum vc_edi
 enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
                                const char *tensor, bool *out)
 {
-    struct hf_json json = {NULL, 0};
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json json = {0};
 
-    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
+    VC_CALL(vc_hf_config_parse(ctx, text, n, true, &json));
     const json_t *part = vc_config_text(json.root);
     *out = object_says(json.root, vc_arch_config_names(key), number) ||
            object_says(part, vc_arch_config_names(key), number);
@@ -623,21 +617,16 @@ enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, e
     if (*out && tensor != NULL) {
         *out = !is_of_other_part(json.root, tensor, key, number) && !(is_width(key) && unknown);
     }
-out:
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return VC_OK;
 }
 
 /* 0: the configuration does not say how many experts are shared. */
 enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *out)
 {
-    struct hf_json json = {NULL, 0};
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json json = {0};
 
-    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
+    VC_CALL(vc_hf_config_parse(ctx, text, n, true, &json));
     *out = vc_config_number(json.root, of_shared);
     *out = *out != 0 ? *out : vc_config_number(vc_config_text(json.root), of_shared);
-out:
-    vc_hf_json_free(ctx, &json);
-    return status;
+    return VC_OK;
 }

@@ -116,7 +116,7 @@ enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, b
 {
     static const char *const wanted[] = {"quantization_config", "quantization", "architectures", NULL};
 
-    *out = (struct hf_json){NULL, 0};
+    *out = (struct hf_json){.ctx = ctx};
     enum vc_status status = load(ctx, copy_plain(ctx, text, n), n, whole ? NULL : wanted, out);
     return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON") : status;
 }
@@ -157,7 +157,7 @@ enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const c
     bool there = false;
     enum vc_status status;
 
-    *out = (struct hf_json){NULL, 0};
+    *out = (struct hf_json){.ctx = ctx};
     VC_CALL_FOUND(ctx, path);
     VC_TRY(vc_side_check(ctx, folder, name, &there));
     if (there) {
@@ -169,10 +169,12 @@ out:
     return status;
 }
 
-void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json)
+void vc_hf_json_free(struct hf_json *json)
 {
-    vc_json_tree_free(ctx, json->root, json->counted);
-    *json = (struct hf_json){NULL, 0};
+    if (json->ctx != NULL) {
+        vc_json_tree_free(json->ctx, json->root, json->counted);
+    }
+    *json = (struct hf_json){.root = NULL};
 }
 
 enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)

@@ -11,6 +11,7 @@
 struct hf_json {
     json_t *root;
     uint64_t counted;
+    struct vc_ctx *ctx;
 };
 
 /* Reads the text, strictly but for these numbers. whole: all of it, else what it says of the model and of weights;
@@ -25,4 +26,5 @@ enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, s
  * case. */
 enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const char *name, struct hf_json *out);
 
-void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json);
+void vc_hf_json_free(struct hf_json *json);
+#define VC_SCOPED_JSON VC_CLEANUP(vc_hf_json_free) /* before a tree that ends with its scope: zeros at first */
