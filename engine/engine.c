@@ -270,10 +270,8 @@ static enum vc_status make_outputs(struct vc_engine *e)
         struct vc_plan_value *root = &e->values[e->values[v].root];
 
         e->outputs[k] = describe(e, v);
-        if (root->data.kind != VC_REF_ARENA) {
-            VC_CALL(vc_fail(e->ctx, VC_E_UNSUPPORTED, "the value '%s' is no result of a node, and cannot be an output",
-                            e->graph->values[v].name));
-        }
+        VC_REFUSE_IF(root->data.kind != VC_REF_ARENA, e->ctx, VC_E_UNSUPPORTED,
+                     "the value '%s' is no result of a node, and cannot be an output", e->graph->values[v].name);
         vc_plan_touch(e, root->data, e->n_forward);
         e->output_refs[2 * k] = root->data;
         if (e->options.train && root->trained) {
@@ -435,9 +433,7 @@ static enum vc_status make_program(struct vc_engine *e)
         keep_input_grads(e);
         VC_CALL(e->status);
     }
-    if (e->n_problems != 0) {
-        VC_CALL(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problem));
-    }
+    VC_REFUSE_IF(e->n_problems != 0, e->ctx, VC_E_UNSUPPORTED, "%s", e->problem);
     VC_CALL(vc_plan_narrow(e));
     return e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK;
 }

@@ -198,12 +198,10 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
         VC_CALL(place(ctx, arena, adapter, i, &pieces[i]));
         n_sums += pieces[i].piece == VC_LORA_DOWN;
     }
-    if (n_sums == 0) {
-        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED,
-                        "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
-                        "lora_unet_mid_block.lora_down.weight",
-                        adapter->path));
-    }
+    VC_REFUSE_IF(n_sums == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
+                 "lora_unet_mid_block.lora_down.weight",
+                 adapter->path);
     qsort(pieces, n, sizeof *pieces, compare);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && same_module(&pieces[i], &pieces[end]); end++) {

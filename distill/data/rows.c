@@ -300,10 +300,8 @@ static enum vc_status read_ends(struct vc_rows *rows)
     for (size_t e = 0; e < 2; e++) {
         VC_CALL(expect_rows(rows, rows->model, tensors[e]));
         VC_CALL(read_numbers(rows, rows->model, tensors[e], &ends, &rows->label_width));
-        if (rows->label_width != 1) {
-            VC_CALL(vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %zu integers for each row, not one",
-                            rows->model->path, names[e], rows->label_width));
-        }
+        VC_REFUSE_IF(rows->label_width != 1, rows->ctx, VC_E_ARGUMENT, "%s: %s has %zu integers for each row, not one",
+                     rows->model->path, names[e], rows->label_width);
         for (uint64_t i = 0; i < rows->n; i++) {
             rows->labels[2 * i + e] = ends[vc_rows_in_file(rows, i)];
         }

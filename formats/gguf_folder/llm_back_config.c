@@ -239,11 +239,9 @@ static enum vc_status make_llama3(struct llm_back *b, json_t **out)
             }
         }
     }
-    if (same != json_array_size(list) || same == 0) {
-        VC_CALL(vc_fail(
-            b->ctx, VC_E_UNSUPPORTED,
-            "rope_freqs.weight: these are not the divisors of rotary embeddings of type 'llama3' with bounds 1 and 4"));
-    }
+    VC_REFUSE_IF(
+        same != json_array_size(list) || same == 0, b->ctx, VC_E_UNSUPPORTED,
+        "rope_freqs.weight: these are not the divisors of rotary embeddings of type 'llama3' with bounds 1 and 4");
     *out = json_pack("{s:s, s:o, s:f, s:f, s:I}", "rope_type", "llama3", "factor", real(factor), "low_freq_factor", 1.0,
                      "high_freq_factor", 4.0, ORIGINAL, (json_int_t)original);
     return VC_OK;

@@ -182,9 +182,7 @@ static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm
     VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, v->ctx);
-    if (!split_merge(merge, parts, n)) {
-        VC_CALL(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
-    }
+    VC_REFUSE_IF(!split_merge(merge, parts, n), v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts");
     vc_text_add_bytes(&text, parts[0], n[0]);
     vc_text_add_bytes(&text, parts[1] + (n[1] > prefix ? prefix : 0), n[1] - (n[1] > prefix ? prefix : 0));
     VC_CALL(text.status);

@@ -54,9 +54,7 @@ enum vc_status vc_model_index_parse(struct vc_ctx *ctx, struct vc_arena *arena, 
     *n_parts = 0;
     VC_CALL_ALLOC(*parts = vc_arena_alloc(ctx, arena, VC_MODEL_INDEX_MAX_PARTS * sizeof **parts));
     VC_CALL(vc_hf_json_load(ctx, text, n, true, &json));
-    if (!json_is_object(json.root)) {
-        VC_CALL(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
-    }
+    VC_REFUSE_IF(!json_is_object(json.root), ctx, VC_E_FORMAT, "is no JSON object");
     json_object_foreach(json.root, key, value)
     {
         VC_CALL(add_part(ctx, arena, key, value, *parts, n_parts));

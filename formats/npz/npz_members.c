@@ -53,15 +53,11 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 
         memcpy(at, vc_out_at(outs, i).name, n);
         memcpy(at + n, ".npy", sizeof ".npy");
-        if (n == 0) {
-            VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
-        }
+        VC_REFUSE_IF(n == 0, ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i);
         n += has_bare_name(self, vc_out_at(outs, i)) ? 0 : 4;
         at[n] = '\0';
-        if (n > VC_ZIP_MAX_NAME) {
-            VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu", i, n,
-                            VC_ZIP_MAX_NAME));
-        }
+        VC_REFUSE_IF(n > VC_ZIP_MAX_NAME, ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu",
+                     i, n, VC_ZIP_MAX_NAME);
         zip->name = at;
         zip->name_bytes = n;
         at += n + 1;
@@ -85,9 +81,7 @@ static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *sel
         names[n++] = self->manifest_zip.name;
     }
     VC_CALL(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
-    if (twice != SIZE_MAX) {
-        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[twice]));
-    }
+    VC_REFUSE_IF(twice != SIZE_MAX, ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[twice]);
     return VC_OK;
 }
 

@@ -151,9 +151,7 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
     json_t *list = json_object_get(root, "siblings");
     const char *sha = json_string_value(json_object_get(root, "sha"));
 
-    if (!json_is_array(list)) {
-        VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "the hub's answer has no list of files"));
-    }
+    VC_REFUSE_IF(!json_is_array(list), r->ctx, VC_E_FORMAT, "the hub's answer has no list of files");
     sha = sha != NULL && is_plain_part(sha, strlen(sha)) && strchr(sha, '/') == NULL ? sha : revision;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);

@@ -256,16 +256,12 @@ static enum vc_status check_names(struct making *m)
     }
 
     for (size_t i = 0; i < to->n; i++) {
-        if (strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0) {
-            VC_CALL(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata",
-                            to->records[i].name));
-        }
+        VC_REFUSE_IF(strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0, m->ctx, VC_E_UNSUPPORTED,
+                     "%s: safetensors keeps this name for its metadata", to->records[i].name);
     }
     VC_CALL(vc_names_unique(m->ctx, VC_NAME_LIST(to->records, sizeof *to->records), to->n, &twice));
-    if (twice != SIZE_MAX) {
-        VC_CALL(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
-                        to->records[twice].name));
-    }
+    VC_REFUSE_IF(twice != SIZE_MAX, m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
+                 to->records[twice].name);
     return VC_OK;
 }
 

@@ -187,10 +187,8 @@ static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
     if (vc_pickle_parse(ctx, self->text, n, &self->pickle, NULL) != VC_OK) {
         return vc_context(ctx, TORCH_PICKLE " of a PyTorch archive");
     }
-    if (self->pickle.n_bytes != n) {
-        VC_CALL(vc_fail(ctx, VC_E_FORMAT, TORCH_PICKLE " of a PyTorch archive: %zu bytes after its end",
-                        n - self->pickle.n_bytes));
-    }
+    VC_REFUSE_IF(self->pickle.n_bytes != n, ctx, VC_E_FORMAT,
+                 TORCH_PICKLE " of a PyTorch archive: %zu bytes after its end", n - self->pickle.n_bytes);
     return check_persistent_ids(ctx, self);
 }
 

@@ -135,17 +135,13 @@ static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, s
     } else {
         VC_CALL(read_end(ctx, tail + at, out));
     }
-    if (out->n_bytes > limit || out->offset != limit - out->n_bytes) {
-        VC_CALL(vc_fail(ctx, VC_E_FORMAT,
-                        "zip end record: a directory of %" PRIu64 " bytes at offset %" PRIu64
-                        " does not end at %" PRIu64 ", where the end records start",
-                        out->n_bytes, out->offset, limit));
-    }
-    if (out->n > out->n_bytes / CENTRAL_BYTES) {
-        VC_CALL(vc_fail(ctx, VC_E_FORMAT,
-                        "zip end record: %" PRIu64 " members do not fit into a directory of %" PRIu64 " bytes", out->n,
-                        out->n_bytes));
-    }
+    VC_REFUSE_IF(out->n_bytes > limit || out->offset != limit - out->n_bytes, ctx, VC_E_FORMAT,
+                 "zip end record: a directory of %" PRIu64 " bytes at offset %" PRIu64 " does not end at %" PRIu64
+                 ", where the end records start",
+                 out->n_bytes, out->offset, limit);
+    VC_REFUSE_IF(out->n > out->n_bytes / CENTRAL_BYTES, ctx, VC_E_FORMAT,
+                 "zip end record: %" PRIu64 " members do not fit into a directory of %" PRIu64 " bytes", out->n,
+                 out->n_bytes);
     return VC_OK;
 }
 
