@@ -3,6 +3,7 @@
  *     folder -> model (codes decoded) -> graph of its config.json -> program -> bytes of an ONNX file -> model */
 #include "facade/onnx_folder.h"
 
+#include "core/job/scoped.h"
 #include "core/model/decoded_model.h"
 #include "core/model/program.h"
 #include "formats/formats.h"
@@ -12,10 +13,9 @@
 /* The ONNX model takes the place of *model, which is to be closed also after a failure. */
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
 {
-    struct vc_graph *graph = NULL;
+    VC_SCOPED_GRAPH struct vc_graph *graph = NULL;
     struct vc_program program;
-    struct vc_arena arena = {0};
-    enum vc_status status;
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
 
     VC_CALL(vc_model_need_all(ctx, *model, "an ONNX file is made of all files of the folder"));
     VC_CALL(vc_decoded_model_make(ctx, &vc_decode_ranges, model));

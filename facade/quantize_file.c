@@ -1,10 +1,10 @@
 /* quantize_file.c - one call from a file to a smaller file: a job with one pass, for programs that want no more of jobs. */
 #include <math.h>
 
-#include <vcompress/job.h>
 #include <vcompress/quantize.h>
 
 #include "core/base/ctx.h"
+#include "core/job/scoped.h"
 
 /* Plans and runs the only pass; *result: what the report says. */
 static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job, const char *out,
@@ -32,16 +32,11 @@ enum vc_status vc_quantize_file(struct vc_ctx *ctx, const char *in, const char *
 {
     struct vc_quantize_options usual;
     struct vc_quantized unused;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     vc_quantize_defaults(&usual);
-    VC_TRY(vc_model_open(ctx, in, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(run(ctx, job, out, options != NULL ? options : &usual, result != NULL ? result : &unused));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
+    VC_CALL(vc_model_open(ctx, in, NULL, &model));
+    VC_CALL(vc_job_create(ctx, model, &job));
+    return run(ctx, job, out, options != NULL ? options : &usual, result != NULL ? result : &unused);
 }

@@ -8,28 +8,25 @@
 /* *out NULL and VC_OK: the device's plug-in cannot train, or the device is the CPU. */
 enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out)
 {
-    struct vc_train_device *device = NULL;
+    VC_SCOPED struct vc_train_device *device = NULL;
     const struct vc_train_backend *table = NULL;
-    enum vc_status status = VC_OK;
 
     *out = NULL;
     if (vc_kernels_get(ctx) == NULL) { /* opens the device */
         return ctx->status;
     }
-    VC_TRY(vc_cuda_train(ctx, &table));
+    VC_CALL(vc_cuda_train(ctx, &table));
     if (table == NULL) {
         return VC_OK;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, device, 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, device, 1));
     device->ctx = ctx;
     device->table = table;
-    VC_TRY(vc_train_result(device, table->begin(&device->session)));
+    VC_CALL(vc_train_result(device, table->begin(&device->session)));
     device->bytes = device->peak_bytes = table->own_bytes();
     *out = device;
     device = NULL;
-out:
-    vc_free(ctx, device);
-    return status;
+    return VC_OK;
 }
 
 void vc_train_device_close(struct vc_train_device *device)

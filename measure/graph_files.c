@@ -6,10 +6,9 @@
  * had been one run over all rows. */
 #include <unistd.h>
 
-#include <vcompress/job.h>
-
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "engine/answers/answers.h"
 #include "measure/graph_inputs.h"
@@ -101,21 +100,16 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
 static enum vc_status write_outputs(struct graph_files *f)
 {
     struct vc_write_options write;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     vc_write_defaults(&write);
     write.path = f->options.outputs;
     write.force = f->options.force;
-    VC_TRY(vc_memory_model_create(f->ctx, f->taken, f->n_taken, &model));
-    VC_TRY(vc_job_create(f->ctx, model, &job));
-    VC_TRY(vc_job_plan(f->ctx, job, &write));
-    VC_TRY(vc_job_run(f->ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
+    VC_CALL(vc_memory_model_create(f->ctx, f->taken, f->n_taken, &model));
+    VC_CALL(vc_job_create(f->ctx, model, &job));
+    VC_CALL(vc_job_plan(f->ctx, job, &write));
+    return vc_job_run(f->ctx, job);
 }
 
 /* What can be refused before anything is computed. */

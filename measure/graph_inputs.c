@@ -9,6 +9,7 @@
 #include "measure/graph_inputs.h"
 
 #include "core/base/checked.h"
+#include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "core/values/tile.h"
 #include "graph/ids.h"
@@ -113,14 +114,10 @@ static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph
                                       .shape = given->shape,
                                       .data = given->data};
     struct vc_place place = vc_place_whole();
-    struct vc_model *model = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
 
-    VC_TRY(vc_memory_model_create(ctx, &tensor, 1, &model));
-    VC_TRY(vc_place_values(ctx, model, 0, &place, f64, elements));
-out:
-    vc_model_close(model);
-    return status;
+    VC_CALL(vc_memory_model_create(ctx, &tensor, 1, &model));
+    return vc_place_values(ctx, model, 0, &place, f64, elements);
 }
 
 /* Applies scale, mean and deviation to an input of floats and leaves it as doubles. Means and deviations

@@ -3,6 +3,7 @@
 #include "memory/made_as.h"
 
 #include "core/job/job_state.h"
+#include "core/job/scoped.h"
 #include "memory/float_type.h"
 #include "memory/scheme.h"
 
@@ -128,8 +129,7 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     bool stored = strcmp(vc_model_format(model), "gguf") == 0 || strcmp(vc_model_format(model), "onnx") == 0;
     struct vc_quantize_options own = *options;
     struct vc_write_options write;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     vc_write_defaults(&write);
     write.dry_run = write.rows_on_request = true;
@@ -140,12 +140,12 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     if (blocks || stored || options->target == VC_TARGET_F8_E4M3) { /* floats there are loaded as they are stored */
         made->type = VC_DTYPE_NONE;
     }
-    VC_TRY(vc_job_create(&c->ctx, model, &job));
+    VC_CALL(vc_job_create(&c->ctx, model, &job));
     job->sizes_only = true;
-    VC_TRY(vc_job_add_quantize(&c->ctx, job, &own));
-    VC_TRY(vc_job_plan(&c->ctx, job, &write));
+    VC_CALL(vc_job_add_quantize(&c->ctx, job, &own));
+    VC_CALL(vc_job_plan(&c->ctx, job, &write));
     const struct vc_report *report = vc_job_report(job);
-    VC_TRY(vc_written_make(&c->ctx, report, model, &made->weights));
+    VC_CALL(vc_written_make(&c->ctx, report, model, &made->weights));
     made->activations = made->type == VC_DTYPE_NONE ? vc_written_type(report, model) : VC_DTYPE_NONE;
     if (report->layouts != NULL && report->layouts[0] != NULL) { /* which ends with the job */
         (void)snprintf(asked->loader, sizeof asked->loader, "%s", report->layouts[0]->loader);
@@ -153,9 +153,7 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
         made->layout = &asked->laid;
     }
     made->model = model;
-out:
-    vc_job_free(job);
-    return status;
+    return VC_OK;
 }
 
 /* The question is new: asks quantize. */

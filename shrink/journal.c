@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/job/scoped.h"
 #include "passes/sha256.h"
 #include "shrink/shrink_inside.h"
 
@@ -27,8 +28,7 @@ static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, con
 {
     char hex[VC_DIGEST_BYTES] = "-";
     struct vc_open_options options;
-    struct vc_model *file = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *file = NULL;
 
     vc_open_defaults(&options);
     if (rows != NULL) {
@@ -38,13 +38,11 @@ static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, con
         options.most_rows = 1; /* of a text: its bytes are what counts */
     }
     if (path != NULL && vc_digest_built_in()) {
-        VC_TRY(vc_model_open(s->ctx, path, &options, &file));
-        VC_TRY(vc_model_digest(s->ctx, file, hex));
+        VC_CALL(vc_model_open(s->ctx, path, &options, &file));
+        VC_CALL(vc_model_digest(s->ctx, file, hex));
     }
     vc_text_add(text, " %s", hex);
-out:
-    vc_model_close(file);
-    return status;
+    return VC_OK;
 }
 
 /* The digests of the rows and of their labels, then the options that read them, without the names of the
@@ -258,18 +256,15 @@ out:
 static enum vc_status digest_of(struct vc_shrinking *s, size_t k, char hex[VC_DIGEST_BYTES])
 {
     const char *path = vc_shrink_file(s, k);
-    struct vc_model *file = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *file = NULL;
 
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     (void)snprintf(hex, VC_DIGEST_BYTES, "-");
     if (s->candidates[k].reason == NULL && s->chains[k].steps != 0 && vc_digest_built_in()) {
-        VC_TRY(vc_model_open(s->ctx, path, NULL, &file));
-        VC_TRY(vc_model_digest(s->ctx, file, hex));
+        VC_CALL(vc_model_open(s->ctx, path, NULL, &file));
+        VC_CALL(vc_model_digest(s->ctx, file, hex));
     }
-out:
-    vc_model_close(file);
-    return status;
+    return VC_OK;
 }
 
 #define NO_REASON "-" /* alone, where a refused candidate has its sentence */

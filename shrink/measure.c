@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/job/job_state.h"
+#include "core/job/scoped.h"
 #include "shrink/shrink_inside.h"
 
 #define LEAST_STEPS 20 /* fewer bring nothing back */
@@ -287,8 +288,7 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
 {
     struct vc_shrink_candidate *c = &s->candidates[k];
     struct vc_write_options write = s->write;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     write.path = path;
     if (path == NULL && write.format == NULL) { /* the format is that of the output's name all the same */
@@ -299,12 +299,10 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
     VC_TRY(vc_job_run(s->ctx, job));
     const struct vc_report *report = vc_job_report(job);
     if (path != NULL) {
-        VC_TRY(take_sizes(s, k, report));
+        VC_CALL(take_sizes(s, k, report));
     }
     c->error = report->totals.measured ? error_of(report) : NAN;
-out:
-    vc_job_free(job);
-    return status;
+    return VC_OK;
 }
 
 /* Makes a candidate that is trained. When the steps would not end in time, begins again with as many as do.

@@ -19,9 +19,8 @@
  * spells it (vc_option): a run of hours must not end with a sentence that could have been said at once. */
 #include <stdlib.h>
 
-#include <vcompress/job.h>
-
 #include "core/base/checked.h"
+#include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "distill/loss/match.h"
 #include "distill/math/real.h"
@@ -634,14 +633,13 @@ static bool may_replace(const struct vc_distill_options *o)
 enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
 {
     const struct vc_weights *w = t->student.net.weights;
-    struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
+    VC_SCOPED struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
     struct vc_write_options write;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
     size_t n = 0;
 
-    VC_TRY_ALLOC(tensors);
+    VC_CALL_ALLOC(tensors);
     for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].trained) {
             tensors[n++] = (struct vc_memory_tensor){.name = w->items[k].name,
@@ -654,15 +652,11 @@ enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
     vc_write_defaults(&write);
     write.path = t->options.gradients;
     write.force = may_replace(&t->options);
-    VC_TRY(vc_memory_model_create(t->ctx, tensors, n, &model));
-    VC_TRY(vc_job_create(t->ctx, model, &job));
-    VC_TRY(vc_job_plan(t->ctx, job, &write));
+    VC_CALL(vc_memory_model_create(t->ctx, tensors, n, &model));
+    VC_CALL(vc_job_create(t->ctx, model, &job));
+    VC_CALL(vc_job_plan(t->ctx, job, &write));
     if (!only_plan) {
-        VC_TRY(vc_job_run(t->ctx, job));
+        VC_CALL(vc_job_run(t->ctx, job));
     }
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    vc_free(t->ctx, tensors);
-    return status;
+    return VC_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/job/scoped.h"
 #include "measure/selftest/selftest.h"
 
 #include <vcompress/quantize.h>
@@ -87,40 +88,31 @@ static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *
     struct vc_write_options write;
     struct vc_quantize_options q;
     struct vc_dequantize_options d;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     vc_quantize_defaults(&q);
     vc_dequantize_defaults(&d);
     vc_write_defaults(&write);
     write.path = to;
-    VC_TRY(vc_model_open(ctx, from, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_CALL(vc_model_open(ctx, from, NULL, &model));
+    VC_CALL(vc_job_create(ctx, model, &job));
     if (quantize) {
-        VC_TRY(vc_job_add_quantize(ctx, job, &q));
+        VC_CALL(vc_job_add_quantize(ctx, job, &q));
     } else {
-        VC_TRY(vc_job_add_dequantize(ctx, job, &d));
+        VC_CALL(vc_job_add_dequantize(ctx, job, &d));
     }
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
+    VC_CALL(vc_job_plan(ctx, job, &write));
+    return vc_job_run(ctx, job);
 }
 
 /* The values of the only array, decoded. */
 static enum vc_status read_weights(struct vc_ctx *ctx, const char *path, float *x)
 {
-    struct vc_model *model = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
 
-    VC_TRY(vc_model_open(ctx, path, NULL, &model));
-    VC_TRY(vc_tensor_read_f32(ctx, model, vc_model_find(model, "arr_0"), x, ELEMS));
-out:
-    vc_model_close(model);
-    return status;
+    VC_CALL(vc_model_open(ctx, path, NULL, &model));
+    return vc_tensor_read_f32(ctx, model, vc_model_find(model, "arr_0"), x, ELEMS);
 }
 
 /* Half a step of the row's scale, and the roundings of the decoder. */

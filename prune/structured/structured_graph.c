@@ -5,6 +5,7 @@
  *     given   fc1.weight:0 = fc1.bias:0 = fc2.weight:1       group 0 of the file of couplings
  *     graph   fc1.weight:0 = fc1.bias:0 = fc2.weight:1       group 4 of the graph: what it states is edited */
 
+#include "core/job/scoped.h"
 #include "graph/build.h"
 #include "prune/structured/removal.h"
 
@@ -59,29 +60,26 @@ static enum vc_status match_group(struct vc_ctx *ctx, struct vc_structured *s, s
 
 enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    struct vc_graph *graph = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_GRAPH struct vc_graph *graph = NULL;
 
     s->stating = s->couplings;
-    VC_TRY_ALLOC(s->stated = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->stated));
+    VC_CALL_ALLOC(s->stated = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->stated));
     for (size_t i = 0; i < s->n_groups; i++) {
         s->stated[i] = i;
     }
     if (s->options.couplings == NULL || s->program.kind != VC_PROGRAM_NODES) {
         return VC_OK;
     }
-    VC_TRY(vc_graph_build_program(ctx, plan->model, &s->program, &graph));
-    VC_TRY(vc_graph_bind_usual(ctx, graph));
-    VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
+    VC_CALL(vc_graph_build_program(ctx, plan->model, &s->program, &graph));
+    VC_CALL(vc_graph_bind_usual(ctx, graph));
+    VC_CALL(vc_couplings_of_graph(ctx, graph, &s->built));
     s->stating = s->built;
     for (size_t i = 0; i < s->n_groups; i++) {
         if (s->groups[i].reason == NULL) {
-            VC_TRY(match_group(ctx, s, i));
+            VC_CALL(match_group(ctx, s, i));
         }
     }
-out:
-    vc_graph_close(graph);
-    return status;
+    return VC_OK;
 }
 
 /* s->stated[i] is i where no other couplings were needed. */
