@@ -20,14 +20,10 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     VC_CALL(vc_model_need_all(ctx, *model, "an ONNX file is made of all files of the folder"));
     VC_CALL(vc_decoded_model_make(ctx, &vc_decode_ranges, model));
     VC_CALL(vc_format_finish(ctx, NULL, model)); /* a decoded model, too, finds its config.json */
-    VC_TRY(vc_graph_build_exported(ctx, *model, &graph));
-    VC_TRY(vc_graph_program(ctx, graph, *model, options->onnx_rows, &arena, &program));
-    VC_TRY(vc_format_make_onnx(ctx, &program, model));
-    status = vc_format_finish(ctx, options, model);
-out:
-    vc_arena_release(ctx, &arena);
-    vc_graph_close(graph);
-    return status;
+    VC_CALL(vc_graph_build_exported(ctx, *model, &graph));
+    VC_CALL(vc_graph_program(ctx, graph, *model, options->onnx_rows, &arena, &program));
+    VC_CALL(vc_format_make_onnx(ctx, &program, model));
+    return vc_format_finish(ctx, options, model);
 }
 
 enum vc_status vc_onnx_folder_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,

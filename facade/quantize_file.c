@@ -3,7 +3,6 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/base/ctx.h"
 #include "core/job/scoped.h"
 
 /* Plans and runs the only pass; *result: what the report says. */

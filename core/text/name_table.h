@@ -30,7 +30,6 @@ void vc_name_table_release(struct vc_ctx *ctx, struct vc_name_table *table);
 #define VC_SCOPED_NAMES VC_CLEANUP(vc_name_table_end)
 void vc_name_table_end(struct vc_name_table *table);
 
-
 /* Room for name number i of the list, behind those that are there. */
 enum vc_status vc_name_table_grow(struct vc_ctx *ctx, struct vc_name_table *table, struct vc_name_list list, size_t i);
 

@@ -5,12 +5,7 @@
  *     preprocessor_config.json: "image_mean": [...]        clip.vision.image_mean f32[3]
  *
  * What llama.cpp's clip.cpp knows by heart, and a configuration may say otherwise, is refused. */
-#include "formats/gguf_folder/llm_parts.h"
-
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "formats/gguf_folder/vocab.h"
 #include "formats/huggingface/config/hf_config.h"
@@ -183,8 +178,8 @@ static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const 
                        json_integer_value(edge) > 0 ? (uint64_t)json_integer_value(edge) : image);
     }
 out:
-    vc_hf_json_free(ctx, &files[0]);
-    vc_hf_json_free(ctx, &files[1]);
+    vc_hf_json_free(&files[0]);
+    vc_hf_json_free(&files[1]);
     return status;
 }
 
@@ -253,7 +248,7 @@ static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *e
 static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *source, const char *folder,
                                 const struct vc_arch_sizes *sizes, struct llm_plan *plan)
 {
-    struct hf_json tokenizer;
+    VC_SCOPED_JSON struct hf_json tokenizer = {0};
     struct llm_piece *piece = vc_arena_alloc(ctx, plan->arena, sizeof *piece);
     struct llm_tensor t = {.name = "v.token_embd.img_break",
                            .layer = -1,
@@ -267,10 +262,9 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
                            .n_pieces = 1,
                            .pieces = piece};
     json_int_t id = -1;
-    enum vc_status status;
 
-    VC_TRY(vc_hf_json_beside(ctx, folder, "tokenizer.json", &tokenizer));
-    VC_TRY_ALLOC(piece);
+    VC_CALL(vc_hf_json_beside(ctx, folder, "tokenizer.json", &tokenizer));
+    VC_CALL_ALLOC(piece);
     const json_t *list = json_object_get(tokenizer.root, "added_tokens");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_object_get(json_array_get(list, i), "content"));
@@ -292,14 +286,12 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
         }
     }
     if (piece->source == VC_NO_TENSOR || plan->n == plan->capacity) {
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "tokenizer.json: there is no added token \"[IMG_BREAK]\" with a row of floats in "
-                       "'embed_tokens.weight', which ends each row of a picture"));
+        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED,
+                        "tokenizer.json: there is no added token \"[IMG_BREAK]\" with a row of floats in "
+                        "'embed_tokens.weight', which ends each row of a picture"));
     }
     plan->tensors[plan->n++] = t;
-out:
-    vc_hf_json_free(ctx, &tokenizer);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
@@ -311,33 +303,29 @@ enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *con
     const char *tower = json_string_value(json_object_get(part, "model_type"));
     const struct vc_arch_eyes *row = vc_arch_eyes(type, tower);
     struct vc_arch_sizes sizes;
-    struct vc_text known;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text known;
 
     vc_text_init(&known, ctx);
     if (row == NULL || !json_is_object(part)) {
         for (size_t i = 0; vc_arch_eyes_at(i) != NULL; i++) {
             vc_text_add(&known, "%s%s", i == 0 ? "" : ", ", vc_arch_eyes_at(i)->family.types);
         }
-        VC_TRY(known.status);
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of a '%s'%s%s no file for pictures is made (there is one of %s)",
-                       VC_HF_CONFIG_NAME, type != NULL ? type : "",
-                       tower != NULL ? " that sees with a " : " without \"vision_config\"", tower != NULL ? tower : "",
-                       known.data));
+        VC_CALL(known.status);
+        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of a '%s'%s%s no file for pictures is made (there is one of %s)",
+                        VC_HF_CONFIG_NAME, type != NULL ? type : "",
+                        tower != NULL ? " that sees with a " : " without \"vision_config\"", tower != NULL ? tower : "",
+                        known.data));
     }
     const struct llm_config eyes = {
         .root = part, .part = part, .model_type = row->defaults.type, .arch = &row->defaults, .wrong = config->wrong};
     pairs->architecture = row->family.gguf;
-    VC_TRY(read_sizes(ctx, &eyes, config, row, &sizes));
-    VC_TRY(check(ctx, &eyes, config, row, &sizes));
-    VC_TRY(vc_llm_tensors_plan(ctx, source, &eyes, &row->family, &sizes, false, model, plan));
-    VC_TRY(check_there(ctx, &eyes, row, &sizes, plan));
+    VC_CALL(read_sizes(ctx, &eyes, config, row, &sizes));
+    VC_CALL(check(ctx, &eyes, config, row, &sizes));
+    VC_CALL(vc_llm_tensors_plan(ctx, source, &eyes, &row->family, &sizes, false, model, plan));
+    VC_CALL(check_there(ctx, &eyes, row, &sizes, plan));
     if (strcmp(row->projector, "pixtral") == 0) {
-        VC_TRY(add_break(ctx, source, folder, &sizes, plan));
+        VC_CALL(add_break(ctx, source, folder, &sizes, plan));
     }
     vc_llm_general_put(config, row->family.gguf, "mmproj", plan, pairs);
-    VC_TRY(put_keys(ctx, &eyes, row, &sizes, folder, pairs));
-out:
-    vc_text_release(&known);
-    return status;
+    return put_keys(ctx, &eyes, row, &sizes, folder, pairs);
 }

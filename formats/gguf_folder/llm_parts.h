@@ -4,7 +4,6 @@
 
 #include "arch/arch_config.h"
 #include "arch/arch_eyes.h"
-#include "core/base/arena.h"
 #include "core/model/source.h"
 #include "core/text/text.h"
 #include "formats/gguf/gguf.h"

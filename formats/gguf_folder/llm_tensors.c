@@ -1112,8 +1112,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     p.bare = class_name != NULL && vc_ends_in(class_name, "Model");
     /* Match, then sort, so that tensors with one name stand together. */
     p.capacity = 3 * source->n_tensors; /* rules make at most three of one */
-    p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
-    VC_TRY_ALLOC(p.matches);
+    VC_TRY_ALLOC(p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches));
     VC_TRY(find_head(&p));
     VC_TRY(match_all(&p));
     VC_TRY(add_tied_head(&p));

@@ -187,9 +187,8 @@ static bool ends(const char *name, const char *tail)
 static enum vc_status may_leave_out(struct vc_remote *r, size_t n, bool *leave)
 {
     struct entry *config = NULL;
-    char *text = NULL;
-    json_t *root = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *text = NULL;
+    json_auto_t *root = NULL;
 
     for (size_t i = 0; i < r->n; i++) {
         config = strcmp(r->entries[i]->name, "config.json") == 0 ? r->entries[i] : config;
@@ -198,18 +197,13 @@ static enum vc_status may_leave_out(struct vc_remote *r, size_t n, bool *leave)
     if (r->most_weights == 0 || n <= r->most_weights || config == NULL || config->file.at.size > MOST_LIST) {
         return VC_OK;
     }
-    text = vc_alloc(r->ctx, VC_TAG_IO, (size_t)config->file.at.size);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_remote_read(r->ctx, &r->windows, &config->file, 0, text, (size_t)config->file.at.size));
+    VC_CALL_ALLOC(text = vc_alloc(r->ctx, VC_TAG_IO, (size_t)config->file.at.size));
+    VC_CALL(vc_remote_read(r->ctx, &r->windows, &config->file, 0, text, (size_t)config->file.at.size));
     root = json_loadb(text, (size_t)config->file.at.size, 0, NULL);
     *leave =
         json_is_string(json_object_get(root, "model_type")) && json_object_get(root, "quantization_config") == NULL;
-    r->config = vc_arena_printf(r->ctx, &r->arena, "%s/config.json", r->mount.name);
-    VC_TRY_ALLOC(r->config);
-out:
-    json_decref(root);
-    vc_free(r->ctx, text);
-    return status;
+    VC_CALL_ALLOC(r->config = vc_arena_printf(r->ctx, &r->arena, "%s/config.json", r->mount.name));
+    return VC_OK;
 }
 
 /* In the list of the hub: marks what is left out. */
@@ -318,18 +312,17 @@ out:
 static enum vc_status list_shards(struct vc_remote *r, struct entry *index, const char ***out, size_t *n)
 {
     size_t n_bytes = (size_t)vc_min_u64(index->file.at.size, MOST_LIST + 1);
-    char *text = vc_alloc(r->ctx, VC_TAG_IO, n_bytes);
+    VC_SCOPED char *text = vc_alloc(r->ctx, VC_TAG_IO, n_bytes);
     size_t capacity = 0;
-    json_t *root = NULL;
+    json_auto_t *root = NULL;
     const char *tensor;
     json_t *value;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(text);
+    VC_CALL_ALLOC(text);
     if (n_bytes > MOST_LIST) {
-        VC_TRY(vc_fail(r->ctx, VC_E_FORMAT, "%s: is too long for an index", index->name));
+        VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "%s: is too long for an index", index->name));
     }
-    VC_TRY(vc_remote_read(r->ctx, &r->windows, &index->file, 0, text, n_bytes));
+    VC_CALL(vc_remote_read(r->ctx, &r->windows, &index->file, 0, text, n_bytes));
     root = json_loadb(text, n_bytes, 0, NULL);
     json_object_foreach(json_object_get(root, "weight_map"), tensor, value)
     {
@@ -340,16 +333,12 @@ static enum vc_status list_shards(struct vc_remote *r, struct entry *index, cons
             known = strcmp((*out)[i], name) == 0;
         }
         if (!known) {
-            VC_TRY(VC_ARENA_GROW(r->ctx, &r->arena, *out, capacity, *n + 1));
-            (*out)[*n] = vc_arena_copy(r->ctx, &r->arena, name, strlen(name));
-            VC_TRY_ALLOC((*out)[*n]);
+            VC_CALL(VC_ARENA_GROW(r->ctx, &r->arena, *out, capacity, *n + 1));
+            VC_CALL_ALLOC((*out)[*n] = vc_arena_copy(r->ctx, &r->arena, name, strlen(name)));
             *n += 1;
         }
     }
-out:
-    json_decref(root);
-    vc_free(r->ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* One file at a URL, and what belongs to it. */

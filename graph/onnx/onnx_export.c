@@ -231,8 +231,7 @@ static enum vc_status add_turn(struct export *e, const struct vc_graph_param *pa
 
     shape[0] = shape[1];
     shape[1] = first;
-    e->names[param->value] = other_name(e, value, "turned");
-    VC_CALL_ALLOC(e->names[param->value]);
+    VC_CALL_ALLOC(e->names[param->value] = other_name(e, value, "turned"));
     return add_single(e, "Transpose", value, e->names[param->value], &perm);
 }
 
@@ -389,8 +388,7 @@ enum vc_status vc_onnx_export(struct vc_ctx *ctx, const struct vc_graph *graph, 
     struct export e = {.ctx = ctx, .graph = graph, .model = model, .arena = arena, .rows = rows};
 
     *out = (struct vc_program){.kind = VC_PROGRAM_NODES, .n_opsets = 1, .opsets = &opset};
-    e.names = room(&e, graph->n_values, sizeof *e.names);
-    VC_CALL_ALLOC(e.names);
+    VC_CALL_ALLOC(e.names = room(&e, graph->n_values, sizeof *e.names));
     for (uint32_t v = 0; v < graph->n_values; v++) {
         e.names[v] = graph->values[v].name;
     }
