@@ -243,21 +243,16 @@ static const struct vc_layer_tensor *find_lost(const struct vc_layer_list *list,
  * these has. Where layers are of different kinds, each has something else. */
 static enum vc_status check_shared(struct vc_ctx *ctx, const struct vc_layer_list *list, const bool *gone)
 {
-    struct vc_layer_tensor *by_rest = vc_alloc_array(ctx, VC_TAG_MISC, list->n, sizeof *by_rest);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_layer_tensor *by_rest = vc_alloc_array(ctx, VC_TAG_MISC, list->n, sizeof *by_rest);
 
-    VC_TRY_ALLOC(by_rest);
+    VC_CALL_ALLOC(by_rest);
     memcpy(by_rest, list->tensors, list->n * sizeof *by_rest);
     qsort(by_rest, list->n, sizeof *by_rest, compare_rests);
     const struct vc_layer_tensor *lost = find_lost(list, by_rest, gone);
-    if (lost != NULL) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "%s: no other layer has it, and the others may read it: layer %llu has to stay", lost->name,
-                         (unsigned long long)lost->layer);
-    }
-out:
-    vc_free(ctx, by_rest);
-    return status;
+    VC_REFUSE_IF(lost != NULL, ctx, VC_E_UNSUPPORTED,
+                 "%s: no other layer has it, and the others may read it: layer %llu has to stay", lost->name,
+                 (unsigned long long)lost->layer);
+    return VC_OK;
 }
 
 /* ---- the pass ---- */

@@ -406,30 +406,25 @@ void vc_rows_leave_beyond(struct vc_rows *rows, int64_t most)
 /* A mask of zeros alone is refused: nothing would be learned. */
 static enum vc_status read_mask(struct vc_rows *rows)
 {
-    int64_t *numbers = NULL;
+    VC_SCOPED int64_t *numbers = NULL;
     bool some = false;
     size_t tensor;
-    enum vc_status status;
 
-    VC_TRY(find_array(rows, "mask", &tensor));
+    VC_CALL(find_array(rows, "mask", &tensor));
     if (tensor == VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_TRY(expect_rows(rows, rows->model, tensor));
-    VC_TRY(read_numbers(rows, rows->model, tensor, &numbers, &rows->mask_width));
-    VC_TRY_ALLOC(rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1));
+    VC_CALL(expect_rows(rows, rows->model, tensor));
+    VC_CALL(read_numbers(rows, rows->model, tensor, &numbers, &rows->mask_width));
+    VC_CALL_ALLOC(rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1));
     for (uint64_t i = 0; i < rows->n * rows->mask_width; i++) {
         uint64_t at = vc_rows_in_file(rows, i / rows->mask_width) * rows->mask_width + i % rows->mask_width;
 
         rows->mask[i] = numbers[at] != 0;
         some = some || numbers[at] != 0;
     }
-    if (!some) {
-        status = vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: the mask leaves no row", rows->model->path);
-    }
-out:
-    vc_free(rows->ctx, numbers);
-    return status;
+    VC_REFUSE_IF(!some, rows->ctx, VC_E_ARGUMENT, "%s: the mask leaves no row", rows->model->path);
+    return VC_OK;
 }
 
 /* ---- several outputs ---- */

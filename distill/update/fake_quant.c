@@ -14,6 +14,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
+#include "core/job/scoped.h"
 #include "core/model/code_schemes.h"
 #include "distill/update/fake_quant_codes.h"
 #include "kernels/kernels.h"
@@ -251,11 +252,10 @@ static enum vc_status add_asked(struct vc_learner *l)
     const struct vc_model *model = l->options->student.weights;
     struct vc_quantize_options options;
     struct vc_write_options write;
-    struct vc_job *job = NULL;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
     size_t n = l->fake_quants->n;
-    enum vc_status status;
 
-    VC_TRY(read_options(l->ctx, l->options, &options));
+    VC_CALL(read_options(l->ctx, l->options, &options));
     options.requantize = true; /* a tensor that is quantized keeps the scheme that it has */
     vc_write_defaults(&write);
     if (!writes_floats(options.target) && l->write != NULL) { /* the types of scales are those of the output */
@@ -267,25 +267,21 @@ static enum vc_status add_asked(struct vc_learner *l)
         write.force = true;
     }
     write.dry_run = true;
-    VC_TRY(vc_job_create(l->ctx, model, &job));
-    VC_TRY(vc_job_add_quantize(l->ctx, job, &options));
-    VC_TRY(vc_job_plan(l->ctx, job, &write));
+    VC_CALL(vc_job_create(l->ctx, model, &job));
+    VC_CALL(vc_job_add_quantize(l->ctx, job, &options));
+    VC_CALL(vc_job_plan(l->ctx, job, &write));
     for (size_t k = 0; k < l->net.weights->n; k++) {
         const struct vc_weight *item = &l->net.weights->items[k];
         size_t tensor = vc_model_find(model, item->name);
 
         if (item->trained && !item->coded && tensor != VC_NO_TENSOR) {
-            VC_TRY(add_planned(l, k, job->plan.dialect, job->plan.items[tensor].desc, job->plan.items[tensor].first));
+            VC_CALL(add_planned(l, k, job->plan.dialect, job->plan.items[tensor].desc, job->plan.items[tensor].first));
         }
     }
-    if (l->fake_quants->n == n) {
-        status = vc_fail(l->ctx, VC_E_ARGUMENT,
-                         "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
-                         vc_option(l->ctx, "precision.fake_quant"), vc_option(l->ctx, "include=true"));
-    }
-out:
-    vc_job_free(job);
-    return status;
+    VC_REFUSE_IF(l->fake_quants->n == n, l->ctx, VC_E_ARGUMENT,
+                 "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
+                 vc_option(l->ctx, "precision.fake_quant"), vc_option(l->ctx, "include=true"));
+    return VC_OK;
 }
 
 /* Nothing stays where no tensor is quantized. */

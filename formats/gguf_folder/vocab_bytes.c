@@ -28,27 +28,21 @@ static enum vc_status find_pre(struct vocab *v)
     const json_t *model = json_object_get(v->tokenizer.root, "model");
     const char *post = json_string_value(json_object_get(json_object_get(v->tokenizer.root, "post_processor"), "type"));
     bool byte_level;
-    struct vc_text form;
-    enum vc_status status;
+    VC_SCOPED_TEXT struct vc_text form;
 
     vc_text_init(&form, v->ctx);
-    VC_TRY(check_normalizer(v));
+    VC_CALL(check_normalizer(v));
     vc_vocab_form(v->tokenizer.root, &form, &byte_level);
-    VC_TRY(form.status);
+    VC_CALL(form.status);
     v->pre = vc_vocab_pre_name(form.n != 0 ? form.data : "", json_is_true(json_object_get(model, "ignore_merges")),
                                json_is_true(json_object_get(v->settings.root, "clean_up_tokenization_spaces")),
                                strncmp(v->family->gguf, "glm", 3) == 0,
                                post != NULL && strcmp(post, "RobertaProcessing") == 0);
-    if (v->pre == NULL) {
-        status = vc_fail(v->ctx, VC_E_UNSUPPORTED,
-                         "tokenizer.json: it is not known what llama.cpp calls the way in which it cuts texts; name it "
-                         "with %s, or leave the vocabulary out with %s; the way is: %s",
-                         vc_option(v->ctx, "gguf_pre"), vc_option(v->ctx, "gguf_no_vocab"),
-                         form.n != 0 ? form.data : "none");
-    }
-out:
-    vc_text_release(&form);
-    return status;
+    VC_REFUSE_IF(v->pre == NULL, v->ctx, VC_E_UNSUPPORTED,
+                 "tokenizer.json: it is not known what llama.cpp calls the way in which it cuts texts; name it "
+                 "with %s, or leave the vocabulary out with %s; the way is: %s",
+                 vc_option(v->ctx, "gguf_pre"), vc_option(v->ctx, "gguf_no_vocab"), form.n != 0 ? form.data : "none");
+    return VC_OK;
 }
 
 /* Texts are in GPT-2's letters for bytes ("\u0120the" is " the") on both sides, so they are copied. */

@@ -60,10 +60,9 @@ static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
 static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = (size_t)(file->base - file->target);
-    char *name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
 
-    VC_TRY_ALLOC(name);
+    VC_CALL_ALLOC(name);
     memcpy(name, file->target, n);
     memcpy(name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
     file->folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -73,12 +72,8 @@ static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_outfile *file)
         file->folder = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
 #endif
-    if (file->folder < 0) {
-        status = vc_fail_errno(ctx, errno, "%s: cannot use the folder %s", file->path, name);
-    }
-out:
-    vc_free(ctx, name);
-    return status;
+    VC_RETURN_IF(file->folder < 0, vc_fail_errno(ctx, errno, "%s: cannot use the folder %s", file->path, name));
+    return VC_OK;
 }
 
 /* What is there is no file. */

@@ -342,21 +342,16 @@ enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder 
 {
     size_t n = strlen(folder->path) + strlen(name) + 2;
     struct stat st;
-    enum vc_status status = VC_OK;
 
     if (!folder->shared || folder->force) {
         return VC_OK;
     }
-    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
-    VC_TRY_ALLOC(path);
+    VC_SCOPED char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    VC_CALL_ALLOC(path);
     (void)snprintf(path, n, "%s/%s", folder->path, name);
-    if (lstat(path, &st) == 0) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", path,
-                         vc_option(ctx, "force"));
-    }
-out:
-    vc_free(ctx, path);
-    return status;
+    VC_REFUSE_IF(lstat(path, &st) == 0, ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", path,
+                 vc_option(ctx, "force"));
+    return VC_OK;
 }
 
 /* Any member asks the file system that all of them lie on. */

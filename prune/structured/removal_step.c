@@ -358,17 +358,16 @@ void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, 
 static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item,
                                 struct vc_axis_cut *cut)
 {
-    bool *gone = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)cut->len + 1, sizeof *gone);
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *gone = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)cut->len + 1, sizeof *gone);
     uint64_t kept = 0;
     size_t n = 0;
 
-    VC_TRY_ALLOC(gone);
+    VC_CALL_ALLOC(gone);
     vc_removal_mark(s, item, cut->axis, gone);
     for (uint64_t i = 0; i < cut->len; i++) {
         n += !gone[i] && (i == 0 || gone[i - 1]);
     }
-    VC_TRY_ALLOC(cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs));
+    VC_CALL_ALLOC(cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs));
     cut->n_runs = 0;
     for (uint64_t i = 0; i < cut->len; i++) {
         if (!gone[i] && (i == 0 || gone[i - 1])) {
@@ -380,15 +379,11 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
         }
     }
     /* counts assume that groups do not overlap */
-    if (kept != cut->n_kept) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "two groups that lose units share entries of axis %u; remove one after the other: %s keeps "
-                         "what it names in this run",
-                         cut->axis, vc_option(ctx, "include=false"));
-    }
-out:
-    vc_free(ctx, gone);
-    return status;
+    VC_REFUSE_IF(kept != cut->n_kept, ctx, VC_E_UNSUPPORTED,
+                 "two groups that lose units share entries of axis %u; remove one after the other: %s keeps "
+                 "what it names in this run",
+                 cut->axis, vc_option(ctx, "include=false"));
+    return VC_OK;
 }
 
 /* How many indices of the axis all units of a member take, from m->offset on. */
