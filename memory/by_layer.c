@@ -52,7 +52,8 @@ static uint64_t *cell(struct vc_memory_layer *row, enum vc_layer_column column)
 }
 
 /* Nothing where nobody asks for layers: the estimate calls this either way. */
-void vc_layers_add(struct vc_estimate *e, const char *name, size_t length, enum vc_layer_column column, uint64_t amount)
+static void add_to_row(struct vc_estimate *e, const char *name, size_t length, enum vc_layer_column column,
+                       uint64_t amount)
 {
     struct vc_memory_layer *row = e->layers != NULL ? row_of(e->layers, name, length) : NULL;
 
@@ -66,7 +67,7 @@ void vc_layers_add_tensor(struct vc_estimate *e, const char *tensor, enum vc_lay
 {
     const char *dot = strrchr(tensor, '.');
 
-    vc_layers_add(e, tensor, dot == NULL || dot == tensor ? strlen(tensor) : (size_t)(dot - tensor), column, amount);
+    add_to_row(e, tensor, dot == NULL || dot == tensor ? strlen(tensor) : (size_t)(dot - tensor), column, amount);
 }
 
 /* ---- nodes ---- */
@@ -109,7 +110,7 @@ static void add_of_node(struct vc_estimate *e, uint32_t n, enum vc_layer_column 
     } else {
         name = *node->name != '\0' ? node->name : node->op;
     }
-    vc_layers_add(e, name, strlen(name), column, amount);
+    add_to_row(e, name, strlen(name), column, amount);
 }
 
 /* Rows in the order of the nodes, with what these compute. */

@@ -16,10 +16,8 @@ struct vc_layer_table {
     bool failed;                /* no memory for a name */
 };
 
-/* Adds to the row of that name, or of the module of that tensor, "a.b.weight" being of "a.b". Nothing where e->layers
+/* Adds to the row of the module of that tensor, "a.b.weight" being of "a.b". Nothing where e->layers
  * is NULL. */
-void vc_layers_add(struct vc_estimate *e, const char *name, size_t length, enum vc_layer_column column,
-                   uint64_t amount);
 void vc_layers_add_tensor(struct vc_estimate *e, const char *tensor, enum vc_layer_column column, uint64_t amount);
 
 /* The tensor of a weight; "adapters": it is computed. "" where e->layers is NULL. */

@@ -563,7 +563,7 @@ static enum vc_status find_spread(const struct vc_trainer *t, struct vc_tally *t
 }
 
 /* What the network is for; figures that are not measured are NaN. */
-void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality)
+static void describe(const struct vc_trainer *t, struct vc_quality *quality)
 {
     const struct vc_net *net = t->student.net.n_heads != 0 ? &t->student.net.heads[0] : &t->student.net;
 
@@ -623,7 +623,7 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
                                    .ce = tally->n_labels != 0 ? tally->ce / (spans ? 1 : n_labels) : NAN,
                                    .agreement = answers_count ? (double)tally->agree / n_answers : NAN,
                                    .kd = t->eval.taught ? tally->kd / (double)tally->n : NAN};
-    vc_trainer_describe(t, quality);
+    describe(t, quality);
     VC_CALL(judge_values(t, tally, quality));
     VC_CALL(vc_rows_text_bytes(&t->eval.rows, &quality->n_bytes));
     if (quality->n_bytes != 0 && tally->n_labels != 0) {
@@ -716,7 +716,7 @@ static enum vc_status heads_quality(const struct vc_trainer *t, const struct vc_
                                    .agreement = NAN,
                                    .n_parts = parts != NULL ? n : 0,
                                    .parts = parts};
-    vc_trainer_describe(t, quality);
+    describe(t, quality);
     parts = parts != NULL ? parts : room;
     for (size_t k = 0; k < n; k++) {
         const struct vc_trainer view = vc_heads_view(t, k);

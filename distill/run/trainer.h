@@ -166,8 +166,6 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t);
 /* Of the options that all calls have that only ask networks: the field of the first that is out of range; NULL: none. */
 const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_graph_precision precision,
                                     enum vc_teacher_loss loss, uint64_t net_task);
-/* What the student answers with, and by which loss. */
-void vc_trainer_describe(const struct vc_trainer *t, struct vc_quality *quality);
 /* What is counted over rows of answers: sums, so that ranks can add theirs up. */
 struct vc_tally {
     uint64_t n, n_labels, right, agree;

@@ -148,11 +148,6 @@ enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v);
 /* Goes n bytes on; the file has them. */
 enum vc_status vc_gguf_skip(struct gguf_cursor *cursor, uint64_t n);
 
-/* Reads the pairs that begin at the cursor: checks all of them, adds the facts of the model, which may be NULL, and
- * leaves the cursor behind them. */
-enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
-                                     struct gguf_metadata *metadata);
-
 /* Header and pairs of one file, from its first byte on. Adds the facts that `inspect` shows to the model (NULL: to
  * none) and leaves the cursor at the first tensor entry. Used by the reader for each file, and by gguf_split.c to learn
  * whether a file is one of several. */
@@ -175,10 +170,6 @@ enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, 
 
 /* What loads a file with the names of another format: not llama.cpp, which wants its own. */
 extern const struct vc_loader vc_gguf_other_loader;
-
-/* general.architecture of a network that makes pictures or films, by its tensors, or by what the GGUF file says; NULL:
- * another model. (gguf_write.c) */
-const char *vc_gguf_picture(const struct vc_model *model);
 
 /* vc_source_ops.program (gguf_program.c). */
 enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

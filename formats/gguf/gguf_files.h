@@ -61,7 +61,7 @@ struct gguf_files {
 
 /* What the plan is made from; filled by gguf_write.c. */
 struct gguf_plan {
-    const char *picture; /* general.architecture of a network for pictures (vc_gguf_picture); NULL: another model */
+    const char *picture; /* general.architecture of a network for pictures (gguf_write.c); NULL: another model */
     const struct vc_out_list *outs;
     const struct vc_model *model;
     const struct gguf *source; /* NULL: the model is of another format */

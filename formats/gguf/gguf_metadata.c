@@ -320,8 +320,8 @@ out:
 }
 
 /* Pair by pair; every sentence names the pair or its key. */
-enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
-                                     struct gguf_metadata *metadata)
+static enum vc_status read_pairs(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
+                                 struct gguf_metadata *metadata)
 {
     struct keys keys = {.n = 0};
     struct pair pair;
@@ -461,5 +461,5 @@ enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *mo
     VC_CALL(check_version(cursor->ctx, version));
     VC_CALL(vc_gguf_take_u64(cursor, n_tensors));
     VC_CALL(vc_gguf_take_u64(cursor, &n_pairs));
-    return vc_gguf_read_metadata(cursor, model, n_pairs, metadata);
+    return read_pairs(cursor, model, n_pairs, metadata);
 }

@@ -279,7 +279,9 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
                                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 }
 
-const char *vc_gguf_picture(const struct vc_model *model)
+/* general.architecture of a network that makes pictures or films, by its tensors, or by what the GGUF file says; NULL:
+ * another model. */
+static const char *picture_of(const struct vc_model *model)
 {
     const char *prefix;
 
@@ -308,7 +310,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
     self->plan.model = model;
     self->plan.source = same ? model->self : NULL;
-    self->plan.picture = vc_gguf_picture(model);
+    self->plan.picture = picture_of(model);
     VC_TRY(choose_form(ctx, options, self));
     *sink = (struct vc_sink){.ops = &gguf_sink_ops,
                              .self = self,

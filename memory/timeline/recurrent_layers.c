@@ -86,7 +86,8 @@ static bool is_rows_first(const struct vc_graph_node *node)
     return vc_node_int(node, "layout", 0) != 0;
 }
 
-uint32_t vc_recurrent_before(const struct vc_storages *s, uint32_t n)
+/* The layer of the same module whose states the node reads; VC_NO_NODE: it is the first. */
+static uint32_t layer_before(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     bool turned;
@@ -163,7 +164,7 @@ void vc_recurrent_find(struct vc_storages *s)
         for (unsigned k = 5; k < 7 && k < node->n_inputs; k++) {
             hide_zeros(s, node->inputs[k]);
         }
-        uint32_t below = vc_recurrent_before(s, n);
+        uint32_t below = layer_before(s, n);
         for (uint32_t v = node->inputs[0]; below != VC_NO_NODE;
              v = vc_graph_node(s->graph, maker_of(s, v))->inputs[0]) {
             s->inside[v] = true;
@@ -228,7 +229,7 @@ static bool is_copied(const struct vc_storages *s, uint32_t n, uint32_t x, bool 
 /* The layer below, or VC_NO_NODE behind the first; count: those before it, 0 at first. */
 static uint32_t step_down(const struct vc_storages *s, uint32_t n, unsigned *count)
 {
-    return ++*count < MOST_LAYERS ? vc_recurrent_before(s, n) : VC_NO_NODE;
+    return ++*count < MOST_LAYERS ? layer_before(s, n) : VC_NO_NODE;
 }
 
 /* Whether its output is inside of the module, as its backward step is. */

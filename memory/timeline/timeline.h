@@ -162,8 +162,6 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t node);
 /* Marks what is inside of such operators: sets inside and idle. Behind the sizes of values, before who uses them. */
 void vc_recurrent_find(struct vc_storages *s);
 bool vc_is_recurrent(const struct vc_graph_node *node);
-/* The layer of the same module whose states the node reads; VC_NO_NODE: it is the first. */
-uint32_t vc_recurrent_before(const struct vc_storages *s, uint32_t node);
 /* Of a product that reads states with rows first, as batch_first leaves them: a copy of these. */
 uint64_t vc_recurrent_copy_bytes(const struct vc_storages *s, uint32_t node);
 /* Of the last layer of a module, the last states that the graph does not have. */
