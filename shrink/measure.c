@@ -295,8 +295,8 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
         write.format = vc_format_of_name(s->write.path);
     }
     write.force = true;
-    VC_TRY(plan_chain(s, k, write, &job));
-    VC_TRY(vc_job_run(s->ctx, job));
+    VC_CALL(plan_chain(s, k, write, &job));
+    VC_CALL(vc_job_run(s->ctx, job));
     const struct vc_report *report = vc_job_report(job);
     if (path != NULL) {
         VC_CALL(take_sizes(s, k, report));

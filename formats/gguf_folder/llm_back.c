@@ -240,10 +240,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     }
     /* One tensor, or one for each expert; piece i begins at row i * piece_rows of the file's tensor. */
     for (uint64_t i = 0; i < (experts ? n_experts : 1); i++) {
-        to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
-        VC_CALL_ALLOC(to.name);
-        piece = vc_arena_alloc(b->ctx, plan->arena, sizeof *piece);
-        VC_CALL_ALLOC(piece);
+        VC_CALL_ALLOC(to.name = make_name(b, plan->arena, rule->from, layer, i, rest));
+        VC_CALL_ALLOC(piece = vc_arena_alloc(b->ctx, plan->arena, sizeof *piece));
         *piece = (struct llm_piece){.source = source, .first = i * to.piece_rows};
         to.pieces = piece;
         if (parts) {

@@ -285,11 +285,9 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
             *piece = (struct llm_piece){.source = i, .first = (uint64_t)id * sizes->text};
         }
     }
-    if (piece->source == VC_NO_TENSOR || plan->n == plan->capacity) {
-        VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED,
-                        "tokenizer.json: there is no added token \"[IMG_BREAK]\" with a row of floats in "
-                        "'embed_tokens.weight', which ends each row of a picture"));
-    }
+    VC_REFUSE_IF(piece->source == VC_NO_TENSOR || plan->n == plan->capacity, ctx, VC_E_UNSUPPORTED,
+                 "tokenizer.json: there is no added token \"[IMG_BREAK]\" with a row of floats in "
+                 "'embed_tokens.weight', which ends each row of a picture");
     plan->tensors[plan->n++] = t;
     return VC_OK;
 }

@@ -569,8 +569,7 @@ static enum vc_status multiply(const struct planning *p, const char *tail, struc
     }
     to->scale = (float)factor;
     if (strcmp(tail, "ssm_in.weight") == 0 && json_array_size(parts) == 5) {
-        each = vc_arena_alloc(p->ctx, p->plan->arena, (size_t)to->shape[0] * sizeof *each);
-        VC_CALL_ALLOC(each);
+        VC_CALL_ALLOC(each = vc_arena_alloc(p->ctx, p->plan->arena, (size_t)to->shape[0] * sizeof *each));
         to->row_scales = each;
         for (uint64_t i = 0, part = 0; i < to->shape[0]; i++) {
             part += part < 4 && i == ends[part];

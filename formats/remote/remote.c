@@ -319,9 +319,7 @@ static enum vc_status list_shards(struct vc_remote *r, struct entry *index, cons
     json_t *value;
 
     VC_CALL_ALLOC(text);
-    if (n_bytes > MOST_LIST) {
-        VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "%s: is too long for an index", index->name));
-    }
+    VC_REFUSE_IF(n_bytes > MOST_LIST, r->ctx, VC_E_FORMAT, "%s: is too long for an index", index->name);
     VC_CALL(vc_remote_read(r->ctx, &r->windows, &index->file, 0, text, n_bytes));
     root = json_loadb(text, n_bytes, 0, NULL);
     json_object_foreach(json_object_get(root, "weight_map"), tensor, value)
