@@ -37,11 +37,6 @@ VC_ACCESS(f64, double)
 VC_ACCESS(u32, uint32_t)
 VC_ACCESS(u16, uint16_t)
 
-static inline size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The sum of a chunk of the tree (kernels.h): its 64 lanes are halved six times. They are used up. */
 static inline double sum_of_lanes(double *lane)
 {
