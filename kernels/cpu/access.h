@@ -4,7 +4,7 @@
  * alignment.
  *
  * Kernels get pointers into files and network buffers; dereferencing an unaligned float * is undefined in C. Behind them
- * what many loops need: min_size, and the sum of the tree of the reference loops. */
+ * what many loops need: the sum of the tree of the reference loops. */
 #pragma once
 
 #include <stddef.h>
