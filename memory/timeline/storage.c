@@ -673,15 +673,16 @@ static uint32_t find_root(struct vc_storages *s, uint32_t v)
     return v;
 }
 
-/* Where it is asked for; and llama.cpp, whose products and shares element by element do it, too (ggml_op_can_inplace). */
+/* Where it is asked for; and llama.cpp and onnxruntime, whose products and shares element by element do it, too
+ * (ggml_op_can_inplace, MayInplace). */
 static bool writes_over(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     bool may = (s->eager[n] & VC_EAGER_IN_PLACE) != 0;
 
-    return s->options->program == VC_RUN_BY_LLAMA_CPP
-               ? may || vc_node_is(node, VC_OP_mul) || vc_node_is(node, VC_OP_div)
-               : may && s->options->in_place;
+    bool all = s->options->program == VC_RUN_BY_LLAMA_CPP || s->options->program == VC_RUN_BY_ONNXRUNTIME;
+
+    return all ? may || vc_node_is(node, VC_OP_mul) || vc_node_is(node, VC_OP_div) : may && s->options->in_place;
 }
 
 /* Operators that may write over their first input do so where nobody needs that any more. */
