@@ -688,9 +688,10 @@ static const char *type_of(const json_t *part)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
 
-    return type != NULL                                                ? type
-           : json_object_get(part, "merges") != NULL                   ? "BPE"
-           : json_is_array(json_object_get(part, "vocab"))             ? "Unigram"
+    if (type != NULL || json_object_get(part, "merges") != NULL) {
+        return type != NULL ? type : "BPE";
+    }
+    return json_is_array(json_object_get(part, "vocab"))               ? "Unigram"
            : json_object_get(part, "max_input_chars_per_word") != NULL ? "WordPiece"
                                                                        : "WordLevel";
 }

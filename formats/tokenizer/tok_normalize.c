@@ -509,9 +509,9 @@ enum vc_status vc_tok_normalize_pieces(struct vc_ctx *ctx, struct vc_tokenizer *
         }
         for (size_t k = 0; k < more; k++) {
             bool blank = text[k] == ' ';
+            uint32_t at = (uint32_t)(i + (text >= s && text < s + n ? k : 0));
 
-            VC_CALL(vc_tok_put(ctx, to, blank ? space : text + k, blank ? n_space : 1,
-                               (uint32_t)(i + (text >= s && text < s + n ? k : 0))));
+            VC_CALL(vc_tok_put(ctx, to, blank ? space : text + k, blank ? n_space : 1, at));
         }
         behind_space = (more != 0 ? text[more - 1] == ' ' : behind_space) && rules->joins_spaces;
     }

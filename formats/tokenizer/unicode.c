@@ -180,7 +180,7 @@ uint32_t vc_unicode_compose(uint32_t first, uint32_t second)
 size_t vc_utf8_put(uint32_t c, char to[4])
 {
     static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    size_t n = 1 + (size_t)(c >= 0x80) + (size_t)(c >= 0x800) + (size_t)(c >= 0x10000);
 
     for (size_t k = n; k-- > 1; c >>= 6) {
         to[k] = (char)(0x80 | (c & 0x3f));
