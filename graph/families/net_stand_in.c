@@ -217,8 +217,8 @@ static bool ends_in(const char *name, const char *end)
 /* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT). */
 static enum form form_of(const json_t *config, const json_t *text, const char *type)
 {
-    static const char *const others[] = {"projection_dim", "projection_size", "conv_dim", "num_hidden_groups",
-                                         "num_conv_layers"};
+    static const char *const others[] = {"projection_dim",    "projection_size", "conv_dim",
+                                         "num_hidden_groups", "num_conv_layers", "block_sizes"};
     static const char *const ends[] = {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForImageTextToText"};
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     bool causal = ends_in(name, "ForCausalLM");
@@ -520,7 +520,8 @@ static json_t *make_encoder(const json_t *text, const char *type, const char *na
     others->params =
         elems((double)words * (double)(narrow - h)) +
         elems((double)size_of(text, "entity_vocab_size", 0) * (double)size_of(text, "entity_emb_size", 0)) +
-        (json_is_false(json_object_get(text, "tie_word_embeddings")) ? elems((double)words * (double)h) : 0);
+        (narrow == 0 && json_is_false(json_object_get(text, "tie_word_embeddings")) ? elems((double)words * (double)h)
+                                                                                    : 0);
     others->coded =
         elems((double)layers * (odd_params(out, text, type, (double)f) +
                                 (json_object_get(text, "attention_window") != NULL ? 3.0 * (double)(h * h) : 0)));
