@@ -69,28 +69,17 @@ static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes 
     return VC_OK;
 }
 
-/* One of removed units, in the order of plan. Counted there, from headers. */
+/* One of removed units, in the order of plan. */
 static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
 {
     struct vc_shrink_chain chain = {.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned)};
-    enum vc_status status = VC_OK;
 
     VC_CALL_ALLOC(chain.share);
     chain.harm = vc_search_harm(recipe->error, true);
     if (recipe->n_passes == 2) {
         chain.scheme = recipe->more_tensors ? vc_search_eight(vc_shrink_is_gguf(s)) : vc_search_half(false);
     }
-    size_t k = vc_shrink_add(s, &chain, &status);
-    VC_CALL(status);
-    if (k == VC_NO_CANDIDATE) {
-        return VC_OK;
-    }
-    if (s->result.limit_bytes != 0) {
-        return vc_shrink_count(s, k);
-    }
-    s->candidates[k].need_bytes = recipe->fit.need_bytes;
-    s->candidates[k].within = vc_search_has_room(&recipe->fit);
-    return VC_OK;
+    return add(s, &chain);
 }
 
 /* Without data, for a device: what plan offers with removed units; and what it is that plan finds, for programs and formats

@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/job/job_state.h"
 #include "core/job/scoped.h"
+#include "search/recipes/slim.h"
 #include "shrink/shrink_inside.h"
 
 #define LEAST_STEPS 20 /* fewer bring nothing back */
@@ -181,22 +182,31 @@ static enum vc_status take_refusal(struct vc_shrinking *s, size_t k, enum vc_sta
 
 /* Size and memory by the report of a job.
  * The size of a deflated file is 0 in a plan; such a candidate may be within until it is written. */
-static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct vc_report *report)
+static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct vc_job *job)
 {
+    const struct vc_report *report = vc_job_report(job);
     struct vc_shrink_candidate *c = &s->candidates[k];
     struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
+    struct vc_planned_model slim = {.ctx = s->ctx};
+    enum vc_status status = VC_OK;
 
     c->file_bytes = report->totals.file_after;
     c->need_bytes = report->totals.host_after;
     bool open = c->file_bytes == 0 && c->deflate && !s->write.dry_run;
     if (s->gpu != NULL) {
-        VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
+        if (s->sized != NULL && (s->chains[k].share != NULL || s->chains[k].drop != NULL)) {
+            status = vc_slim_graph(s->ctx, job, s->sized, &slim);
+            change.graph_after = status == VC_OK ? slim.graph : NULL; /* else that of the source, which takes no less */
+        }
+        VC_TRY(status == VC_E_NOMEM ? status : vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
         s->counted = *fit;
         c->need_bytes = fit->need_bytes;
     }
     c->within = vc_search_within(&s->budget, open ? 1 : c->file_bytes, &s->counted);
-    return VC_OK;
+out:
+    vc_planned_free(&slim);
+    return status;
 }
 
 /* Codes that only one loader knows have its layout. */
@@ -256,7 +266,7 @@ enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
 
     write.dry_run = true;
     VC_TRY(plan_chain(s, k, write, &job));
-    VC_TRY(take_sizes(s, k, vc_job_report(job)));
+    VC_TRY(take_sizes(s, k, job));
     size_t same = same_before(s, k, vc_job_report(job));
     if (same != VC_NO_CANDIDATE) {
         status = vc_fail(s->ctx, VC_E_UNSUPPORTED, "the same weights as '%s'", s->candidates[same].name);
@@ -299,7 +309,7 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
     VC_CALL(vc_job_run(s->ctx, job));
     const struct vc_report *report = vc_job_report(job);
     if (path != NULL) {
-        VC_CALL(take_sizes(s, k, report));
+        VC_CALL(take_sizes(s, k, job));
     }
     c->error = report->totals.measured ? error_of(report) : NAN;
     return VC_OK;

@@ -162,6 +162,8 @@ struct vc_fit_change {
     enum vc_runtime runtime; /* how the loader treats codes of the output: vc_memory_runtime */
     struct vc_fit before, after;
     struct vc_fit native; /* like `after`, for a loader that keeps codes as codes */
+    /* Before the call: what the output computes, with bound sizes, where passes remove units or layers; NULL: as the source. */
+    const struct vc_graph *graph_after;
 };
 
 /* Decides for inference, from the report of a planned job. model: the source of the job. graph: the graph of the source

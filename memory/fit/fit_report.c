@@ -59,6 +59,7 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
         change->runtime = memory.runtime;
     }
     VC_TRY(vc_written_make(ctx, report, model, &written));
+    graph = change->graph_after != NULL ? change->graph_after : graph;
     VC_TRY(vc_memory_estimate_written(ctx, graph, model, &memory, &written, &after));
     if (change->weights_only && memory.runtime == VC_RUNTIME_LAYERWISE) { /* one tensor as floats is there, too */
         after.components[VC_MEMORY_PARAMETERS].bytes += vc_written_largest(&written, memory.weights, memory.allocator);

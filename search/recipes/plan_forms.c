@@ -161,23 +161,14 @@ static void set_runtime(const struct vc_planning *p, const struct vc_layout *lay
 static enum vc_status take_graph(struct vc_planning *p, struct vc_job **job, size_t share, struct vc_weights_form *form)
 {
     struct vc_slim *slim = &p->slim[share];
-    const char *name;
     enum vc_status status = VC_OK;
 
     if (slim->job == NULL) {
         slim->job = *job;
         *job = NULL;
-        slim->planned = (struct vc_planned_model){.ctx = p->ctx};
-        VC_TRY(vc_planned_shapes(p->ctx, &slim->job->plan, &slim->planned));
-        VC_TRY(vc_planned_graph(p->ctx, &slim->job->plan, &slim->planned));
-        for (uint32_t k = 0; (name = vc_graph_symbol(p->graph, k)) != NULL; k++) {
-            int64_t size = vc_graph_symbol_size(p->graph, k);
-
-            VC_TRY(size > 0 ? vc_graph_bind(p->ctx, slim->planned.graph, name, size) : VC_OK);
-        }
+        status = vc_slim_graph(p->ctx, slim->job, p->graph, &slim->planned);
     }
     form->graph = slim->planned.graph;
-out:
     return form->graph == NULL && status == VC_OK ? VC_E_UNSUPPORTED : status;
 }
 

@@ -7,8 +7,8 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/base/arena.h"
-#include "graph/planned_model.h"
 #include "memory/made_as.h"
+#include "search/recipes/slim.h"
 #include "search/search_choice.h"
 #include "search/search_points.h"
 #include "search/search_schemes.h"

@@ -149,6 +149,17 @@ class Agreement(unittest.TestCase):
             chosen = found["candidates"][found["chosen"]]
             self.assertEqual((chosen["passes"], chosen["need_bytes"], chosen["within"]), (recipe["passes"], recipe["need_bytes"], True))
 
+    def test_removed_units(self):
+        """What shrink counts of a network that loses channels is what its proof finds: activations shrink, too."""
+        subprocess.run(["cp", os.path.join(MODELS, "convolutional.onnx"), self.dir.name], check=True)
+        recipes = json.loads(self.run_lines(["plan", "--memory", "64GiB", "--json", "convolutional.onnx"]))["recipes"]
+        recipe = next(r for r in recipes if r["what"] == "20 % of the neurons removed")
+        memory = str(recipe["need_bytes"] + 256 * MIB)
+        found = json.loads(self.run_lines(["shrink", "--memory", memory, "--json", "-o", "s.onnx", "convolutional.onnx"]))
+        chosen = found["candidates"][found["chosen"]]
+        self.assertEqual(chosen["passes"], recipe["passes"])
+        self.assertEqual([chosen["need_bytes"], found["proof"]["need_bytes"]], [recipe["need_bytes"]] * 2)
+
 
 if __name__ == "__main__":
     unittest.main()
