@@ -22,13 +22,6 @@ static double real(const struct llm_config *eyes, const char *names)
     return vc_llm_real(eyes, names, vc_llm_usual(eyes, names, 0));
 }
 
-int64_t vc_llm_deepstack(const struct llm_config *eyes, size_t index)
-{
-    const json_t *layer = json_array_get(vc_llm_find(eyes, "deepstack_visual_indexes"), index);
-
-    return json_is_integer(layer) && json_integer_value(layer) >= 0 ? json_integer_value(layer) : INT64_MAX;
-}
-
 static enum vc_status refuse(struct vc_ctx *ctx, const char *key, const char *why)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: \"%s\" %s, which llama.cpp has not in its file for pictures",

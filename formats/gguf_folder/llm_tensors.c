@@ -170,6 +170,14 @@ static bool of_decoder(const char *name)
     return name != NULL && strncmp(name, "dec.blk.", 8) == 0;
 }
 
+/* Here, not in llm_eyes.c, which calls this file: "deepstack_visual_indexes": [8, 16, 24]. */
+int64_t vc_llm_deepstack(const struct llm_config *eyes, size_t index)
+{
+    const json_t *layer = json_array_get(vc_llm_find(eyes, "deepstack_visual_indexes"), index);
+
+    return json_is_integer(layer) && json_integer_value(layer) >= 0 ? json_integer_value(layer) : INT64_MAX;
+}
+
 /* Adds what the name becomes by these rules; *known: some of them fit. A name may fit several rules: "gate_up_proj"
  * becomes a gate of its first rows, and "up" of its last rows. The head of a tied model is dropped here, because
  * llama.cpp then computes with the embedding. */
