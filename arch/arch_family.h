@@ -28,7 +28,7 @@
  *     R rank of queries   m A x (n + rotated)   y n + rotated   h key heads
  *     of T5: B buckets of positions
  *     of Gemma 3n: t copies of the states   C of them but the first   U t x t   l rank of the path beside attention
- *     of parts that see: S side of a patch   f colours   o f x S x S   O H x patches that become one   Y the text's H
+ *     of vision towers: S side of a patch   f colours   o f x S x S   O H x patches that become one   Y the text's H
  *     Z of what is behind the layers */
 struct vc_arch_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
@@ -48,7 +48,7 @@ struct vc_arch_sizes {
     uint64_t copies, laurel;        /* of the states; the rank of the path beside attention */
     uint64_t owners;                /* layers from this one on use keys and values of others */
     uint64_t image, patch, merge;   /* sides: of a picture, of a patch, of the square of patches that become one */
-    uint64_t text, adapter;         /* elements of a token of the text; ... of what is behind the layers that see */
+    uint64_t text, adapter;         /* elements of a token of the text; ... of what is behind the vision layers */
     bool wide;                      /* these have a feed-forward part of twice the size */
     bool head_size_given;
 };

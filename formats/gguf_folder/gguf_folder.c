@@ -241,7 +241,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     struct llm_rope rope;
 
     if (options->gguf_mmproj) {
-        VC_CALL(vc_llm_eyes_make(ctx, config, self->source, model, &self->plan, pairs));
+        VC_CALL(vc_llm_vision_make(ctx, config, self->source, model, &self->plan, pairs));
         vc_llm_plan_sort(&self->plan);
         return finish(ctx, self, model, pairs);
     }

@@ -642,9 +642,12 @@ bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
 static json_t *token(const struct llm_back *b, const char *word)
 {
     uint64_t id;
-    json_t *none = vc_llm_is_encoder(b->family) ? json_integer(0) : json_null();
+    bool found = vc_back_token(b, word, &id);
 
-    return vc_back_token(b, word, &id) ? json_integer((json_int_t)id) : none;
+    if (!found && !vc_llm_is_encoder(b->family)) {
+        return json_null();
+    }
+    return json_integer(found ? (json_int_t)id : 0);
 }
 
 /* The type that most elements of matrices have; NULL: they are blocks whose codes are not kept. Scales of codes need

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arch/arch_config.h"
-#include "arch/arch_eyes.h"
+#include "arch/arch_vision.h"
 #include "core/model/source.h"
 #include "core/text/text.h"
 #include "formats/gguf/gguf.h"
@@ -256,11 +256,11 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
 /* The pairs that every file begins with: type "model" or "mmproj". */
 void vc_llm_general_put(const struct llm_config *config, const char *architecture, const char *type,
                         const struct llm_plan *plan, struct llm_pairs *pairs);
-/* Tensors and metadata of the part that sees, in place of those of the part for text (llm_eyes.c). */
-enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
-                                struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs);
-/* The layer of the part that sees behind which its matrices number `index` stand; INT64_MAX: there is none. */
-int64_t vc_llm_deepstack(const struct llm_config *eyes, size_t index);
+/* Tensors and metadata of the vision tower, in place of those of the part for text (llm_vision.c). */
+enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
+                                  struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs);
+/* The layer of the vision tower behind which its matrices number `index` stand; INT64_MAX: there is none. */
+int64_t vc_llm_deepstack(const struct llm_config *vision, size_t index);
 /* Elements of a head that are rotated. */
 uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope);
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */

@@ -37,7 +37,7 @@ struct planning {
     struct llm_plan *plan;
     struct match *matches; /* the pool's */
     size_t n, capacity;
-    bool eyes;       /* of the part that sees, else of that for text */
+    bool vision;     /* of the vision tower, else of that for text */
     bool any_type;   /* types of values are not checked, and none is read: on the way back */
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
@@ -48,20 +48,20 @@ struct planning {
 
 /* ---- names ---- */
 
-/* Whether the tensor belongs to a part that sees or hears, or to a head that predicts more than the next token; eyes: to
- * any but the one that sees. The names are found anywhere, because wrappers differ: "vision_tower.", "model.visual.",
+/* Whether the tensor belongs to a vision or audio tower, or to a head that predicts more than the next token; vision: to
+ * any but the vision tower. The names are found anywhere, because wrappers differ: "vision_tower.", "model.visual.",
  * "thinker.audio_tower.". */
-static bool is_other_part(const char *name, bool eyes)
+static bool is_other_part(const char *name, bool vision)
 {
     static const char *const parts[] = {"audio",      "vision",      "visual",    "multi_modal_projector",
                                         "projector.", "patch_embed", "connector."};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strstr(name, parts[i]) != NULL) {
-            return i == 0 || !eyes;
+            return i == 0 || !vision;
         }
     }
-    return eyes || strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
+    return vision || strncmp(name, "mtp.", 4) == 0 || strstr(name, ".mtp.") != NULL;
 }
 
 /* Buffers that old versions of transformers saved with the weights: they follow from the configuration. */
@@ -170,10 +170,10 @@ static bool of_decoder(const char *name)
     return name != NULL && strncmp(name, "dec.blk.", 8) == 0;
 }
 
-/* Here, not in llm_eyes.c, which calls this file: "deepstack_visual_indexes": [8, 16, 24]. */
-int64_t vc_llm_deepstack(const struct llm_config *eyes, size_t index)
+/* Here, not in llm_vision.c, which calls this file: "deepstack_visual_indexes": [8, 16, 24]. */
+int64_t vc_llm_deepstack(const struct llm_config *vision, size_t index)
 {
-    const json_t *layer = json_array_get(vc_llm_find(eyes, "deepstack_visual_indexes"), index);
+    const json_t *layer = json_array_get(vc_llm_find(vision, "deepstack_visual_indexes"), index);
 
     return json_is_integer(layer) && json_integer_value(layer) >= 0 ? json_integer_value(layer) : INT64_MAX;
 }
@@ -245,7 +245,7 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
     if (is_buffer(t->name) || t->part_of != VC_NO_TENSOR) { /* parts go with their codes, or these are refused */
         return VC_OK;
     }
-    bool other = is_other_part(t->name, p->eyes);
+    bool other = is_other_part(t->name, p->vision);
     if (other || (strip(t->name, name) && is_beyond(p, name))) {
         p->n_other++;
         p->beyond = other || t->n_dims < 2 ? p->beyond : source;
@@ -259,7 +259,7 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         }
         rename_norm(name);
         VC_CALL(match_rules(p, p->family->rules, name, source, &known));
-        if (!known && !p->eyes) {
+        if (!known && !p->vision) {
             VC_CALL(match_rules(p, vc_arch_names, name, source, &known));
         }
     }
@@ -300,7 +300,7 @@ static bool needs_f32(const char *name, unsigned n_dims)
     return n_dims < 2 || vc_ends_in(name, "_norm.weight") || !vc_ends_in(name, ".weight");
 }
 
-/* Matrices of a part that sees which llama.cpp takes in f16 or f32. */
+/* Matrices of a vision tower which llama.cpp takes in f16 or f32. */
 static bool needs_halves(const char *name)
 {
     return strncmp(name, "v.patch_embd.weight", 19) == 0 ||
@@ -915,7 +915,7 @@ static enum vc_status check_parts(const struct planning *p, uint64_t layer)
 static enum vc_status check_whole(const struct planning *p)
 {
     const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
-    bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare || p->eyes;
+    bool headless = vc_llm_is_encoder(p->family) || p->tied || p->bare || p->vision;
     bool head = has_tensor(p->plan, -1, "output.weight");
 
     if (p->family->whole == NULL && p->sizes->input != 0) {
@@ -923,7 +923,7 @@ static enum vc_status check_whole(const struct planning *p)
     }
     VC_CALL(check_there(p, whole, -1));
     VC_RETURN_IF(!head && (wants_head(p) || !headless), refuse_missing(p, "output.weight"));
-    for (size_t i = 0; i < p->plan->n && !p->eyes; i++) { /* rules of a part that sees name what is asked for alone */
+    for (size_t i = 0; i < p->plan->n && !p->vision; i++) { /* rules of a vision tower name what is asked for alone */
         VC_CALL(check_asked(p, &p->plan->tensors[i], whole));
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
@@ -1018,7 +1018,7 @@ static enum vc_status find_head(struct planning *p)
     size_t head = find_source(p, rule_to(p, "output")->from);
     size_t embedding = find_source(p, rule_to(p, "token_embd")->from);
 
-    if (p->eyes) {
+    if (p->vision) {
         return VC_OK;
     }
     p->tied = says_tied(p->config);
@@ -1088,7 +1088,7 @@ static enum vc_status find_vocabulary(struct planning *p)
             return VC_OK;
         }
     }
-    return p->eyes ? VC_OK : refuse_missing(p, "token_embd.weight");
+    return p->vision ? VC_OK : refuse_missing(p, "token_embd.weight");
 }
 
 void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
@@ -1110,7 +1110,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
                          .family = family,
                          .sizes = sizes,
                          .plan = plan,
-                         .eyes = vc_arch_is_eyes(family),
+                         .vision = vc_arch_is_vision(family),
                          .any_type = any_type,
                          .beyond = VC_NO_TENSOR};
     size_t end;
@@ -1140,9 +1140,10 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                  "%zu tensors of heads are left out: the model gives embeddings", p.n_heads));
     }
-    if (p.n_other != 0 && !p.eyes) {
+    if (p.n_other != 0 && !p.vision) {
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
-                                 "%zu tensors of parts that see, hear or predict more tokens are left out", p.n_other));
+                                 "%zu tensors of vision and audio towers or heads for further tokens are left out",
+                                 p.n_other));
     }
 out:
     vc_free(ctx, p.matches);

@@ -206,7 +206,7 @@ struct vc_open_options {
     const char *gguf_pre;
     bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens. as_folder:
                          * without the files of a tokenizer */
-    bool gguf_mmproj;   /* as_gguf: the part that sees, which llama.cpp loads beside the model for text ("--mmproj") */
+    bool gguf_mmproj;   /* as_gguf: the vision tower, which llama.cpp loads beside the model for text ("--mmproj") */
     /* A GGUF model that llama.cpp runs becomes the folder that transformers loads: its names, shapes and values of
      * tensors, config.json and tokenizer. Blocks of Q4_0, Q8_0, MXFP4 and NVFP4 of layers are codes with parts (struct
      * vc_quant), of which safetensors files have compressed-tensors; others stay blocks. VC_E_UNSUPPORTED if no folder

@@ -186,7 +186,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -285,7 +285,7 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
     expect_sparsity (SHARE): gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each tensor to this share makes
@@ -347,7 +347,7 @@ def run(input: Input, output: Optional[Path] = None, recipe: Optional[Path] = No
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -417,7 +417,7 @@ def dequantize(input: Input, output: Optional[Path] = None, *, progress: Show = 
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -477,7 +477,7 @@ def merge(input: Input, output: Optional[Path] = None, *, progress: Show = None,
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     min_sqnr (DB): gate: write nothing and exit 1 when a changed tensor stays below this SQNR
     max_sqnr_drop (DB): --baseline: gate: write nothing and exit 1 if the SQNR over all changed tensors is lower than in the earlier run by more than DB
@@ -540,7 +540,7 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
     keep_names: GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp runs, made of config.json, tensors and tokenizer)
     pre (NAME): GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 (default: found by the regular expressions in tokenizer.json)
     no_vocab: GGUF of a folder, and the way back: leave the vocabulary out
-    mmproj: GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text
+    mmproj: GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text
     graph (FILE): --target-gpu, --must-fit: what the model computes, if its own file does not say it: a list of layers, ONNX's text, an ONNX file or a config.json
     gates (FILE): read gates from this JSON file, by the names of their options: {"min_sqnr": 40, "evaluate": {"min_accuracy": 0.98}}
     device (auto|cpu|cuda|cuda:N): where to compute

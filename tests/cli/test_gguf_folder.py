@@ -163,8 +163,8 @@ def test_nomic():
         says("nomic", old, "activation" if key[0] == "a" else f'"{key}"', **{key: value})
 
 
-def test_eyes():
-    """The part that sees as a file of its own: Qwen's, whose matrices are cut, and Pixtral's, whose rows move."""
+def test_vision():
+    """The vision tower as a file of its own: Qwen's, whose matrices are cut, and Pixtral's, whose rows move."""
     colours = {"preprocessor_config__json": {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25]}}
     seen = {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25], "projection_dim": 6, "patch_size": 2, "embedding_length": 8,
             "feed_forward_length": 12, "block_count": 1, "attention.head_count": 2, "attention.layer_norm_epsilon": f32(1e-6)}
@@ -183,15 +183,15 @@ def test_eyes():
     made = ["v.patch_embd.weight.1"] + [f"v.blk.0.attn_{x}.{end}" for x in "kv" for end in ("weight", "bias")]
     qwen = {"model_type": "qwen2_5_vl", "hidden_size": 6, "vision_config": {"depth": 1, "hidden_size": 8, "num_heads": 2, "intermediate_size": 12, "patch_size": 2,
                                                                            "hidden_act": "silu", "window_size": 112, "fullatt_block_indexes": [0]}}
-    found = named("eyes", qwen, rules + cut, keys("qwen2.5vl_merger", 560, n_wa_pattern=1), made + [b for _, b, _ in cut], ("--mmproj",), **colours)
+    found = named("vision", qwen, rules + cut, keys("qwen2.5vl_merger", 560, n_wa_pattern=1), made + [b for _, b, _ in cut], ("--mmproj",), **colours)
     if found:
         tensors, patches = found[0].tensors, found[1]["visual.patch_embed.proj.weight"][1]
         for i, name in enumerate(("v.patch_embd.weight", "v.patch_embd.weight.1")):
-            check(tensors[name] == ((8, 3, 2, 2), 0, [patches[8 * r + 4 * i + k] for r in range(24) for k in range(4)]), f"eyes: {name}")
+            check(tensors[name] == ((8, 3, 2, 2), 0, [patches[8 * r + 4 * i + k] for r in range(24) for k in range(4)]), f"vision: {name}")
         for i, letter in enumerate("qkv"):
             x = found[1]["visual.blocks.0.attn.qkv.weight"][1][64 * i:64 * i + 64], found[1]["visual.blocks.0.attn.qkv.bias"][1][8 * i:8 * i + 8]
-            check((tensors[f"v.blk.0.attn_{letter}.weight"][2], tensors[f"v.blk.0.attn_{letter}.bias"][2]) == x, f"eyes: {letter}")
-        check(found[0].pairs.get("clip.use_silu") is True and not any(k.startswith("tokenizer") for k in found[0].pairs), "eyes: activation, or a vocabulary")
+            check((tensors[f"v.blk.0.attn_{letter}.weight"][2], tensors[f"v.blk.0.attn_{letter}.bias"][2]) == x, f"vision: {letter}")
+        check(found[0].pairs.get("clip.use_silu") is True and not any(k.startswith("tokenizer") for k in found[0].pairs), "vision: activation, or a vocabulary")
     at = "vision_tower.transformer.layers.0."
     rules = [(at + a, "v.blk.0." + b, s) for a, b, s in (
         ("attention.q_proj.weight", "attn_q.weight", (8, 8)), ("attention.k_proj.weight", "attn_k.weight", (8, 8)), ("attention.v_proj.weight", "attn_v.weight", (8, 8)),
@@ -210,8 +210,8 @@ def test_eyes():
     if found:
         q = found[1][at + "attention.q_proj.weight"][1]
         rows = [h * 4 + s * 2 + i for h in (0, 1) for i in (0, 1) for s in (0, 1)]
-        check(found[0].tensors[moved[0]][2] == [v for r in rows for v in q[8 * r:8 * r + 8]], "eyes: rows of queries")
-        check(found[0].tensors[moved[2]] == ((6,), 0, found[1]["language_model.model.embed_tokens.weight"][1][18:24]), "eyes: the row of [IMG_BREAK]")
+        check(found[0].tensors[moved[0]][2] == [v for r in rows for v in q[8 * r:8 * r + 8]], "vision: rows of queries")
+        check(found[0].tensors[moved[2]] == ((6,), 0, found[1]["language_model.model.embed_tokens.weight"][1][18:24]), "vision: the row of [IMG_BREAK]")
         source, options = found[1], ("--mmproj",)
         for says, change, files in (("\"vision_feature_layer\" is not -1", {"vision_feature_layer": -2}, {}), ("there is one of qwen2_vl", {"model_type": "llava_next"}, {}),
                                     ("sizes that are none", {"vision_config": {**mistral["vision_config"], "num_attention_heads": 3}}, {}),
@@ -223,7 +223,7 @@ def test_eyes():
             dropped = "multi_modal_projector." + files.pop("dropped", "")
             folder("eyeless", {**mistral, **change}, {n: t for n, t in source.items() if n != dropped}, **{**colours, **files})
             rc, _, err = run("convert", "eyeless", "-o", "no.gguf", *options)
-            check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"eyes: {says}: exit {rc}: {err.strip()}")
+            check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"vision: {says}: exit {rc}: {err.strip()}")
 
 
 def test_falcon_h1():
@@ -818,7 +818,7 @@ def test_notes():
     check(kinds["blk.0.ffn_gate_inp_shexp.weight"] == 0 and kinds["blk.0.ffn_up_shexp.weight"] != 0, f"a matrix of one row: {kinds}")
     hybrid, tensors, _, _ = make("qwen3_5_text")
     folder("seeing", hybrid, {**tensors, "model.visual.patch.weight": ((1,), [1.0]), "mtp.fc.weight": ((1,), [1.0])})
-    check("2 tensors of parts that see, hear or predict more tokens" in convert("seeing", "--no-vocab")[1], "no note about other parts")
+    check("2 tensors of vision and audio towers or heads for further tokens" in convert("seeing", "--no-vocab")[1], "no note about other parts")
     folder("dynamic", {**config, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, source)
     check("the same up to 64 tokens" in convert("dynamic", "--no-vocab")[1], "no note about dynamic scaling")
 
@@ -862,4 +862,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_eyes, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_vision, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)

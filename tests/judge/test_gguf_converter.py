@@ -44,7 +44,7 @@ YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_posit
             beta_fast=32, beta_slow=1)
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=16, low_freq_factor=1.0, high_freq_factor=4.0)
 T5 = dict(vocab_size=97, d_model=32, d_kv=8, d_ff=48, num_layers=3, num_heads=4, relative_attention_num_buckets=8, decoder_start_token_id=0, n_positions=512)
-EYES = dict(depth=2, hidden_size=16, num_heads=2, intermediate_size=16, out_hidden_size=32)
+VISION = dict(depth=2, hidden_size=16, num_heads=2, intermediate_size=16, out_hidden_size=32)
 
 
 def rope(theta, *sections):
@@ -57,12 +57,12 @@ MODELS = {
     "qwen2": ("Qwen2", TEXT, None),
     "qwen3": ("Qwen3", dict(TEXT, head_dim=16), None),
     "qwen3_moe": ("Qwen3Moe", dict(TEXT, head_dim=16, norm_topk_prob=True, **EXPERTS), None),
-    "qwen2_5_vl": ("Qwen2_5_VL", dict(TEXT, **rope(1e6, 1, 1, 2)), dict(EYES, depth=1, fullatt_block_indexes=[0])),
+    "qwen2_5_vl": ("Qwen2_5_VL", dict(TEXT, **rope(1e6, 1, 1, 2)), dict(VISION, depth=1, fullatt_block_indexes=[0])),
     "qwen3_vl": ("Qwen3VL", dict(TEXT, head_dim=16, **rope(5e6, 3, 3, 2)),
-                 dict(EYES, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
+                 dict(VISION, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
     # the converter takes experts as the first files have them, which transformers does not write: see test_turned
     "qwen3_vl_moe": ("Qwen3VLMoe", dict(TEXT, head_dim=16, **EXPERTS, **rope(5e6, 3, 3, 2)),
-                     dict(EYES, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
+                     dict(VISION, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
     "granitemoe": ("GraniteMoe", dict(TEXT, num_local_experts=4, num_experts_per_tok=2, logits_scaling=2.0, attention_multiplier=0.5), None),
     "olmoe": ("Olmoe", dict(TEXT, num_key_value_heads=4, num_experts=4, num_experts_per_tok=2), None),
     "minimax_m2": ("MiniMaxM2", dict(TEXT, head_dim=8, num_local_experts=4, num_experts_per_tok=2, rotary_dim=4), None),
@@ -154,20 +154,20 @@ MODELS = {
     "hunyuan-alpha": ("HunYuanDenseV1", dict(TEXT, head_dim=8, max_position_embeddings=32768, rope_parameters=dict(
         rope_type="dynamic", rope_theta=10000.0, alpha=1000.0, factor=1.0)), None),
 }
-# Parts that see: class, keys of the part for text, of the part that sees, of the whole
-SMALL_EYES = dict(hidden_size=16, image_size=28, patch_size=7, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24)
-EYED = {
-    "eyes-qwen2_vl": ("Qwen2VL", dict(TEXT, **rope(1e6, 1, 1, 2)), dict(depth=3, embed_dim=16, num_heads=2, hidden_size=32, mlp_ratio=2), {}),
-    "eyes-qwen2_5_vl": ("Qwen2_5_VL", dict(TEXT, **rope(1e6, 1, 1, 2)), {**EYES, "depth": 4, "intermediate_size": 24, "fullatt_block_indexes": [1, 3]}, {}),
-    "eyes-qwen3_vl": ("Qwen3VL", dict(TEXT, head_dim=16, **rope(5e6, 3, 3, 2)),
-                      {**EYES, "depth": 3, "intermediate_size": 24, "deepstack_visual_indexes": [0, 2], "num_position_embeddings": 16}, {}),
-    "eyes-gemma3": ("Gemma3", dict(TEXT, head_dim=8), SMALL_EYES, dict(mm_tokens_per_image=4)),
-    "eyes-mistral3": ("Mistral3", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_EYES, head_dim=8, hidden_act="silu", model_type="pixtral"), {}),
-    "eyes-llava": ("Llava", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_EYES, head_dim=8, model_type="pixtral"), dict(vision_feature_layer=-1)),
-    "eyes-llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=56),
-                    dict(SMALL_EYES, intermediate_size=64, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20), {}),
-    "eyes-smolvlm": ("SmolVLM", dict(TEXT, model_type="llama"), SMALL_EYES, {}),
-    "eyes-idefics3": ("Idefics3", dict(TEXT, model_type="llama"), SMALL_EYES, dict(scale_factor=4)),
+# Vision towers: class, keys of the part for text, of the vision tower, of the whole
+SMALL_VISION = dict(hidden_size=16, image_size=28, patch_size=7, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24)
+TOWERS = {
+    "vision-qwen2_vl": ("Qwen2VL", dict(TEXT, **rope(1e6, 1, 1, 2)), dict(depth=3, embed_dim=16, num_heads=2, hidden_size=32, mlp_ratio=2), {}),
+    "vision-qwen2_5_vl": ("Qwen2_5_VL", dict(TEXT, **rope(1e6, 1, 1, 2)), {**VISION, "depth": 4, "intermediate_size": 24, "fullatt_block_indexes": [1, 3]}, {}),
+    "vision-qwen3_vl": ("Qwen3VL", dict(TEXT, head_dim=16, **rope(5e6, 3, 3, 2)),
+                      {**VISION, "depth": 3, "intermediate_size": 24, "deepstack_visual_indexes": [0, 2], "num_position_embeddings": 16}, {}),
+    "vision-gemma3": ("Gemma3", dict(TEXT, head_dim=8), SMALL_VISION, dict(mm_tokens_per_image=4)),
+    "vision-mistral3": ("Mistral3", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_VISION, head_dim=8, hidden_act="silu", model_type="pixtral"), {}),
+    "vision-llava": ("Llava", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_VISION, head_dim=8, model_type="pixtral"), dict(vision_feature_layer=-1)),
+    "vision-llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=56),
+                    dict(SMALL_VISION, intermediate_size=64, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20), {}),
+    "vision-smolvlm": ("SmolVLM", dict(TEXT, model_type="llama"), SMALL_VISION, {}),
+    "vision-idefics3": ("Idefics3", dict(TEXT, model_type="llama"), SMALL_VISION, dict(scale_factor=4)),
 }
 # What the converter wants to read in config.json, and transformers does not write; what it must not read there
 EDIT = {"nemotron_h": dict(hybrid_override_pattern="M-*-"), "gpt_neox": dict(rotary_pct=0.5), "gpt_neox-serial": dict(rotary_pct=0.25), "cohere2": dict(rotary_pct=1.0), "falcon": dict(num_kv_heads=1),
@@ -210,16 +210,16 @@ def read(path):
 
 class Converter(Judge):
     def made(self, name):
-        cls, text, eyes = MODELS[name]
+        cls, text, vision = MODELS[name]
         if not hasattr(transformers, cls + "Config"):
             return None
         torch.manual_seed(sum(map(ord, name)))
         config = getattr(transformers, cls + "TextConfig" if cls in ("Llama4", "Gemma3n") else cls + "Config")
-        config = config(**text) if eyes is None else config(text_config=text, vision_config=eyes)
+        config = config(**text) if vision is None else config(text_config=text, vision_config=vision)
         ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model", "NomicBert": "Model", "EuroBert": "Model", "T5": "ForConditionalGeneration",
                 "UMT5": "ForConditionalGeneration"}.get(cls, "ForCausalLM")
         ends = "EncoderModel" if name == "t5-encoder" else ends
-        model = getattr(transformers, cls + (ends if eyes is None else "ForConditionalGeneration"))(config)
+        model = getattr(transformers, cls + (ends if vision is None else "ForConditionalGeneration"))(config)
         with torch.no_grad():
             for p in model.parameters():
                 p.copy_(p + 0.2 * torch.randn_like(p) if p.ndim == 1 else 0.1 * torch.randn_like(p))
@@ -233,17 +233,17 @@ class Converter(Judge):
             json.dump({"model": {"type": "WordPiece"}}, f)
         return model
 
-    def made_eyes(self, name):
-        cls, text, eyes, whole = EYED[name]
+    def made_vision(self, name):
+        cls, text, vision, whole = TOWERS[name]
         if not hasattr(transformers, cls + "Config"):
             return None
         torch.manual_seed(sum(map(ord, name)))
-        model = getattr(transformers, cls + "ForConditionalGeneration")(getattr(transformers, cls + "Config")(text_config=text, vision_config=eyes, **whole))
+        model = getattr(transformers, cls + "ForConditionalGeneration")(getattr(transformers, cls + "Config")(text_config=text, vision_config=vision, **whole))
         with torch.no_grad():
             for p in model.parameters():
                 p.copy_(p + 0.2 * torch.randn_like(p) if p.ndim == 1 else 0.1 * torch.randn_like(p))
         model.float().save_pretrained(self.path(name))
-        if name == "eyes-gemma3":  # as published files have it, and the converter wants it
+        if name == "vision-gemma3":  # as published files have it, and the converter wants it
             from safetensors.torch import load_file, save_file
             path = os.path.join(self.path(name), "model.safetensors")
             save_file({k.replace("vision_tower.", "vision_tower.vision_model."): v for k, v in load_file(path).items()}, path, {"format": "pt"})
@@ -259,12 +259,12 @@ class Converter(Judge):
         folder = Path(self.path(name))
         with open(folder / "config.json") as f:
             architecture = json.load(f)["architectures"][0]
-        cls = get_model_class(architecture, mmproj=name in EYED) if name != "mistral4" else get_model_class("Ministral3ForCausalLM").Mistral4Model
+        cls = get_model_class(architecture, mmproj=name in TOWERS) if name != "mistral4" else get_model_class("Ministral3ForCausalLM").Mistral4Model
         load = ModelBase.load_hparams
         drop = DROP.get(name, ())  # transformers 5 puts keys of experts into every such configuration, by which the converter goes
         ModelBase.load_hparams = staticmethod(
             lambda *a, **kw: {**{k: v for k, v in load(*a, **kw).items() if not any(part in k for part in drop)}, **EDIT.get(name, {})})
-        cls = cls if name in EYED else type(cls.__name__, (cls,), {"set_vocab": lambda self: self.gguf_writer.add_tokenizer_model("no_vocab"), "model_arch": cls.model_arch,
+        cls = cls if name in TOWERS else type(cls.__name__, (cls,), {"set_vocab": lambda self: self.gguf_writer.add_tokenizer_model("no_vocab"), "model_arch": cls.model_arch,
                                           **({"no_mtp": True} if hasattr(cls, "opt_num_mtp_layers") else {})})
         out = folder / "theirs.gguf"
         try:
@@ -276,7 +276,7 @@ class Converter(Judge):
         return read(out)
 
     def ours(self, name):
-        self.vc("convert", "-q", "-f", "--mmproj" if name in EYED else "--no-vocab", self.path(name), "-o", self.path(name + ".gguf"))
+        self.vc("convert", "-q", "-f", "--mmproj" if name in TOWERS else "--no-vocab", self.path(name), "-o", self.path(name + ".gguf"))
         return read(self.path(name + ".gguf"))
 
     def same(self, name, ours, theirs):
@@ -342,7 +342,7 @@ class Converter(Judge):
 
     def test_families(self):
         for name in CHOSEN or MODELS:
-            if name in EYED:
+            if name in TOWERS:
                 continue
             try:
                 model = self.made(name)
@@ -360,20 +360,20 @@ class Converter(Judge):
                     name, len(ours[0]), " ".join(sorted(set(theirs[1]) - set(ours[1]))) or "none",
                     " ".join(sorted(set(ours[1]) - set(theirs[1]))) or "none"))
 
-    def test_eyes(self):
-        for name in CHOSEN or EYED:
-            model = self.made_eyes(name) if name in EYED else None
+    def test_vision(self):
+        for name in CHOSEN or TOWERS:
+            model = self.made_vision(name) if name in TOWERS else None
             if model is None:
                 continue
             with self.subTest(name):
                 ours, theirs = self.ours(name), self.theirs(name)
-                if name == "eyes-gemma3":  # f16 in the converter's file, whatever the source has
+                if name == "vision-gemma3":  # f16 in the converter's file, whatever the source has
                     n, data = "mm.input_projection.weight", theirs[0]["mm.input_projection.weight"][2]
                     self.assertEqual(np.frombuffer(ours[0][n][2], "<f4").astype("<f2").tobytes(), data)
                     theirs[0][n] = ours[0][n]
-                if name == "eyes-llama4":  # the converter takes a norm before the MLP for one behind attention, as Gemma 4 has: clip.cpp computes otherwise then
+                if name == "vision-llama4":  # the converter takes a norm before the MLP for one behind attention, as Gemma 4 has: clip.cpp computes otherwise then
                     theirs = ({n.replace("attn_post_norm", "ln2"): t for n, t in theirs[0].items()}, *theirs[1:])
-                if name in ("eyes-llava", "eyes-mistral3"):  # clip.cpp loads no file without it; the converter leaves out what is of the text
+                if name in ("vision-llava", "vision-mistral3"):  # clip.cpp loads no file without it; the converter leaves out what is of the text
                     _, _, data = ours[0].pop("v.token_embd.img_break")
                     self.assertEqual(data, model.get_input_embeddings().weight[5].detach().numpy().tobytes())
                 self.same(name, ours, theirs)

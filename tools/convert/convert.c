@@ -291,7 +291,7 @@ static const struct opt write_opts[] = {
     {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
      .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
     {.name = "mmproj", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_mmproj),
-     .conflicts = "pre no-vocab keep-names", .help = "GGUF of a folder: the part that sees, which llama.cpp loads beside the model for text"},
+     .conflicts = "pre no-vocab keep-names", .help = "GGUF of a folder: the vision tower, which llama.cpp loads beside the model for text"},
 };
 
 /* A gate for passes that change values: those that only prune or convert have no SQNR. */

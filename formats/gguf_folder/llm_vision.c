@@ -1,5 +1,5 @@
-/* llm_eyes.c - the part of a model that sees, as the file that llama.cpp loads beside the model for text ("--mmproj"):
- * sizes, checks and metadata by the rows of arch/arch_eyes.c; tensors are planned by llm_tensors.c like any others.
+/* llm_vision.c - the vision tower of a model, as the file that llama.cpp loads beside the model for text ("--mmproj"):
+ * sizes, checks and metadata by the rows of arch/arch_vision.c; tensors are planned by llm_tensors.c like any others.
  *
  *     "vision_config": {"num_hidden_layers": 27}           clip.vision.block_count u32 27
  *     preprocessor_config.json: "image_mean": [...]        clip.vision.image_mean f32[3]
@@ -11,15 +11,15 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 
-/* A number of the part that sees; else of its class. */
-static uint64_t count(const struct llm_config *eyes, const char *names)
+/* A number of the vision tower; else of its class. */
+static uint64_t count(const struct llm_config *vision, const char *names)
 {
-    return vc_llm_count(eyes, names, (uint64_t)vc_llm_usual(eyes, names, 0));
+    return vc_llm_count(vision, names, (uint64_t)vc_llm_usual(vision, names, 0));
 }
 
-static double real(const struct llm_config *eyes, const char *names)
+static double real(const struct llm_config *vision, const char *names)
 {
-    return vc_llm_real(eyes, names, vc_llm_usual(eyes, names, 0));
+    return vc_llm_real(vision, names, vc_llm_usual(vision, names, 0));
 }
 
 static enum vc_status refuse(struct vc_ctx *ctx, const char *key, const char *why)
@@ -35,9 +35,9 @@ static bool is_llava(const struct llm_config *config)
     return type != NULL && strcmp(type, "llava") == 0;
 }
 
-/* How many patches of a side become one: a key of the part that sees or of the whole model, or what others say. */
-static uint64_t merge_of(const struct llm_config *eyes, const struct llm_config *config, const struct vc_arch_eyes *row,
-                         const struct vc_arch_sizes *sizes)
+/* How many patches of a side become one: a key of the vision tower or of the whole model, or what others say. */
+static uint64_t merge_of(const struct llm_config *vision, const struct llm_config *config,
+                         const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes)
 {
     double tokens = sqrt(vc_llm_real(config, "mm_tokens_per_image", 256.0));
 
@@ -45,33 +45,33 @@ static uint64_t merge_of(const struct llm_config *eyes, const struct llm_config 
         return tokens >= 1.0 ? (uint64_t)((double)(sizes->image / sizes->patch) / tokens) : 0;
     }
     if (strcmp(row->projector, "llama4") == 0) {
-        return (uint64_t)(1.0 / fmax(real(eyes, "pixel_shuffle_ratio"), 1e-3));
+        return (uint64_t)(1.0 / fmax(real(vision, "pixel_shuffle_ratio"), 1e-3));
     }
     if (strcmp(row->projector, "idefics3") == 0) {
         return vc_llm_count(config, "scale_factor", 2);
     }
     return strcmp(row->projector, "pixtral") == 0 ? vc_llm_count(config, "spatial_merge_size", is_llava(config) ? 1 : 2)
-                                                  : count(eyes, "spatial_merge_size");
+                                                  : count(vision, "spatial_merge_size");
 }
 
-static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *eyes, const struct llm_config *config,
-                                 const struct vc_arch_eyes *row, struct vc_arch_sizes *out)
+static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *vision, const struct llm_config *config,
+                                 const struct vc_arch_vision *row, struct vc_arch_sizes *out)
 {
     bool qwen2 = strcmp(row->projector, "qwen2vl_merger") == 0; /* its "hidden_size" is that of the text */
     uint64_t side;
 
-    *out = (struct vc_arch_sizes){.hidden = count(eyes, qwen2 ? "embed_dim" : "hidden_size"),
-                                  .layers = count(eyes, "num_hidden_layers|depth"),
-                                  .heads = count(eyes, "num_attention_heads|num_heads"),
-                                  .feed_forward = count(eyes, "intermediate_size"),
-                                  .image = count(eyes, "image_size"),
-                                  .patch = count(eyes, "patch_size"),
-                                  .context = count(eyes, "num_position_embeddings"),
-                                  .adapter = count(eyes, "vision_output_dim"),
+    *out = (struct vc_arch_sizes){.hidden = count(vision, qwen2 ? "embed_dim" : "hidden_size"),
+                                  .layers = count(vision, "num_hidden_layers|depth"),
+                                  .heads = count(vision, "num_attention_heads|num_heads"),
+                                  .feed_forward = count(vision, "intermediate_size"),
+                                  .image = count(vision, "image_size"),
+                                  .patch = count(vision, "patch_size"),
+                                  .context = count(vision, "num_position_embeddings"),
+                                  .adapter = count(vision, "vision_output_dim"),
                                   .text = vc_llm_count(config, "hidden_size", 0),
                                   .step = 1};
-    VC_CALL(vc_llm_config_check(ctx, eyes));
-    out->feed_forward = qwen2 ? out->hidden * count(eyes, "mlp_ratio") : out->feed_forward;
+    VC_CALL(vc_llm_config_check(ctx, vision));
+    out->feed_forward = qwen2 ? out->hidden * count(vision, "mlp_ratio") : out->feed_forward;
     VC_REFUSE_IF(out->hidden - 1 >= UINT16_MAX || out->layers - 1 >= UINT16_MAX || out->heads - 1 >= UINT16_MAX ||
                      out->patch - 1 >= INT16_MAX || out->image > INT32_MAX || out->context > INT32_MAX ||
                      out->feed_forward - 1 >= INT32_MAX || out->adapter > INT32_MAX || out->text - 1 >= INT32_MAX ||
@@ -89,15 +89,15 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *ey
         side = out->image / out->patch;
         out->context = side * side + (out->adapter != 0);
     }
-    out->merge = merge_of(eyes, config, row, out);
+    out->merge = merge_of(vision, config, row, out);
     VC_RETURN_IF(out->merge == 0 || out->merge > out->patch * 64, refuse(ctx, "vision_config", "joins no patches"));
     return VC_OK;
 }
 
 /* Layers with attention to the whole picture come in a period; the others look at squares of 112 pixels. */
-static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *eyes, uint64_t *out)
+static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *vision, uint64_t *out)
 {
-    const json_t *full = vc_llm_find(eyes, "fullatt_block_indexes");
+    const json_t *full = vc_llm_find(vision, "fullatt_block_indexes");
     json_int_t first = full != NULL ? json_integer_value(json_array_get(full, 0)) : 7;
     json_int_t period = first >= 0 && first < UINT16_MAX ? first + 1 : 0;
 
@@ -105,41 +105,41 @@ static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *e
         period = json_integer_value(json_array_get(full, i)) == (json_int_t)(i + 1) * period - 1 ? period : 0;
     }
     *out = (uint64_t)period;
-    return period <= 0 || count(eyes, "window_size") != 112
+    return period <= 0 || count(vision, "window_size") != 112
                ? refuse(ctx, "fullatt_block_indexes", "has no period, or \"window_size\" is not 112")
                : VC_OK;
 }
 
 /* llama.cpp takes what the last layer makes, rotates with a base of 10000, and multiplies heads of the usual size. */
-static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *eyes, const struct llm_config *config,
-                            const struct vc_arch_eyes *row, const struct vc_arch_sizes *sizes)
+static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision, const struct llm_config *config,
+                            const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes)
 {
-    const char *activation = vc_llm_word(eyes, "hidden_act", NULL);
+    const char *activation = vc_llm_word(vision, "hidden_act", NULL);
     const json_t *feature = vc_llm_find(config, "vision_feature_layer");
-    const json_t *rope = vc_llm_find(eyes, "rope_parameters");
+    const json_t *rope = vc_llm_find(vision, "rope_parameters");
 
     VC_REFUSE_IF(activation != NULL && !vc_is_one_of(activation, row->family.activation), ctx, VC_E_UNSUPPORTED,
                  "%s: the activation of \"vision_config\" is '%s', expected '%.*s'", VC_HF_CONFIG_NAME, activation,
                  (int)strcspn(row->family.activation, "|"), row->family.activation);
-    if (vc_llm_count(eyes, "head_dim", sizes->head_size) != sizes->head_size) {
+    if (vc_llm_count(vision, "head_dim", sizes->head_size) != sizes->head_size) {
         return refuse(ctx, "head_dim", "times the heads is not the hidden size");
     }
     if ((feature != NULL || is_llava(config)) && json_integer_value(feature) != -1) { /* -2 where LLaVA says none */
         return refuse(ctx, "vision_feature_layer", "is not -1");
     }
-    if (vc_llm_real_of(eyes, rope, "rope_theta", vc_llm_real(eyes, "rope_theta", 10000.0)) != 10000.0) {
+    if (vc_llm_real_of(vision, rope, "rope_theta", vc_llm_real(vision, "rope_theta", 10000.0)) != 10000.0) {
         return refuse(ctx, "rope_theta", "is not 10000");
     }
-    if (sizes->adapter != 0 && (count(eyes, "projector_input_dim") != sizes->adapter ||
-                                count(eyes, "projector_output_dim") != sizes->adapter)) {
+    if (sizes->adapter != 0 && (count(vision, "projector_input_dim") != sizes->adapter ||
+                                count(vision, "projector_output_dim") != sizes->adapter)) {
         return refuse(ctx, "vision_output_dim", "is not \"projector_input_dim\" and \"projector_output_dim\"");
     }
-    return vc_llm_config_check(ctx, eyes);
+    return vc_llm_config_check(ctx, vision);
 }
 
 /* What pictures are made of: each colour minus its mean, over its deviation. processor_config.json has it under
  * "image_processor". */
-static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const struct vc_arch_eyes *row,
+static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const struct vc_arch_vision *row,
                                   uint64_t image, struct llm_pairs *pairs)
 {
     static const char *const names[] = {"image_mean", "image_std"};
@@ -176,11 +176,11 @@ out:
     return status;
 }
 
-static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes, const struct vc_arch_eyes *row,
+static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *vision, const struct vc_arch_vision *row,
                                const struct vc_arch_sizes *sizes, const char *folder, struct llm_pairs *pairs)
 {
-    const char *activation = vc_llm_word(eyes, "hidden_act", row->family.activation);
-    const json_t *seen = vc_llm_find(eyes, "deepstack_visual_indexes");
+    const char *activation = vc_llm_word(vision, "hidden_act", row->family.activation);
+    const json_t *seen = vc_llm_find(vision, "deepstack_visual_indexes");
     uint64_t period;
 
     vc_llm_put_bool(pairs, ".has_vision_encoder", true);
@@ -192,7 +192,7 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes
     vc_llm_put_u32(pairs, ".vision.feed_forward_length", sizes->feed_forward);
     vc_llm_put_u32(pairs, ".vision.block_count", sizes->layers);
     vc_llm_put_u32(pairs, ".vision.attention.head_count", sizes->heads);
-    vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(eyes, "layer_norm_eps"));
+    vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(vision, "layer_norm_eps"));
     if (sizes->merge != row->merge) {
         vc_llm_put_u32(pairs, row->merge_key, sizes->merge);
     }
@@ -200,7 +200,7 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes
         vc_llm_put_bool(pairs, activation[0] == 'g' ? ".use_gelu" : ".use_silu", true);
     }
     if (strcmp(row->projector, "qwen2.5vl_merger") == 0) {
-        VC_CALL(find_period(ctx, eyes, &period));
+        VC_CALL(find_period(ctx, vision, &period));
         vc_llm_put_u32(pairs, ".vision.n_wa_pattern", period);
     }
     if (strcmp(row->projector, "qwen3vl_merger") == 0) {
@@ -208,7 +208,7 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes
         for (uint64_t i = 0; i < sizes->layers; i++) {
             size_t k = 0;
 
-            while (k < json_array_size(seen) && vc_llm_deepstack(eyes, k) != (int64_t)i) {
+            while (k < json_array_size(seen) && vc_llm_deepstack(vision, k) != (int64_t)i) {
                 k++;
             }
             vc_llm_element_u8(pairs, k < json_array_size(seen));
@@ -218,10 +218,10 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *eyes
 }
 
 /* Tensors that only some models have: those of Qwen 3's layers in between, and of Mistral's joined patches. */
-static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *eyes, const struct vc_arch_eyes *row,
+static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *vision, const struct vc_arch_vision *row,
                                   const struct vc_arch_sizes *sizes, const struct llm_plan *plan)
 {
-    size_t layers = json_array_size(vc_llm_find(eyes, "deepstack_visual_indexes"));
+    size_t layers = json_array_size(vc_llm_find(vision, "deepstack_visual_indexes"));
     size_t deep = 0;
     size_t joined = 0;
 
@@ -285,38 +285,38 @@ static enum vc_status add_break(struct vc_ctx *ctx, const struct vc_model *sourc
     return VC_OK;
 }
 
-enum vc_status vc_llm_eyes_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
-                                struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs)
+enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
+                                  struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs)
 {
     const char *folder = vc_infolder_path(source->folder);
     const char *type = json_string_value(json_object_get(config->root, "model_type"));
     json_t *part = json_object_get(config->root, "vision_config");
     const char *tower = json_string_value(json_object_get(part, "model_type"));
-    const struct vc_arch_eyes *row = vc_arch_eyes(type, tower);
+    const struct vc_arch_vision *row = vc_arch_vision(type, tower);
     struct vc_arch_sizes sizes;
     VC_SCOPED_TEXT struct vc_text known;
 
     vc_text_init(&known, ctx);
     if (row == NULL || !json_is_object(part)) {
-        for (size_t i = 0; vc_arch_eyes_at(i) != NULL; i++) {
-            vc_text_add(&known, "%s%s", i == 0 ? "" : ", ", vc_arch_eyes_at(i)->family.types);
+        for (size_t i = 0; vc_arch_vision_at(i) != NULL; i++) {
+            vc_text_add(&known, "%s%s", i == 0 ? "" : ", ", vc_arch_vision_at(i)->family.types);
         }
         VC_CALL(known.status);
         VC_CALL(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of a '%s'%s%s no file for pictures is made (there is one of %s)",
                         VC_HF_CONFIG_NAME, type != NULL ? type : "",
-                        tower != NULL ? " that sees with a " : " without \"vision_config\"", tower != NULL ? tower : "",
-                        known.data));
+                        tower != NULL ? " with a vision tower " : " without \"vision_config\"",
+                        tower != NULL ? tower : "", known.data));
     }
-    const struct llm_config eyes = {
+    const struct llm_config vision = {
         .root = part, .part = part, .model_type = row->defaults.type, .arch = &row->defaults, .wrong = config->wrong};
     pairs->architecture = row->family.gguf;
-    VC_CALL(read_sizes(ctx, &eyes, config, row, &sizes));
-    VC_CALL(check(ctx, &eyes, config, row, &sizes));
-    VC_CALL(vc_llm_tensors_plan(ctx, source, &eyes, &row->family, &sizes, false, model, plan));
-    VC_CALL(check_there(ctx, &eyes, row, &sizes, plan));
+    VC_CALL(read_sizes(ctx, &vision, config, row, &sizes));
+    VC_CALL(check(ctx, &vision, config, row, &sizes));
+    VC_CALL(vc_llm_tensors_plan(ctx, source, &vision, &row->family, &sizes, false, model, plan));
+    VC_CALL(check_there(ctx, &vision, row, &sizes, plan));
     if (strcmp(row->projector, "pixtral") == 0) {
         VC_CALL(add_break(ctx, source, folder, &sizes, plan));
     }
     vc_llm_general_put(config, row->family.gguf, "mmproj", plan, pairs);
-    return put_keys(ctx, &eyes, row, &sizes, folder, pairs);
+    return put_keys(ctx, &vision, row, &sizes, folder, pairs);
 }

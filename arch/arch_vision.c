@@ -1,5 +1,5 @@
-/* arch_eyes.c - see arch_eyes.h. To add a part that sees: a row of `eyes`, with rules for its names. */
-#include "arch/arch_eyes.h"
+/* arch_vision.c - see arch_vision.h. To add a vision tower: a row of `vision`, with rules for its names. */
+#include "arch/arch_vision.h"
 
 #include <string.h>
 
@@ -122,10 +122,10 @@ static const struct vc_arch_name rules_of_llama4[] = {
 #define SCALED ".vision.projector.scale_factor"
 #define AS_QWEN \
     "num_heads=16 patch_size=14 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 image_size=560 "
-#define OF_QWEN .gguf = VC_ARCH_EYES, .rules = rules_of_qwen
-#define AS_CLIP .gguf = VC_ARCH_EYES
+#define OF_QWEN .gguf = VC_ARCH_CLIP, .rules = rules_of_qwen
+#define AS_CLIP .gguf = VC_ARCH_CLIP
 
-static const struct vc_arch_eyes eyes[] = {
+static const struct vc_arch_vision vision[] = {
     {{"qwen2_vl", OF_QWEN, .layer = BLOCK BIASES NORMED, .activation = "quick_gelu",
       .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight v.post_ln.bias" PAIR},
      NULL,
@@ -197,17 +197,17 @@ static const struct vc_arch_eyes eyes[] = {
      0},
 };
 
-const struct vc_arch_eyes *vc_arch_eyes_at(size_t index)
+const struct vc_arch_vision *vc_arch_vision_at(size_t index)
 {
-    return index < sizeof eyes / sizeof eyes[0] ? &eyes[index] : NULL;
+    return index < sizeof vision / sizeof vision[0] ? &vision[index] : NULL;
 }
 
-const struct vc_arch_eyes *vc_arch_eyes(const char *model_type, const char *tower)
+const struct vc_arch_vision *vc_arch_vision(const char *model_type, const char *tower)
 {
-    const struct vc_arch_eyes *row;
+    const struct vc_arch_vision *row;
     size_t i = 0;
 
-    while ((row = vc_arch_eyes_at(i)) != NULL &&
+    while ((row = vc_arch_vision_at(i)) != NULL &&
            !(model_type != NULL && vc_is_one_of(model_type, row->family.types) &&
              (row->tower == NULL || (tower != NULL && vc_is_one_of(tower, row->tower))))) {
         i++;

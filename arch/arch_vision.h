@@ -1,4 +1,4 @@
-/* arch_eyes.h - the parts that see of models that also do so, as llama.cpp has them in a file of their own ("mmproj"): a
+/* arch_vision.h - the vision towers of models, as llama.cpp has them in a file of their own ("mmproj"): a
  * row each, of the form of a family.
  *
  *     {"model_type": "gemma3", "vision_config": {...}}                        row "gemma3": clip.projector_type "gemma3"
@@ -9,9 +9,11 @@
  * llama.cpp's converter and of its clip.cpp. */
 #pragma once
 
+#include <string.h>
+
 #include "arch/arch_family.h"
 
-struct vc_arch_eyes {
+struct vc_arch_vision {
     struct vc_arch_family family; /* types: of the whole model; gguf "clip"; layer: words "v/ln1" */
     const char *tower;            /* model_types of its "vision_config", "a|b"; NULL: any */
     const char *projector;        /* clip.projector_type */
@@ -20,14 +22,14 @@ struct vc_arch_eyes {
     uint64_t merge;               /* what llama.cpp takes where the key is not there; 0: it is always there */
 };
 
-#define VC_ARCH_EYES "clip" /* general.architecture of such a file */
+#define VC_ARCH_CLIP "clip" /* general.architecture of such a file */
 
-static inline bool vc_arch_is_eyes(const struct vc_arch_family *family)
+static inline bool vc_arch_is_vision(const struct vc_arch_family *family)
 {
-    return family->gguf[0] == 'c' && family->gguf[1] == 'l';
+    return strcmp(family->gguf, VC_ARCH_CLIP) == 0;
 }
 
 /* The row of a model of that type, with a "vision_config" of that one; NULL: there is none. Both may be NULL. */
-const struct vc_arch_eyes *vc_arch_eyes(const char *model_type, const char *tower);
+const struct vc_arch_vision *vc_arch_vision(const char *model_type, const char *tower);
 /* Row number `index`; NULL behind the last. */
-const struct vc_arch_eyes *vc_arch_eyes_at(size_t index);
+const struct vc_arch_vision *vc_arch_vision_at(size_t index);
