@@ -521,7 +521,7 @@ class Graphs(unittest.TestCase):
             graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [4, 97, d])],
                                       [helper.make_tensor_value_info("y", 1, [4, 97, d])], [numpy_helper.from_array(a, n) for n, a in weights.items()])
             onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.path("m.onnx"))
-            done = subprocess.run([PROGRAM, "estimate", "--bytes", self.path("m.onnx")], stdout=subprocess.PIPE, check=True, text=True)
+            done = subprocess.run([PROGRAM, "estimate", "--bytes", "--runtime", "pytorch", self.path("m.onnx")], stdout=subprocess.PIPE, check=True, text=True)
             peak, loaded = (int(re.search(n + r"\s+([\d,]+) B", done.stdout).group(1).replace(",", "")) for n in ("PyTorch eager", "after loading"))
             return peak - loaded
         one, each = beside(True), beside(False)
