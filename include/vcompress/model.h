@@ -206,7 +206,6 @@ struct vc_open_options {
     const char *gguf_pre;
     bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens. as_folder:
                          * without the files of a tokenizer */
-    bool gguf_mmproj;   /* as_gguf: the vision tower, which llama.cpp loads beside the model for text ("--mmproj") */
     /* A GGUF model that llama.cpp runs becomes the folder that transformers loads: its names, shapes and values of
      * tensors, config.json and tokenizer. Blocks of Q4_0, Q8_0, MXFP4 and NVFP4 of layers are codes with parts (struct
      * vc_quant), of which safetensors files have compressed-tensors; others stay blocks. VC_E_UNSUPPORTED if no folder
@@ -229,9 +228,6 @@ struct vc_open_options {
      * are decoded to f32. VC_E_FORMAT or VC_E_UNSUPPORTED if no graph of such a model is known. Other inputs ignore this
      * field. */
     bool as_onnx;
-    /* as_onnx: matrices of products lie as the folder has them, [out, in], each with a Transpose behind it. Codes of
-     * MatMulNBits lie so, too: a job that makes these (int4) needs no memory for whole matrices, and the Transposes go. */
-    bool onnx_rows;
     /* With row_tokens, a file whose name ends in .txt or .jsonl is a text. Its tokens are those of the tokenizer in this
      * folder, or in the folder of this file: tokenizer.json, or SentencePiece's tokenizer.model. A .txt file is one text;
      * each line of a .jsonl file is a JSON object whose "text" is one. Texts are joined by the end-of-text token, or by what
@@ -245,6 +241,10 @@ struct vc_open_options {
      * `merge` and this step after it; the pass merge has nothing to do then. Adapters must outlive the model. NULL: none.
      * Inputs of which no GGUF model is made ignore this field. */
     const struct vc_merge_options *merge;
+    bool gguf_mmproj; /* as_gguf: the vision tower, which llama.cpp loads beside the model for text ("--mmproj") */
+    /* as_onnx: matrices of products lie as the folder has them, [out, in], each with a Transpose behind it. Codes of
+     * MatMulNBits lie so, too: a job that makes these (int4) needs no memory for whole matrices, and the Transposes go. */
+    bool onnx_rows;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);
