@@ -234,8 +234,8 @@ struct onnx_symbol {
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
     size_t cast;        /* a Cast among `nodes` that reads the value, or ONNX_NONE */
     size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
-    size_t
-        factor_of; /* the last product among `nodes` whose second input is the value, or the value turned; or ONNX_NONE */
+    /* The last product among `nodes` whose second input is the value, or the value turned; or ONNX_NONE. */
+    size_t factor_of;
     uint32_t graph;
     uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;    /* as an output of nodes */
