@@ -223,6 +223,8 @@ static enum form form_of(const json_t *config, const json_t *text, const char *t
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     bool causal = ends_in(name, "ForCausalLM");
     bool writes = name == NULL;
+    /* "FrobnicatorModel" does not say what it computes; a type with "bert" in it does. */
+    bool bare = ends_in(name, "Model") && !ends_in(name, "LMHeadModel") && strstr(type, "bert") == NULL;
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         if (json_object_get(config, others[k]) != NULL || json_object_get(text, others[k]) != NULL) {
@@ -233,14 +235,14 @@ static enum form form_of(const json_t *config, const json_t *text, const char *t
         writes = writes || strstr(name, ends[k]) != NULL;
     }
     if (json_is_true(json_object_get(config, "is_encoder_decoder"))) {
-        return causal                                              ? FORM_DECODER
-               : json_object_get(config, "encoder_config") != NULL ? FORM_NONE /* of sounds */
-                                                                   : FORM_PAIR;
+        return causal                                                      ? FORM_DECODER
+               : bare || json_object_get(config, "encoder_config") != NULL ? FORM_NONE /* the latter: of sounds */
+                                                                           : FORM_PAIR;
     }
     if (!json_is_true(json_object_get(text, "is_decoder")) &&
         (json_object_get(text, "type_vocab_size") != NULL || json_is_true(json_object_get(text, "is_encoder")) ||
          ends_in(name, "ForMaskedLM") || (strstr(type, "bert") != NULL && strstr(type, "decoder") == NULL))) {
-        return FORM_ENCODER;
+        return bare ? FORM_NONE : FORM_ENCODER;
     }
     return writes ? FORM_DECODER : FORM_NONE;
 }
