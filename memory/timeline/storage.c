@@ -674,13 +674,15 @@ static uint32_t find_root(struct vc_storages *s, uint32_t v)
 }
 
 /* Where it is asked for; and llama.cpp and onnxruntime, whose products and shares element by element do it, too
- * (ggml_op_can_inplace, MayInplace). */
+ * (ggml_op_can_inplace, MayInplace). What decodes tensor by tensor, without a program's name, counts as onnxruntime does:
+ * codes of a file must not need more than its floats, only because the way to load them was named. */
 static bool writes_over(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     bool may = (s->eager[n] & VC_EAGER_IN_PLACE) != 0;
-
-    bool all = s->options->program == VC_RUN_BY_LLAMA_CPP || s->options->program == VC_RUN_BY_ONNXRUNTIME;
+    bool all = s->options->program == VC_RUN_BY_LLAMA_CPP || s->options->program == VC_RUN_BY_ONNXRUNTIME ||
+               (s->options->program == VC_RUN_BY_ANY && s->options->runtime == VC_RUNTIME_LAYERWISE &&
+                s->options->mode == VC_MEMORY_INFER);
 
     return all ? may || vc_node_is(node, VC_OP_mul) || vc_node_is(node, VC_OP_div) : may && s->options->in_place;
 }
