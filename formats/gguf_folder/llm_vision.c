@@ -163,8 +163,8 @@ static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const 
             vc_llm_element_f32(pairs, (float)json_number_value(json_array_get(list, k)));
         }
     }
-    if (strcmp(row->projector, "idefics3") ==
-        0) { /* pictures are cut into squares, after they were brought to this size */
+    /* Pictures are cut into squares, after they were brought to this size. */
+    if (strcmp(row->projector, "idefics3") == 0) {
         const json_t *edge = json_object_get(json_object_get(from, "size"), "longest_edge");
 
         vc_llm_put_u32(pairs, ".vision.preproc_image_size",
