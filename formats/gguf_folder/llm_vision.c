@@ -137,6 +137,19 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision,
     return vc_llm_config_check(ctx, vision);
 }
 
+/* Whether these are three numbers; of deviations, which are divided by, above 0. */
+static bool are_colours(const json_t *list, bool deviations)
+{
+    bool good = json_array_size(list) == 3;
+
+    for (size_t k = 0; good && k < 3; k++) {
+        const json_t *number = json_array_get(list, k);
+
+        good = json_is_number(number) && (!deviations || json_number_value(number) > 0);
+    }
+    return good;
+}
+
 /* What pictures are made of: each colour minus its mean, over its deviation. processor_config.json has it under
  * "image_processor". */
 static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const struct vc_arch_vision *row,
@@ -153,10 +166,10 @@ static enum vc_status put_colours(struct vc_ctx *ctx, const char *folder, const 
     for (size_t i = 0; i < 2; i++) {
         const json_t *list = json_object_get(from, names[i]);
 
-        if (json_array_size(list) != 3) {
+        if (!are_colours(list, i == 1)) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "preprocessor_config.json: there is no \"%s\" with three numbers, which llama.cpp needs",
-                           names[i]));
+                           "preprocessor_config.json: there is no \"%s\" with three numbers%s, which llama.cpp needs",
+                           names[i], i == 1 ? " above 0" : ""));
         }
         vc_llm_put_array(pairs, i == 0 ? ".vision.image_mean" : ".vision.image_std", GGUF_F32, 3);
         for (size_t k = 0; k < 3; k++) {

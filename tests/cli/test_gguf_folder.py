@@ -216,13 +216,15 @@ def test_vision():
         for says, change, files in (("\"vision_feature_layer\" is not -1", {"vision_feature_layer": -2}, {}), ("there is one of qwen2_vl", {"model_type": "llava_next"}, {}),
                                     ("sizes that are none", {"vision_config": {**mistral["vision_config"], "num_attention_heads": 3}}, {}),
                                     ("expected (8, 8) by config.json", {"spatial_merge_size": 1}, {}), ("no \"image_mean\"", {}, {"preprocessor_config__json": {}}),
+                                    ("no \"image_mean\"", {}, {"preprocessor_config__json": {"image_mean": [0.5, "0.5", 0.5], "image_std": [0.5, 0.5, 0.5]}}),
+                                    ("no \"image_std\" with three numbers above 0", {}, {"preprocessor_config__json": {"image_mean": [0.5, 0, 0.5], "image_std": [0.5, 0, 0.5]}}),
                                     ("no added token \"[IMG_BREAK]\"", {}, {"tokenizer__json": {}}), ("no file for pictures", {"vision_config": 7}, {}),
                                     ("by config.json", {"vision_config": {**mistral["vision_config"], "patch_size": 4}}, {}),
                                     ("'v.blk.1.attn_q.weight'", {"vision_config": {**mistral["vision_config"], "num_hidden_layers": 2}}, {}),
                                     ("1 tensors join patches, expected 2", {}, {"dropped": "norm.weight"})):
             dropped = "multi_modal_projector." + files.pop("dropped", "")
-            folder("eyeless", {**mistral, **change}, {n: t for n, t in source.items() if n != dropped}, **{**colours, **files})
-            rc, _, err = run("convert", "eyeless", "-o", "no.gguf", *options)
+            folder("refused", {**mistral, **change}, {n: t for n, t in source.items() if n != dropped}, **{**colours, **files})
+            rc, _, err = run("convert", "refused", "-o", "no.gguf", *options)
             check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"vision: {says}: exit {rc}: {err.strip()}")
 
 
