@@ -32,17 +32,28 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters of either case are the same. */
+/* A letter of a text as a small one. */
+static char small(char c)
+{
+    return (char)(c | (is_letter(c) ? 0x20 : 0));
+}
+
+/* Letters of either case are the same. Few words are as long as another, which is asked first: each row of the catalogue is
+ * compared with all before it. */
 static bool same_word(struct word a, struct word b)
 {
     size_t k = 0;
 
-    while (k < a.n && k < b.n &&
-           (a.text[k] | (is_letter(a.text[k]) ? 0x20 : 0)) == (b.text[k] | (is_letter(b.text[k]) ? 0x20 : 0))) {
+    while (a.n == b.n && k < a.n && small(a.text[k]) == small(b.text[k])) {
         k++;
     }
-    return k == a.n && k == b.n;
+    return a.n == b.n && k == a.n;
 }
+
+#define WORD(text)             \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
 
 static bool is_word(struct word word, const char *text)
 {
@@ -52,47 +63,60 @@ static bool is_word(struct word word, const char *text)
 /* What people leave out, and drivers do not. */
 static bool is_brand(struct word word)
 {
-    static const char *const brands[] = {"nvidia",   "amd",    "geforce", "tesla",   "quadro",
-                                         "instinct", "radeon", "gpu",     "edition", "generation"};
+    static const struct word brands[] = {WORD("nvidia"),  WORD("amd"),       WORD("geforce"), WORD("tesla"),
+                                         WORD("quadro"),  WORD("instinct"),  WORD("radeon"),  WORD("gpu"),
+                                         WORD("edition"), WORD("generation")};
 
     for (size_t k = 0; k < sizeof brands / sizeof brands[0]; k++) {
-        if (is_word(word, brands[k])) {
+        if (same_word(word, brands[k])) {
             return true;
         }
     }
     return false;
 }
 
-/* Letters and digits are words of their own, so that "3060Ti" and "3060 Ti" are the same. */
+/* The next word of the text from *at on, behind which *at is then; n 0: there is none. Letters and digits are words of their own,
+ * so that "3060Ti" and "3060 Ti" are the same. */
+static struct word next_word(const char **at, const char *end)
+{
+    while (*at < end) {
+        struct word word = {*at, 0};
+        bool digits = is_digit(**at);
+
+        while (*at < end && (digits ? is_digit(**at) : is_letter(**at))) {
+            (*at)++;
+        }
+        word.n = (size_t)(*at - word.text);
+        if (word.n == 0) {
+            (*at)++;
+        } else if (!is_brand(word)) {
+            return word;
+        }
+    }
+    return (struct word){end, 0};
+}
+
 static struct words words_of(const char *text, size_t n)
 {
     struct words words = {0};
-    size_t at = 0;
+    const char *end = text + n;
 
-    while (at < n && words.n < MAX_WORDS) {
-        size_t from = at;
-        bool digits = is_digit(text[at]);
-
-        while (at < n && (digits ? is_digit(text[at]) : is_letter(text[at]))) {
-            at++;
-        }
-        if (at == from) {
-            at++;
-        } else if (!is_brand((struct word){text + from, at - from})) {
-            words.of[words.n++] = (struct word){text + from, at - from};
-        }
+    while (words.n < MAX_WORDS && (words.of[words.n] = next_word(&text, end)).n != 0) {
+        words.n++;
     }
     return words;
 }
 
-static bool same_words(const struct words *a, const struct words *b)
+/* Whether the text has these words and no others: it is read as far as they agree. */
+static bool is_name(const char *text, const struct words *words)
 {
+    const char *end = text + strlen(text);
     size_t k = 0;
 
-    while (k < a->n && k < b->n && same_word(a->of[k], b->of[k])) {
+    while (k < words->n && same_word(next_word(&text, end), words->of[k])) {
         k++;
     }
-    return k == a->n && k == b->n;
+    return k == words->n && (k == MAX_WORDS || next_word(&text, end).n == 0);
 }
 
 /* How many of the words come in the text, in their order. *only_size: what it has besides is the size of a memory. */
@@ -116,12 +140,10 @@ static size_t words_in(const struct words *words, const struct words *text, bool
 /* Of the row itself, or one of its aliases. */
 static bool has_name(const struct vc_gpu *gpu, const struct words *name)
 {
-    struct words own = words_of(gpu->name, strlen(gpu->name));
-    bool found = same_words(&own, name);
+    bool found = is_name(gpu->name, name);
 
     for (size_t k = 0; !found && k < gpu->n_aliases; k++) {
-        own = words_of(gpu->aliases[k], strlen(gpu->aliases[k]));
-        found = same_words(&own, name);
+        found = is_name(gpu->aliases[k], name);
     }
     return found;
 }
