@@ -66,11 +66,12 @@ static enum vc_status check_different(struct vocab *v)
 /* type: of the model in tokenizer.json; NULL: the folder has none. */
 static enum vc_status refuse_kind(struct vocab *v, const char *type)
 {
-    return vc_fail(v->ctx, VC_E_UNSUPPORTED,
-                   "%s%s: there is no tokenizer that is known (tokenizer.json with byte-level BPE, BPE with byte "
-                   "fallback, WordPiece or Unigram; tokenizer.model; vocab.txt); %s leaves the vocabulary out",
-                   type != NULL ? "tokenizer.json has a model of type " : "the folder", type != NULL ? type : "",
-                   vc_option(v->ctx, "gguf_no_vocab"));
+    return vc_fail(
+        v->ctx, VC_E_UNSUPPORTED,
+        "%s%s: there is no tokenizer that is known (tokenizer.json with byte-level BPE, BPE with byte "
+        "fallback, WordPiece or Unigram; tokenizer.model; vocab.txt; tiktoken.model); %s leaves the vocabulary out",
+        type != NULL ? "tokenizer.json has a model of type " : "the folder", type != NULL ? type : "",
+        vc_option(v->ctx, "gguf_no_vocab"));
 }
 
 /* Chooses the kind by what the files hold, first that fits:
@@ -82,6 +83,7 @@ static enum vc_status refuse_kind(struct vocab *v, const char *type)
  *     tokenizer.model or spiece.model                    llama or t5, by its trainer
  *     tokenizer.json  BPE with byte_fallback             llama
  *     vocab.txt                                          bert
+ *     tiktoken.model or hy.tiktoken                      gpt2
  *
  * tokenizer.model comes before a BPE with byte fallback: it has the scores, which merges only imply. */
 static enum vc_status read_tokens(struct vocab *v)
@@ -121,7 +123,13 @@ static enum vc_status read_tokens(struct vocab *v)
     }
     path = vc_vocab_path(v, "vocab.txt", &status);
     VC_CALL(status);
-    return path != NULL && type == NULL ? vc_vocab_read_words(v) : refuse_kind(v, type);
+    if (path != NULL && type == NULL) {
+        return vc_vocab_read_words(v);
+    }
+    if (v->tokenizer.root == NULL) {
+        VC_CALL(vc_vocab_read_ranks(v, &byte_level));
+    }
+    return byte_level ? VC_OK : refuse_kind(v, type);
 }
 
 /* llama.cpp's Unigram has no tokens for bytes: what has no token of its own is unknown, line feeds too. */

@@ -1,6 +1,6 @@
 /* vocab.h - the vocabulary of a folder as llama.cpp reads it from GGUF's metadata. It knows five kinds:
  *
- *     gpt2    byte-level BPE: tokenizer.json                    tokens, types, merges, and a name for how text is cut
+ *     gpt2    byte-level BPE: tokenizer.json, tiktoken.model    tokens, types, merges, and a name for how text is cut
  *     llama   SentencePiece's BPE: tokenizer.model, or tokenizer.json     tokens, types, scores
  *     gemma4  the same: tokenizer.json                          tokens, types, scores, merges in place of the scores
  *     bert    WordPiece: tokenizer.json or vocab.txt            tokens, types
@@ -19,6 +19,8 @@ enum vocab_type {
     VOCAB_UNUSED = 5,  /* a row of the embedding without a token */
     VOCAB_BYTE = 6     /* "<0x0A>": a byte that has no token of its own */
 };
+
+#define VOCAB_FILE ((uint64_t)1 << 28) /* bytes of a list of tokens, at most */
 
 struct vocab_token {
     const char *text; /* NULL: no token has this number yet. The trees' or the arena's */
@@ -58,6 +60,10 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
 /* The path of a file in the folder; NULL: it is not there, or *status is a failure. */
 const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status);
 
+/* A file of the folder as one text of at most `most` bytes, in the arena; *out NULL: it is not there. kind: "list of
+ * tokens", for the sentence where it is none. */
+enum vc_status vc_vocab_text(struct vocab *v, const char *name, uint64_t most, const char *kind, char **out);
+
 /* Token number `id` of the model itself. VC_E_UNSUPPORTED where the embedding has no such row. */
 enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score);
 /* The number of the token with that text, an added one before others; false: there is none. */
@@ -73,6 +79,8 @@ enum vc_status vc_vocab_read_merged(struct vocab *v);                   /* vocab
 enum vc_status vc_vocab_read_pieces(struct vocab *v, const char *path); /* vocab_pieces.c: llama or t5, of a protobuf */
 enum vc_status vc_vocab_read_unigrams(struct vocab *v);                 /* vocab_words.c: t5, of tokenizer.json */
 enum vc_status vc_vocab_read_words(struct vocab *v);                    /* vocab_words.c: bert */
+/* vocab_ranks.c: gpt2, of a file of tiktoken's; *found: the folder has one. */
+enum vc_status vc_vocab_read_ranks(struct vocab *v, bool *found);
 /* bert, behind vc_vocab_add: "##ing" becomes "ing", "play" gets U+2581 in front, control tokens stay. */
 enum vc_status vc_vocab_mark_words(struct vocab *v);
 

@@ -83,6 +83,9 @@ void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_lev
 #define PATHS        " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"
 #define CASED(upper, lower) \
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]" upper "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]" lower
+#define HAN(upper, lower)                                                           \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]" upper \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]" lower CONTRACTIONS "?|"
 #define BLOOM " ?[^(\\s|[.,!?\xe2\x80\xa6\xe3\x80\x82\xef\xbc\x8c\xe3\x80\x81\xe0\xa5\xa4\xdb\x94\xd8\x8c])]+"
 
 /* What a row asks of a property: nothing, that it is there, that it is not. */
@@ -94,29 +97,35 @@ static const struct {
     const char *form;
     enum need ignores_merges, cleans, glm, roberta;
     const char *name;
+    const char *also; /* "a|b": names of files of other converters that llama.cpp cuts in the same way */
 } names[] = {
-    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, YES, ANY, "glm4"},
-    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, ANY, ANY, "llama-bpe"},
-    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, YES, ANY, "chatglm-bpe"},
-    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, ANY, ANY, "dbrx"},
-    {CONTRACTIONS "|" LETTERS "|\\p{N}|" SIGNS "|" SPACES, ANY, ANY, ANY, ANY, "qwen2"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, YES, ANY, "glm4", "glm5"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, ANY, ANY, "llama-bpe",
+     "llama3|llama-v3|falcon3|falcon-h1|pixtral|midm-2.0|lfm2|jina-v5-nano"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, YES, ANY, "chatglm-bpe", NULL},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, ANY, ANY, "dbrx", "smaug-bpe"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}|" SIGNS "|" SPACES, ANY, ANY, ANY, ANY, "qwen2",
+     "stablelm2|deepseek-r1-qwen|kormo|f2llmv2|megrez|hunyuan|solar-open|grok-2"},
     {CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES, ANY,
-     ANY, ANY, ANY, "qwen35"},
+     ANY, ANY, ANY, "qwen35", NULL},
     {CASED("*", "+") CONTRACTIONS "?|" CASED("+", "*") CONTRACTIONS "?|\\p{N}{1,3}|" PATHS "|" SPACES, ANY, ANY, ANY,
-     ANY, "gpt-4o"},
-    {CASED("*", "+") "|" CASED("+", "*") "|\\p{N}|" PATHS "|" SPACES, YES, ANY, ANY, ANY, "tekken"},
+     ANY, "gpt-4o", "llama4|kanana2|talkie|minimax-m2"},
+    {CASED("*", "+") "|" CASED("+", "*") "|\\p{N}|" PATHS "|" SPACES, YES, ANY, ANY, ANY, "tekken", NULL},
     {"\\p{N}{1,3}; [\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+; "
      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
      "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES,
-     ANY, ANY, ANY, ANY, "deepseek-v3"},
-    {"G", ANY, ANY, ANY, YES, "roberta-bpe"},
-    {"G", ANY, ANY, ANY, ANY, "gpt-2"},
-    {"D; G", ANY, YES, ANY, ANY, "starcoder"},
-    {"D; G", ANY, NO, ANY, ANY, "smollm"},
-    {"Punctuation contiguous; G; Digits; [0-9][0-9][0-9]", ANY, ANY, ANY, ANY, "falcon"},
-    {BLOOM, ANY, ANY, ANY, ANY, "bloom"},
-    {BLOOM "; D", ANY, ANY, ANY, ANY, "viking"},
-    {CONTRACTIONS "|" LETTERS "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES, ANY, ANY, ANY, ANY, "seed-coder"},
+     ANY, ANY, ANY, ANY, "deepseek-v3", "hunyuan-dense|hy_v4|joyai-llm"},
+    {"G", ANY, ANY, ANY, YES, "roberta-bpe", "jina-v1-en|jina-v2-code"},
+    {"G", ANY, ANY, ANY, ANY, "gpt-2",
+     "phi-2|olmo|mpt|jais|trillion|exaone4|modern-bert|granite-docling|gigachat|mellum|a.x-4.0|jina-es|jina-de|jina-v2-"
+     "es|jina-v2-de"},
+    {"D; G", ANY, YES, ANY, ANY, "starcoder", "refact|command-r|codeshell|exaone|minerva-7b|mellum2"},
+    {"D; G", ANY, NO, ANY, ANY, "smollm", NULL},
+    {"Punctuation contiguous; G; Digits; [0-9][0-9][0-9]", ANY, ANY, ANY, ANY, "falcon", NULL},
+    {BLOOM, ANY, ANY, ANY, ANY, "bloom", "poro-chat|gpt3-finnish"},
+    {BLOOM "; D", ANY, ANY, ANY, ANY, "viking", NULL},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES, ANY, ANY, ANY, ANY, "seed-coder", NULL},
+    {"[\\p{Han}]+|" HAN("*", "+") HAN("+", "*") "\\p{N}{1,3}|" SIGNS "|" SPACES, ANY, ANY, ANY, ANY, "kimi-k2", NULL},
 };
 
 static bool fits(enum need need, bool is)
@@ -162,7 +171,8 @@ bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges)
     bool byte_level = false;
     size_t i = 0;
 
-    while (i < sizeof names / sizeof names[0] && strcmp(names[i].name, name) != 0) {
+    while (i < sizeof names / sizeof names[0] && strcmp(names[i].name, name) != 0 &&
+           !(names[i].also != NULL && vc_is_one_of(name, names[i].also))) {
         i++;
     }
     const char *at = i < sizeof names / sizeof names[0] ? names[i].form : NULL;

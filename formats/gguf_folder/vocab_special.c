@@ -250,34 +250,6 @@ static void put_around(struct vocab *v, struct llm_pairs *pairs)
 
 /* ---- the template of a chat ---- */
 
-/* chat_template.jinja, where transformers 5 stores the template. *out NULL: it is not there. */
-static enum vc_status read_template(struct vocab *v, const char **out)
-{
-    enum vc_status status = VC_OK;
-    const char *path = vc_vocab_path(v, "chat_template.jinja", &status);
-    struct vc_infile *file = NULL;
-
-    *out = NULL;
-    if (path == NULL) {
-        return status;
-    }
-    VC_TRY(vc_infile_open(v->ctx, path, &file));
-    if (file->size_bytes > MOST_TEMPLATE) {
-        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large"));
-    }
-    char *text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
-    text[file->size_bytes] = '\0';
-    if (!vc_utf8_valid(text, (size_t)file->size_bytes)) {
-        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is no template: its text is not UTF-8, or holds a NUL"));
-    }
-    *out = text;
-out:
-    vc_infile_close(v->ctx, file);
-    return status == VC_OK ? VC_OK : vc_context(v->ctx, "chat_template.jinja");
-}
-
 /* A list of {"name", "template"}: "default" is the one that is used. The others get keys with their names, and one key
  * lists these names. */
 static enum vc_status put_templates(struct vocab *v, const json_t *list, struct llm_pairs *pairs)
@@ -318,9 +290,10 @@ static enum vc_status put_template(struct vocab *v, struct llm_pairs *pairs)
 {
     const json_t *said = json_object_get(v->settings.root, "chat_template");
     const char *text;
+    char *own;
 
-    VC_CALL(read_template(v, &text));
-    text = text != NULL ? text : json_string_value(said);
+    VC_CALL(vc_vocab_text(v, "chat_template.jinja", MOST_TEMPLATE, "template", &own)); /* as transformers 5 has it */
+    text = own != NULL ? own : json_string_value(said);
     if (text == NULL && json_is_array(said)) {
         return put_templates(v, said, pairs);
     }

@@ -13,6 +13,33 @@ const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *sta
     return there ? path : NULL;
 }
 
+enum vc_status vc_vocab_text(struct vocab *v, const char *name, uint64_t most, const char *kind, char **out)
+{
+    enum vc_status status = VC_OK;
+    const char *path = vc_vocab_path(v, name, &status);
+    struct vc_infile *file = NULL;
+    char *text;
+
+    *out = NULL;
+    if (path == NULL) {
+        return status;
+    }
+    VC_TRY(vc_infile_open(v->ctx, path, &file));
+    if (file->size_bytes > most) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large"));
+    }
+    VC_TRY_ALLOC(text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1));
+    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
+    text[file->size_bytes] = '\0';
+    if (!vc_utf8_valid(text, (size_t)file->size_bytes)) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is no %s: its text is not UTF-8, or holds a NUL", kind));
+    }
+    *out = text;
+out:
+    vc_infile_close(v->ctx, file);
+    return status == VC_OK ? VC_OK : vc_context(v->ctx, "%s", name);
+}
+
 enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score)
 {
     VC_REFUSE_IF(id >= v->n, v->ctx, VC_E_UNSUPPORTED,

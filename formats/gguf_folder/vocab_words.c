@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "formats/io/infile.h"
 #include "formats/tokenizer/pieces.h"
 
 /* ---- WordPiece ---- */
@@ -31,34 +30,22 @@ static enum vc_status read_vocabulary(struct vocab *v)
  * line is a token, too. */
 static enum vc_status read_lines(struct vocab *v)
 {
-    struct vc_infile *file = NULL;
     uint64_t id = 0;
-    enum vc_status status = VC_OK;
-    const char *path = vc_vocab_path(v, "vocab.txt", &status);
+    char *text;
 
-    if (path == NULL) {
-        return status;
-    }
-    VC_TRY(vc_infile_open(v->ctx, path, &file));
-    char *text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
-    text[file->size_bytes] = '\0';
-    if (!vc_utf8_valid(text, (size_t)file->size_bytes)) {
-        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is no list of tokens: its text is not UTF-8, or holds a NUL"));
-    }
-    for (char *at = text; *at != '\0'; id++) {
+    VC_CALL(vc_vocab_text(v, "vocab.txt", VOCAB_FILE, "list of tokens", &text));
+    for (char *at = text; at != NULL && *at != '\0'; id++) {
         size_t n = strcspn(at, "\n");
         bool last = at[n] == '\0';
         size_t end = n != 0 && at[n - 1] == '\r' ? n - 1 : n;
 
         at[end] = '\0';
-        VC_TRY(vc_vocab_set(v, id, at, end, VOCAB_NORMAL, 0));
+        if (vc_vocab_set(v, id, at, end, VOCAB_NORMAL, 0) != VC_OK) {
+            return vc_context(v->ctx, "vocab.txt");
+        }
         at += n + !last;
     }
-out:
-    vc_infile_close(v->ctx, file);
-    return status == VC_OK ? VC_OK : vc_context(v->ctx, "vocab.txt");
+    return VC_OK;
 }
 
 /* Lower case and accents: the normalizer of tokenizer.json, else tokenizer_config.json, else BERT's defaults (lower
@@ -129,7 +116,7 @@ static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned de
         VC_CALL(take_step(v, json_array_get(steps, i), depth + 1));
     }
     if (map != NULL) {
-        if (vc_charsmap_decode(v->ctx, v->arena, map, &v->charsmap, &v->n_charsmap) != VC_OK) {
+        if (vc_base64_decode(v->ctx, v->arena, map, "precompiled_charsmap", &v->charsmap, &v->n_charsmap) != VC_OK) {
             return vc_context(v->ctx, "tokenizer.json");
         }
     }

@@ -167,8 +167,8 @@ out:
  *        4+n    ...  texts, each with a NUL behind; the value of a leaf is the place of its text */
 
 /* 4 digits are 3 bytes; up to the first '='. */
-enum vc_status vc_charsmap_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text,
-                                  const unsigned char **out, size_t *n)
+enum vc_status vc_base64_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, const char *what,
+                                const unsigned char **out, size_t *n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned char *bytes = vc_arena_alloc(ctx, arena, strlen(text) / 4 * 3 + 3);
@@ -179,7 +179,7 @@ enum vc_status vc_charsmap_decode(struct vc_ctx *ctx, struct vc_arena *arena, co
     for (size_t i = 0; text[i] != '\0' && text[i] != '='; i++) {
         const char *digit = strchr(digits, text[i]);
 
-        VC_REFUSE_IF(digit == NULL, ctx, VC_E_FORMAT, "precompiled_charsmap is no base64 at byte %zu", i);
+        VC_REFUSE_IF(digit == NULL, ctx, VC_E_FORMAT, "%s is no base64 at byte %zu", what, i);
         bits = bits << 6 | (uint32_t)(digit - digits);
         if (i % 4 != 0) {
             bytes[(*n)++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));

@@ -49,9 +49,10 @@ struct vc_charsmap {
     size_t n_units, n_texts;
 };
 
-/* Its bytes from base64, in which tokenizer.json has them: the arena's. */
-enum vc_status vc_charsmap_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text,
-                                  const unsigned char **out, size_t *n);
+/* Bytes from base64, up to a '=': the arena's. tokenizer.json has a precompiled_charsmap so, tiktoken's files each
+ * token. what: what the text is, for the sentence. */
+enum vc_status vc_base64_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, const char *what,
+                                const unsigned char **out, size_t *n);
 /* VC_E_FORMAT: it is none. n 0: an empty one. */
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out);
 /* What the longest, or the shortest, key that s begins with becomes; *used: bytes of the key. NULL: no key fits. */

@@ -341,7 +341,7 @@ static enum vc_status read_precompiled(struct vc_ctx *ctx, struct vc_tokenizer *
     if (text == NULL) {
         return VC_OK;
     }
-    VC_CALL(vc_charsmap_decode(ctx, &t->arena, text, &bytes, &n));
+    VC_CALL(vc_base64_decode(ctx, &t->arena, text, "precompiled_charsmap", &bytes, &n));
     return vc_charsmap_open(ctx, bytes, n, &step->charsmap);
 }
 

@@ -219,9 +219,6 @@ enum vc_status vc_tok_model_word(struct vc_ctx *ctx, struct vc_tokenizer *t, con
                                  size_t n);
 enum vc_status vc_tok_put_token(struct vc_ctx *ctx, struct vc_tokenizer *t, uint32_t id, uint32_t at);
 
-/* The letters of GPT-2 for bytes, as characters. */
-uint32_t vc_tok_byte_letter(unsigned char byte);
-
 /* A text of a part, in the arena; *out NULL: it has none. VC_E_FORMAT: it is no text. */
 enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *key,
                               const char **out, size_t *n);

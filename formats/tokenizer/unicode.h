@@ -78,3 +78,6 @@ static inline size_t vc_utf8_before(const char *s, size_t at)
 size_t vc_utf8_put(uint32_t c, char to[4]);
 /* The bytes from the first on that are valid UTF-8, NULs among them. */
 size_t vc_utf8_valid_bytes(const char *s, size_t n);
+
+/* The letter of GPT-2 for a byte (vocabulary.c). */
+uint32_t vc_tok_byte_letter(unsigned char byte);

@@ -216,6 +216,9 @@ def test_back_vocabularies():
                   f"bytes: back: {made['pre_tokenizer']}")
             check(json.loads(read("bytes.back/tokenizer_config.json"))["chat_template"] == "{{ messages }}", "bytes: back: chat_template")
             check(json.loads(read("bytes.back/generation_config.json"))["eos_token_id"] == 5, "bytes: back: eos_token_id")
+    for pre in ("lfm2", "minimax-m2", "command-r", "kimi-k2"):  # names that other converters write
+        vocabulary("bytes", ("--pre", pre), tokenizer__json=bytes_json(["a b"]))
+        check(run("convert", "-q", "-f", "out.gguf", "-o", "alias.back/")[0] == 0, f"{pre}: back")
     refused_back("way of cutting", "calls qwen9", data.replace(b"smollm", b"smo\xc3\xa4m").replace(b"smo\xc3\xa4m", b"qwen9 "))
     refused_back("merge", "'tokenizer.ggml.merges'", data.replace(b"\xc4\xa0 ab", b"\xc4\xa0 zb"))
     refused_back("twice", "'tokenizer.ggml.tokens'", data.replace(b"[PAD9]", b"[PAD7]"))

@@ -4,6 +4,7 @@
 The program converts a tiny folder of each family, and names, types, shapes, values and metadata of the file have to be what
 gguf_folders.py says. Then the forms of config.json, the ways in which a folder is divided, each kind of vocabulary, and each refusal,
 after which nothing may be written. Standard library only."""
+import base64
 import json
 import math
 import os
@@ -493,6 +494,22 @@ def test_vocabularies():
     found = vocabulary("listed", tokenizer__json=listed)
     check(found.get("scores", [])[:3] == [0, 0, -2.5] and found.get("token_type", [])[:3] == [1, 2, 1] and
           found.get("precompiled_charsmap") == [97, 98, 99, 100], "listed")
+    # tiktoken's files: ranks in place of merges; "aba" is what "ab" and "a" give, and of "cc" there are no parts
+    ranks = ["a", "b", "ab", "aba", " ", "cc"]
+    lines = "".join("%s %d\n" % (base64.b64encode(t.encode()).decode(), i) for i, t in enumerate(ranks))
+    named = {"added_tokens_decoder": {"6": {"content": "[BOS]", "special": True}}, "bos_token": "[BOS]"}
+    found = vocabulary("ranks", tiktoken__model=lines, tokenizer_config__json=named)
+    check((found.get("model"), found.get("pre"), found.get("bos_token_id")) == ("gpt2", "kimi-k2", 6), f"ranks: {found}")
+    check(found.get("tokens", [])[:9] == ["a", "b", "ab", "aba", "\u0120", "cc", "[BOS]", "<|reserved_token_7|>", "<|reserved_token_8|>"] and
+          found.get("token_type", [])[3:8] == [1, 1, 1, 3, 3], f"ranks: {found.get('tokens')}")
+    check(found.get("merges") == ["a b", "ab a"], f"ranks: {found.get('merges')}")
+    found = vocabulary("counted", hy__tiktoken=lines + lines)
+    check(found.get("pre") == "hunyuan" and found.get("tokens", [])[5:] == ["cc"] + [f"<|{w}|>" for w in ("endoftext", "startoftext", "bos", "eos", "pad", "extra_0")],
+          f"ranks of lines: {found.get('tokens')}")
+    for what, text, says in (("base64", "Y!== 0\n", "a token is no base64"), ("rank", "YQ==\n", "is no token with a rank"), ("token", "= 0\n", "a token has 0 bytes"),
+                             ("twice", "YQ== 0\nYg== 0\n", "two tokens 0"), ("rows", "YQ== 99\n", "12 rows"), ("long", "YWFh" * 400 + " 0\n", "1200 bytes"),
+                             ("UTF-8", b"\xff 0\n", "is no list of tokens")):
+        refused(f"ranks: {what}", says, options=(), tiktoken__model=text)
 
 
 # ---- refusals ----
