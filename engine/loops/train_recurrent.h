@@ -291,11 +291,12 @@ static size_t state_at(const struct tile *t, size_t i)
            t->size;
 }
 
-/* Rows of a state from an array that may not be there, or to one. */
+/* Rows of a state from an array that may not be there, or to one. A row without steps has the state 0 in front and
+ * behind, and no gradient. */
 static void load_states(const struct tile *t, const REAL *from, REAL *to)
 {
     for (size_t i = 0; i < t->rows; i++) {
-        if (from != NULL) {
+        if (from != NULL && length_of(t, i) != 0) {
             memcpy(to + i * t->row, from + state_at(t, i), t->size * sizeof *to);
         } else {
             memset(to + i * t->row, 0, t->size * sizeof *to);

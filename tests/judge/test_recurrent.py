@@ -82,6 +82,8 @@ class Cell:
             for row in range(x.shape[0]):
                 h, c, y = h0[d, row:row + 1], c0[d, row:row + 1], {}
                 n = int(lengths[row])
+                if n == 0:  # onnxruntime: such a row ends with states of 0
+                    h, c = h * 0, c * 0
                 for step in (range(n - 1, -1, -1) if reverse else range(n)):
                     h, c = self.step(d, x[row:row + 1, step], h, c, w[d], r[d], b[d], p[d])
                     y[step] = h

@@ -209,11 +209,11 @@ static int64_t recurrent_y_at(const struct recurrent_places *p, int64_t step, in
                          : (step * p->directions + direction) * p->rows + row;
 }
 
-/* The state before the first step: from input 5 or 6, or 0. */
-static void recurrent_begin(const struct recurrent *n, REAL *state, const REAL *first, int64_t at)
+/* The state before the first step: from input 5 or 6, or 0. A row without steps ends with 0, as in onnxruntime. */
+static void recurrent_begin(const struct recurrent *n, REAL *state, const REAL *first, int64_t at, int64_t length)
 {
     for (int64_t j = 0; j < n->hidden; j++) {
-        state[j] = first != NULL ? first[at * n->hidden + j] : 0;
+        state[j] = first != NULL && length != 0 ? first[at * n->hidden + j] : 0;
     }
 }
 
@@ -227,8 +227,8 @@ static void recurrent_row(struct vc_run *run, const struct recurrent *n, const s
     int64_t at = recurrent_state_at(p, direction, row);
     size_t bytes = (size_t)n->hidden * sizeof(REAL);
 
-    recurrent_begin(n, n->h, recurrent_input(run, 5), at);
-    recurrent_begin(n, n->c, n->gates == 4 ? recurrent_input(run, 6) : NULL, at);
+    recurrent_begin(n, n->h, recurrent_input(run, 5), at, length);
+    recurrent_begin(n, n->c, n->gates == 4 ? recurrent_input(run, 6) : NULL, at, length);
     for (int64_t k = 0; k < p->steps; k++) {
         int64_t step = backward && k < length ? length - 1 - k : k;
         REAL *y = (REAL *)run->out[0].data + recurrent_y_at(p, step, direction, row) * n->hidden;

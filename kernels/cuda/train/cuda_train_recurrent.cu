@@ -163,9 +163,10 @@ static __global__ void load_kernel(struct cells s, const float *h, const float *
     VC_CUDA_EACH(i, states_of(s))
     {
         uint64_t at = state_at(s, i / s.size) + i % s.size;
+        bool empty = length_of(s, i / s.size) == 0; /* a row without steps has no states */
 
-        s.h[i] = h != NULL ? h[at] : 0;
-        s.c[i] = c != NULL ? c[at] : 0;
+        s.h[i] = h != NULL && !empty ? h[at] : 0;
+        s.c[i] = c != NULL && !empty ? c[at] : 0;
         s.t[i] = 0;
     }
 }
