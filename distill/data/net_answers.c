@@ -272,7 +272,7 @@ static enum vc_status find_task(struct vc_net *net, struct vc_rows *rows)
         return VC_OK;
     }
     VC_CALL(take_whole_numbers(net, rows));
-    if (has_integers(rows) && places_of(net) > 1 && rows->label_width == places_of(net)) {
+    if (has_integers(rows) && places_of(net) > 1) { /* another number of integers is refused with what maps take */
         net->task = VC_NET_TASK_MAPS;
         return VC_OK;
     }

@@ -137,10 +137,10 @@ static void count_row(struct vc_trainer *t, size_t row, const void *logits, cons
     if (t->batch.mask[row] == 0) {
         return;
     }
-    if (tally->places != NULL && has_label && answer < classes) {
-        tally->places[t->batch.labels[row]] += is_right;
-        tally->places[classes + (size_t)t->batch.labels[row]]++;
-        tally->places[2 * classes + answer]++;
+    if (tally->n_places != 0 && has_label && answer < classes) {
+        tally->lists[t->batch.labels[row]] += is_right;
+        tally->lists[classes + (size_t)t->batch.labels[row]]++;
+        tally->lists[2 * classes + answer]++;
     }
     tally->n++;
     tally->n_labels += has_label;
@@ -269,23 +269,38 @@ static void count_error(const struct vc_trainer *t, const void *answers, const u
     }
 }
 
-/* How the teacher's outputs differ from row to row. */
+/* How the teacher's outputs differ from row to row: means and squared distances, row by row (Welford). */
 static void count_spread(const struct vc_trainer *t, const void *outputs, size_t n, struct vc_tally *tally)
 {
     size_t width = t->student.net.n_classes;
+    double *mean = tally->lists + tally->n_places;
 
-    for (size_t i = 0; tally->sum != NULL && outputs != NULL && i < n * t->student.net.positions; i++) {
-        bool first = tally->squares < 0;
-
+    for (size_t i = 0; tally->n_spread != 0 && outputs != NULL && i < n * t->student.net.positions; i++) {
+        mean[width + 1] += t->batch.mask[i] != 0;
         for (size_t c = 0; t->batch.mask[i] != 0 && c < width; c++) {
             double x = number_of(t, outputs, i * width + c);
+            double off = x - mean[c];
 
-            tally->offset[c] = first ? x : tally->offset[c];
-            tally->squares = c == 0 && first ? 0 : tally->squares;
-            tally->sum[c] += x - tally->offset[c];
-            tally->squares += (x - tally->offset[c]) * (x - tally->offset[c]);
+            mean[c] += off / mean[width + 1];
+            mean[width] += off * (x - mean[c]);
         }
     }
+}
+
+/* The same of all rows so far and of one more batch. */
+static void add_spread(double *to, const double *batch, size_t width)
+{
+    double n = batch[width + 1];
+    double all = to[width + 1] + n;
+
+    for (size_t c = 0; n != 0 && c < width; c++) {
+        double off = batch[c] - to[c];
+
+        to[width] += off * off * n * (to[width + 1] / all);
+        to[c] += off * (n / all);
+    }
+    to[width] += batch[width];
+    to[width + 1] = all;
 }
 
 /* Losses of rows of answers; of spans by end, since each is a mean of its own. */
@@ -396,36 +411,76 @@ static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_
     return vc_ranks_exchange(t->ctx, ranks, pieces, pieces + n_ranks);
 }
 
-/* A batch of each rank; the sums of all are added up in the order of the rows. */
-static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64_t first, uint64_t *numbers,
-                                  struct vc_tally *tally, uint8_t *right)
+/* Nothing was counted yet. */
+static void clear(const struct vc_trainer *t, struct vc_tally *tally)
+{
+    size_t n = tally->n_places + tally->n_spread;
+
+    *tally = (struct vc_tally){.ends = {tally->ends[0], tally->ends[1]},
+                               .lists = tally->lists,
+                               .received = tally->received,
+                               .n_places = tally->n_places,
+                               .n_spread = tally->n_spread,
+                               .heads = tally->heads};
+    if (n != 0) {
+        memset(tally->lists, 0, n * sizeof *tally->lists);
+    }
+    for (size_t k = 0; tally->heads != NULL && k < t->student.net.n_heads; k++) {
+        clear(t, &tally->heads[k]);
+    }
+}
+
+/* The lists of a batch of each rank, in the order of the ranks; directly behind an all-gather. */
+static enum vc_status join_lists(const struct vc_trainer *t, const struct vc_tally *own, struct vc_tally *tally)
 {
     struct vc_ranks *ranks = t->options.parallel.ranks;
-    uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
-    uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
-    struct vc_tally own = {.heads = tally->heads,
-                           .ends = {tally->ends[0], tally->ends[1]},
-                           .offset = tally->offset,
-                           .sum = tally->sum,
-                           .squares = tally->squares,
-                           .places = tally->places};
+    struct vc_piece *pieces = ranks != NULL ? vc_ranks_pieces(ranks) : NULL;
+    size_t n = own->n_places + own->n_spread;
+    unsigned n_ranks = vc_ranks_size(ranks);
+
+    VC_RETURN_IF(n == 0, VC_OK);
+    for (unsigned k = 0; ranks != NULL && k < n_ranks; k++) {
+        pieces[k] = (struct vc_piece){own->lists, n * sizeof *own->lists};
+        pieces[n_ranks + k] = (struct vc_piece){tally->received + k * n, n * sizeof *own->lists};
+    }
+    memcpy(tally->received + vc_ranks_rank(ranks) * n, own->lists, n * sizeof *own->lists);
+    if (ranks != NULL) {
+        VC_CALL(vc_ranks_exchange(t->ctx, ranks, pieces, pieces + n_ranks));
+    }
+    for (unsigned k = 0; k < n_ranks; k++) {
+        const double *batch = tally->received + k * n;
+
+        for (size_t i = 0; i < own->n_places; i++) {
+            tally->lists[i] += batch[i];
+        }
+        if (own->n_spread != 0) {
+            add_spread(tally->lists + own->n_places, batch + own->n_places, own->n_spread - 2);
+        }
+    }
+    return VC_OK;
+}
+
+/* Adds what each rank counted of its batch, in the order of the rows. status: of this rank's batch. */
+static enum vc_status join(const struct vc_trainer *t, enum vc_status status, const struct vc_tally *own,
+                           struct vc_tally *tally)
+{
+    struct vc_ranks *ranks = t->options.parallel.ranks;
     double alone[1][VC_COLLECTIVE_NUMBERS];
     double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
-    enum vc_status status = VC_OK;
+    const double told[12] = {(double)own->n,
+                             (double)own->n_labels,
+                             (double)own->right,
+                             (double)own->agree,
+                             own->ce,
+                             own->kd,
+                             own->error,
+                             own->absolute,
+                             (double)own->hits,
+                             (double)own->wrong,
+                             (double)own->missed,
+                             own->overlap};
 
-    for (uint64_t i = 0; i < n; i++) {
-        numbers[i] = at + i;
-    }
-    status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, &own, right) : VC_OK;
-    status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
-    {
-        const double told[12] = {
-            (double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree,  own.ce,     own.kd, own.error,
-            own.absolute,  (double)own.hits,     (double)own.wrong, (double)own.missed, own.overlap};
-
-        VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 12, all));
-    }
-    tally->squares = own.squares;
+    VC_CALL(vc_ranks_all_gather(t->ctx, ranks, status, told, 12, all));
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         tally->n += (uint64_t)all[k][0];
         tally->n_labels += (uint64_t)all[k][1];
@@ -440,6 +495,28 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         tally->missed += (uint64_t)all[k][10];
         tally->overlap += all[k][11];
     }
+    return join_lists(t, own, tally);
+}
+
+/* A batch of each rank; the sums of all are added up in the order of the rows. own: room for those of this rank's. */
+static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64_t first, uint64_t *numbers,
+                                  struct vc_tally *own, struct vc_tally *tally, uint8_t *right)
+{
+    struct vc_ranks *ranks = t->options.parallel.ranks;
+    uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
+    uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
+    enum vc_status status = VC_OK;
+
+    clear(t, own);
+    for (uint64_t i = 0; i < n; i++) {
+        numbers[i] = at + i;
+    }
+    status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, own, right) : VC_OK;
+    status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
+    for (size_t k = 0; k < t->student.net.n_heads; k++) {
+        VC_CALL(join(t, status, &own->heads[k], &tally->heads[k]));
+    }
+    VC_CALL(join(t, status, own, tally));
     return ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK;
 }
 
@@ -508,58 +585,46 @@ static enum vc_status judge_targets(const struct vc_trainer *t, const struct vc_
  * explained. */
 static enum vc_status judge_values(const struct vc_trainer *t, const struct vc_tally *tally, struct vc_quality *quality)
 {
-    double width = (double)t->student.net.n_classes;
-    double spread = tally->squares;
+    size_t width = t->student.net.n_classes;
 
     if (t->eval.rows.targets != NULL) {
         VC_CALL(judge_targets(t, tally, quality));
     }
-    if (tally->sum != NULL) {
-        for (size_t c = 0; c < t->student.net.n_classes; c++) {
-            spread -= tally->sum[c] * tally->sum[c] / (double)tally->n;
-        }
-        quality->teacher_r2 = share_explained(tally->kd * width, spread);
+    if (tally->n_spread != 0) {
+        quality->teacher_r2 = share_explained(tally->kd * (double)width, tally->lists[tally->n_places + width]);
     }
     return VC_OK;
 }
 
 /* Intersection over union, the mean of the classes that y or the answers have. */
-static double mean_iou(const struct vc_trainer *t, const uint64_t *places)
+static double mean_iou(const struct vc_trainer *t, const double *places)
 {
     size_t n = t->student.net.n_classes;
     double sum = 0;
     double n_classes = 0;
 
     for (size_t c = 0; c < n; c++) {
-        uint64_t all = places[n + c] + places[2 * n + c] - places[c];
+        double all = places[n + c] + places[2 * n + c] - places[c];
 
-        sum += all != 0 ? (double)places[c] / (double)all : 0;
+        sum += all != 0 ? places[c] / all : 0;
         n_classes += all != 0;
     }
     return n_classes != 0 ? sum / n_classes : (double)NAN;
 }
 
-/* Counts of classes are asked for on one rank alone. */
-static enum vc_status find_places(const struct vc_trainer *t, struct vc_tally *tally)
+/* Room for places of MAPS, and for the teacher's outputs, for R2 of a student of values. */
+static enum vc_status make_lists(const struct vc_trainer *t, struct vc_tally *tally)
 {
-    if (t->student.net.task != VC_NET_TASK_MAPS || t->eval.rows.labels == NULL || t->options.parallel.ranks != NULL) {
-        return VC_OK;
-    }
-    return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->places, 3 * t->student.net.n_classes);
-}
+    size_t n_classes = t->student.net.n_classes;
+    bool maps = t->student.net.task == VC_NET_TASK_MAPS && t->eval.rows.labels != NULL;
+    bool spread =
+        t->options.loss.kind == VC_TEACHER_LOSS_MSE && t->student.net.task != VC_NET_TASK_LABELS && t->eval.taught;
 
-/* Sums of the teacher's outputs, for R2 of a student of values. */
-static enum vc_status find_spread(const struct vc_trainer *t, struct vc_tally *tally)
-{
-    size_t n = t->student.net.n_classes + 1;
-
-    if (t->options.loss.kind != VC_TEACHER_LOSS_MSE || t->student.net.task == VC_NET_TASK_LABELS || !t->eval.taught ||
-        t->options.parallel.ranks != NULL) {
-        return VC_OK;
-    }
-    tally->squares = -1; /* no row was seen */
-    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, tally->offset, n));
-    return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->sum, n);
+    tally->n_places = maps ? 3 * n_classes : 0;
+    tally->n_spread = spread ? n_classes + 2 : 0;
+    VC_CALL(VC_ZEROS(t->ctx, VC_TAG_MISC, tally->lists, tally->n_places + tally->n_spread + 1));
+    return VC_ZEROS(t->ctx, VC_TAG_MISC, tally->received,
+                    vc_ranks_size(t->options.parallel.ranks) * (tally->n_places + tally->n_spread) + 1);
 }
 
 /* What the network is for; figures that are not measured are NaN. */
@@ -588,16 +653,14 @@ enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally
     if (t->student.net.task == VC_NET_TASK_SPANS) {
         vc_rows_count_ends(&t->eval.rows, NULL, (size_t)t->eval.rows.n, tally->ends);
     }
-    VC_CALL(find_spread(t, tally));
-    return find_places(t, tally);
+    return make_lists(t, tally);
 }
 
 /* Accepts one that was begun in part. */
 void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally)
 {
-    vc_free(t->ctx, tally->offset);
-    vc_free(t->ctx, tally->sum);
-    vc_free(t->ctx, tally->places);
+    vc_free(t->ctx, tally->lists);
+    vc_free(t->ctx, tally->received);
     for (size_t k = 0; tally->heads != NULL && k < t->student.net.n_heads; k++) {
         vc_tally_end(t, &tally->heads[k]);
     }
@@ -633,7 +696,7 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
         quality->exact_match = quality->accuracy;
         quality->f1 = tally->overlap / n_labels;
     }
-    quality->iou = tally->places != NULL ? mean_iou(t, tally->places) : (double)NAN;
+    quality->iou = tally->n_places != 0 ? mean_iou(t, tally->lists) : (double)NAN;
     return VC_OK;
 }
 
@@ -643,13 +706,15 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
 {
     uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
     struct vc_tally tally = {0};
+    struct vc_tally own = {0};
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
     VC_TRY(vc_tally_begin(t, &tally));
+    VC_TRY(vc_tally_begin(t, &own));
     for (uint64_t first = 0; first < t->eval.rows.n;
          first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
-        VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
+        VC_TRY(judge_round(t, the_teacher, first, numbers, &own, &tally, answers != NULL ? answers->right : NULL));
         if (t->judge_only) { /* else the steps of the training are told */
             vc_rows_tell(&t->eval.student, "evaluate", vc_min_u64(first + t->options.training.batch, t->eval.rows.n),
                          t->eval.rows.n);
@@ -658,6 +723,7 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
     VC_TRY(vc_tally_quality(t, &tally, quality));
 out:
     vc_free(t->ctx, numbers);
+    vc_tally_end(t, &own);
     vc_tally_end(t, &tally);
     return status;
 }

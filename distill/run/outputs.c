@@ -124,8 +124,6 @@ enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows)
     VC_REFUSE_IF(net->n_heads != rows->rows.n_outputs, t->ctx, VC_E_ARGUMENT,
                  "%s: has y for %zu outputs of the network; the other rows have it for %zu", rows->rows.model->path,
                  rows->rows.n_outputs, net->n_heads);
-    VC_REFUSE_IF(net->n_heads != 0 && t->options.parallel.ranks != NULL, t->ctx, VC_E_UNSUPPORTED,
-                 "ranks train a network by one output; this one has %zu with a task", net->n_heads);
     for (size_t k = 0; k < net->n_heads; k++) {
         const struct vc_net *head = &net->heads[k];
         struct vc_rows *own = rows->rows.outputs[k].rows;

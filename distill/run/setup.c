@@ -44,6 +44,9 @@ static const char *wanted_y(const struct vc_trainer *t)
     if (t->student.net.task == VC_NET_TASK_LABELS) {
         return "an array y of 0 and 1, one for each answer";
     }
+    if (t->student.net.task == VC_NET_TASK_SPANS) {
+        return "an array y of start and end, two positions for each row";
+    }
     return t->student.net.answers == VC_ANSWERS_VALUES ? "an array y of floats, one for each answer"
                                                        : "an array y of classes, from 0 on";
 }

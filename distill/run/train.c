@@ -171,7 +171,7 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
         return VC_OK; /* it may be the teacher itself, until weights go */
     }
     VC_REFUSE_IF(w->grad_norm == 0, t->ctx, VC_E_ARGUMENT,
-                 t->progress.control
+                 t->progress.control || !t->data.taught
                      ? "the student does not change: all gradients of the first step are 0"
                      : "the student does not change: all gradients of the first step are 0; it answers as "
                        "the teacher does already");

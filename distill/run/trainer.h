@@ -174,12 +174,11 @@ struct vc_tally {
     uint64_t hits, wrong, missed;
     double overlap;   /* SPANS with labels: F1 of each row */
     uint64_t ends[2]; /* ... rows with a start, and with an end, among all */
-    /* MAPS with labels, three lists side by side: of each class the places that both have, those of y, those of the answers;
-     * NULL: not asked for. */
-    uint64_t *places;
-    /* The teacher's outputs less those of the first row, by value, and their squares; NULL: not asked for. */
-    double *offset, *sum;
-    double squares;
+    /* n_places: of MAPS with labels, three lists side by side: of each class the places that both have, those of y, those of
+     * the answers. Behind them n_spread: of the teacher's outputs the mean of each value, the squared distances from it, and
+     * of how many rows. Either may be 0: not asked for. received: the lists of a batch of each rank. */
+    double *lists, *received;
+    size_t n_places, n_spread;
     struct vc_tally *heads; /* of each output, where the network has several; NULL: it has not */
 };
 

@@ -55,6 +55,13 @@ group() { # FUNCTION: runs it in the background; its output and status stay in i
 }
 groups=
 
+"$python" "$here/../cli/make_npz.py" two.npz a.weight:f4:12x6 a.bias:f4:12 kind.weight:f4:4x12 kind.bias:f4:4 price.weight:f4:3x12 price.bias:f4:3
+"$python" "$here/../cli/make_npz.py" both.npz x:f4:70x6 kind:u1:70:%4 price:f4:70x3
+printf 'input x [batch, 6]\nlinear a 12\nrelu\nlinear kind 4\noutput kind\nfrom a\nlinear price 3\noutput price\n' >two.txt
+"$python" "$here/../cli/make_npz.py" map.npz c.weight:f4:3x1x3x3 c.bias:f4:3
+"$python" "$here/../cli/make_npz.py" places.npz x:f4:70x1x4x4 y:u1:70x4x4:%3
+printf 'input x [batch, 1, 4, 4]\nconv c 3 kernel=3 pad=1\n' >map.txt
+
 # the same bytes: of a small network with everything on, and of one whose gradient is sent in several pieces
 all="$run --steps 30 --eval rows.npz --eval-every 7 --control --clip 1"
 wide="$base --student wide.txt --data rows.npz --steps 6"
@@ -72,6 +79,21 @@ same_bytes() {
         rm -f many.npz
         ranks "$n" $wide -q -o many.npz || wrong "$n ranks, wide: $?"
         cmp -s wide.npz many.npz || wrong "$n ranks write other bytes of the wide network"
+    done
+}
+
+# two outputs with a task each, and maps, whose evaluations choose the weights that are written
+many="--alpha 0 --batch 5 --accum 3 --steps 12 --eval-every 3 --lr 0.03 --force"
+figures() { sed -n '/^ *"eval"/,$p' "$1" | grep -v 'bytes\|seconds\|"ranks"'; }
+tasks_and_maps() {
+    for of in "two both" "map places"; do
+        set -- $of
+        with="distill --graph $1.txt --student $1.npz --data $2.npz --eval $2.npz $many"
+        alone $with -o one.npz --json=one.json
+        [ $? -le 1 ] && [ -s one.json ] || wrong "one process, $1"
+        ranks 2 $with -o many.npz --json=many.json
+        cmp -s one.npz many.npz || wrong "two ranks write other bytes of $1"
+        [ -n "$(figures one.json)" ] && [ "$(figures one.json)" = "$(figures many.json)" ] || wrong "two ranks have other figures of $1"
     done
 }
 
@@ -168,7 +190,7 @@ END
     echo "$n_steps steps"
 }
 
-for name in same_bytes refused other_options begins_late killed; do
+for name in same_bytes tasks_and_maps refused other_options begins_late killed; do
     group $name
 done
 for one in $groups; do

@@ -102,7 +102,10 @@ static void print_figures(const struct app *app, const struct vc_quality *q, con
         print_clean(to, q->name);
     }
     fprintf(to, ": %s: ", vc_net_task_name(q->task));
-    fprintf(to, "%s %s", fmt_count(buf, q->n_rows), tokens ? "tokens" : "rows");
+    fprintf(to, "%s %s", fmt_count(buf, q->n_rows),
+            tokens                        ? "tokens"
+            : q->task == VC_NET_TASK_MAPS ? "places"
+                                          : "rows");
     if (q->n_labels != 0) {
         fprintf(to, ", %s %s", isnan(q->exact_match) ? "accuracy" : "exact match", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));

@@ -201,8 +201,11 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
     } else if (o->task == VC_TASK_TRAIN) {
         fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
+        const char *measure = vc_teacher_loss_measure(d->options->loss.kind);
+        bool labels_alone = o->loss.alpha == 0 && o->moving.alpha_end <= 0;
+
         fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
-                vc_teacher_loss_measure(d->options->loss.kind));
+                labels_alone && strstr(measure, "divergence") != NULL ? "cross-entropy" : measure);
     }
     /* student, with what of it is trained */
     fputs("student   ", to);
@@ -317,7 +320,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {
         fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
-        if (o->loss.alpha > 0 && o->loss.alpha < 1) {
+        if (o->loss.alpha > 0 && o->loss.alpha < 1 && d->tasks == NULL) {
             fprintf(to, "; first gradients of the logits: %.3g from the teacher, %.3g from labels", d->kd_gradient,
                     d->ce_gradient);
         }
