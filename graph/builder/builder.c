@@ -580,13 +580,23 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
     return node.n_outputs != 0 ? node.outputs[0] : VC_NO_VALUE;
 }
 
+uint32_t vc_graph_add_one(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
+                          unsigned n_inputs, const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    return vc_graph_add_node(graph, &(struct vc_node_spec){.op = op,
+                                                           .n_inputs = n_inputs,
+                                                           .inputs = inputs,
+                                                           .n_outputs = 1,
+                                                           .output_names = &output,
+                                                           .n_attrs = n_attrs,
+                                                           .attrs = attrs});
+}
+
 /* A node with one output and no attributes, which is the most frequent kind. */
 uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
                       unsigned n_inputs)
 {
-    return vc_graph_add_node(
-        graph, &(struct vc_node_spec){
-                   .op = op, .n_inputs = n_inputs, .inputs = inputs, .n_outputs = 1, .output_names = &output});
+    return vc_graph_add_one(graph, op, output, inputs, n_inputs, NULL, 0);
 }
 
 /* Result number k of the node whose first result is `first`. vc_graph_add_node returns only the first one;

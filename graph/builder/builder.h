@@ -68,7 +68,10 @@ struct vc_node_spec {
 };
 
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec);
-/* The usual case: one output, no attributes. */
+/* A node with one output. */
+uint32_t vc_graph_add_one(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
+                          unsigned n_inputs, const struct vc_graph_attr *attrs, unsigned n_attrs);
+/* The same without attributes. */
 uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
                       unsigned n_inputs);
 /* Output number k of the node that makes `first`. */

@@ -125,7 +125,7 @@ uint32_t vc_net_matrix(struct vc_net *net, const char *name, int64_t rows, int64
 
 uint32_t vc_net_op(struct vc_net *net, const char *op, const char *value, uint32_t a, uint32_t b)
 {
-    return vc_graph_add(net->graph, op, value == NULL ? NULL : whole_name(net, value), (uint32_t[]){a, b}, 2);
+    return vc_net_node(net, op, value, (uint32_t[]){a, b}, 2, NULL, 0);
 }
 
 uint32_t vc_net_op1(struct vc_net *net, const char *op, uint32_t a)
@@ -141,15 +141,8 @@ uint32_t vc_net_add(struct vc_net *net, const char *value, uint32_t a, uint32_t 
 uint32_t vc_net_node(struct vc_net *net, const char *op, const char *value, const uint32_t *inputs, unsigned n_inputs,
                      const struct vc_graph_attr *attrs, unsigned n_attrs)
 {
-    const char *name = value == NULL ? NULL : whole_name(net, value);
-
-    return vc_graph_add_node(net->graph, &(struct vc_node_spec){.op = op,
-                                                                .n_inputs = n_inputs,
-                                                                .inputs = inputs,
-                                                                .n_outputs = 1,
-                                                                .output_names = &name,
-                                                                .n_attrs = n_attrs,
-                                                                .attrs = attrs});
+    return vc_graph_add_one(net->graph, op, value == NULL ? NULL : whole_name(net, value), inputs, n_inputs, attrs,
+                            n_attrs);
 }
 
 uint32_t vc_net_cast(struct vc_net *net, uint32_t x, enum vc_dtype dtype)

@@ -398,21 +398,7 @@ static void build(struct vc_net *net)
     }
     vc_net_block(net, "norm");
     x = norm(&d, x, "norm", d.hidden);
-    switch (net->head) {
-    case VC_NET_BASE:
-        vc_net_output(net, x, "last_hidden_state");
-        break;
-    case VC_NET_SEQUENCE:
-        vc_net_last_token_head(net, x, d.hidden);
-        break;
-    case VC_NET_TOKEN:
-        x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));
-        vc_net_token_head(net, x, "/score", d.hidden);
-        break;
-    case VC_NET_QUESTION:
-        vc_net_question_head(net, x, d.hidden);
-        break;
-    default:
+    if (!vc_net_decoder_head(net, x, "/score", d.hidden)) {
         vc_net_output(net, logits(&d, x), "logits");
     }
 }

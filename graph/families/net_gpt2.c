@@ -126,21 +126,7 @@ static void build_gpt2(struct vc_net *net)
     }
     vc_net_block(net, "ln_f");
     x = vc_net_layer_norm(net, x, "ln_f", g.hidden, g.epsilon);
-    switch (net->head) {
-    case VC_NET_BASE:
-        vc_net_output(net, x, "last_hidden_state");
-        break;
-    case VC_NET_SEQUENCE:
-        vc_net_last_token_head(net, x, g.hidden);
-        break;
-    case VC_NET_TOKEN:
-        x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));
-        vc_net_token_head(net, x, "/classifier", g.hidden);
-        break;
-    case VC_NET_QUESTION:
-        vc_net_question_head(net, x, g.hidden);
-        break;
-    default:
+    if (!vc_net_decoder_head(net, x, "/classifier", g.hidden)) {
         x = vc_net_tied_head(net, x, "/lm_head", "wte", g.hidden, g.vocabulary, NULL, g.tied);
         vc_net_output(net, x, "logits");
     }

@@ -61,3 +61,24 @@ void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64
     vc_net_block(net, "%s", module);
     vc_net_output(net, vc_net_linear(net, x, module, hidden, vc_net_labels(net), true), "logits");
 }
+
+bool vc_net_decoder_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden)
+{
+    switch (net->head) {
+    case VC_NET_BASE:
+        vc_net_output(net, x, "last_hidden_state");
+        return true;
+    case VC_NET_SEQUENCE:
+        vc_net_last_token_head(net, x, hidden);
+        return true;
+    case VC_NET_TOKEN:
+        x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));
+        vc_net_token_head(net, x, module, hidden);
+        return true;
+    case VC_NET_QUESTION:
+        vc_net_question_head(net, x, hidden);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -276,13 +276,7 @@ static void node(struct vc_layer_list *list, const char *op, const uint32_t *inp
         vc_graph_find(list->graph, list->layer.words[0]) == VC_NO_VALUE) {
         name = list->layer.words[0]; /* the layer's own */
     }
-    list->value = vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = op,
-                                                                        .n_inputs = n_inputs,
-                                                                        .inputs = inputs,
-                                                                        .n_outputs = 1,
-                                                                        .output_names = &name,
-                                                                        .n_attrs = n_attrs,
-                                                                        .attrs = attrs});
+    list->value = vc_graph_add_one(list->graph, op, name, inputs, n_inputs, attrs, n_attrs);
 }
 
 /* Word number k, which the layer has no place for. */
@@ -500,13 +494,7 @@ static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsig
 {
     const struct vc_graph_attr axis = vc_attr_int("axis", along);
 
-    return n == 1 ? values[0]
-                  : vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = "Concat",
-                                                                          .n_inputs = n,
-                                                                          .inputs = values,
-                                                                          .n_outputs = 1,
-                                                                          .n_attrs = 1,
-                                                                          .attrs = &axis});
+    return n == 1 ? values[0] : vc_graph_add_one(list->graph, "Concat", NULL, values, n, &axis, 1);
 }
 
 /* The gates of LAYER.what_l0, or of two biases one behind the other, in ONNX's order, for one direction: [1, ..]. */
@@ -551,10 +539,7 @@ static uint32_t projected(struct vc_layer_list *list, uint32_t states, const uin
         uint32_t pair[2] = {states, vc_graph_add_ints(list->graph, &d, 1)};
 
         if (n != 1) {
-            pair[0] = vc_graph_add_node(
-                list->graph,
-                &(struct vc_node_spec){
-                    .op = "Gather", .n_inputs = 2, .inputs = pair, .n_outputs = 1, .n_attrs = 1, .attrs = &attr});
+            pair[0] = vc_graph_add_one(list->graph, "Gather", NULL, pair, 2, &attr, 1);
         }
         pair[1] = vc_graph_add(list->graph, "Transpose", NULL, &weights[d], 1);
         parts[d] = vc_graph_add(list->graph, "MatMul", NULL, pair, 2);
@@ -690,7 +675,6 @@ static void add_pool(struct vc_layer_list *list, const char *op)
     }
 }
 
-/* Kinds that are one operator without options of their own. */
 static void add_maxpool(struct vc_layer_list *list)
 {
     add_pool(list, "MaxPool");
@@ -699,31 +683,6 @@ static void add_maxpool(struct vc_layer_list *list)
 static void add_avgpool(struct vc_layer_list *list)
 {
     add_pool(list, "AveragePool");
-}
-
-static void add_globalavgpool(struct vc_layer_list *list)
-{
-    plain(list, "GlobalAveragePool", NULL, 0);
-}
-
-static void add_relu(struct vc_layer_list *list)
-{
-    plain(list, "Relu", NULL, 0);
-}
-
-static void add_sigmoid(struct vc_layer_list *list)
-{
-    plain(list, "Sigmoid", NULL, 0);
-}
-
-static void add_tanh(struct vc_layer_list *list)
-{
-    plain(list, "Tanh", NULL, 0);
-}
-
-static void add_gelu(struct vc_layer_list *list)
-{
-    plain(list, "Gelu", NULL, 0);
 }
 
 /* x * sigmoid(x): x is used twice. */
@@ -746,12 +705,6 @@ static void add_softmax(struct vc_layer_list *list)
     const struct vc_graph_attr attr = vc_attr_int("axis", -1);
 
     plain(list, "Softmax", &attr, 1);
-}
-
-/* Everything behind the first axis becomes one: ONNX's axis 1, the default. */
-static void add_flatten(struct vc_layer_list *list)
-{
-    plain(list, "Flatten", NULL, 0);
 }
 
 /* Nothing happens in inference; training keeps a mask.
@@ -865,40 +818,41 @@ static void add_output(struct vc_layer_list *list)
     }
 }
 
-/* One row for each kind: its word, its function, and whether its first word names parameters. Layers after
- * a named one belong to its block, up to the next named one. The first row is the input, which alone may
- * come first. */
+/* One row for each kind: its word, its function or its one operator, and whether its first word names
+ * parameters. Layers after a named one belong to its block, up to the next named one. The first row is the
+ * input, which alone may come first. */
 static const struct layer_kind {
     const char *name;
-    void (*add)(struct vc_layer_list *list);
+    void (*add)(struct vc_layer_list *list); /* NULL: it is op, without words and options */
     unsigned n_words; /* of a kind with parameters: its name, which is theirs, and their sizes; 0: the function looks */
+    const char *op;
 } kinds[] = {
-    {"input", add_input, 0},
-    {"conv", add_conv, 2},
-    {"linear", add_linear, 2},
-    {"batchnorm", add_batchnorm, 1},
-    {"layernorm", add_layernorm, 1},
-    {"embedding", add_embedding, 3},
-    {"lstm", add_lstm, 2},
-    {"gru", add_gru, 2},
-    {"rnn", add_rnn, 2},
-    {"relu", add_relu, 0},
-    {"sigmoid", add_sigmoid, 0},
-    {"tanh", add_tanh, 0},
-    {"gelu", add_gelu, 0},
-    {"silu", add_silu, 0},
-    {"softmax", add_softmax, 0},
-    {"maxpool", add_maxpool, 0},
-    {"avgpool", add_avgpool, 0},
-    {"globalavgpool", add_globalavgpool, 0},
-    {"flatten", add_flatten, 0},
-    {"reshape", add_reshape, 0},
-    {"multiply", add_multiply, 0},
-    {"dropout", add_dropout, 0},
-    {"add", add_add, 0},
-    {"concat", add_concat, 0},
-    {"from", add_from, 0},
-    {"output", add_output, 0},
+    {"input", add_input, 0, NULL},
+    {"conv", add_conv, 2, NULL},
+    {"linear", add_linear, 2, NULL},
+    {"batchnorm", add_batchnorm, 1, NULL},
+    {"layernorm", add_layernorm, 1, NULL},
+    {"embedding", add_embedding, 3, NULL},
+    {"lstm", add_lstm, 2, NULL},
+    {"gru", add_gru, 2, NULL},
+    {"rnn", add_rnn, 2, NULL},
+    {"relu", NULL, 0, "Relu"},
+    {"sigmoid", NULL, 0, "Sigmoid"},
+    {"tanh", NULL, 0, "Tanh"},
+    {"gelu", NULL, 0, "Gelu"},
+    {"silu", add_silu, 0, NULL},
+    {"softmax", add_softmax, 0, NULL},
+    {"maxpool", add_maxpool, 0, NULL},
+    {"avgpool", add_avgpool, 0, NULL},
+    {"globalavgpool", NULL, 0, "GlobalAveragePool"},
+    {"flatten", NULL, 0, "Flatten"}, /* all behind the first axis becomes one: ONNX's axis 1, the default */
+    {"reshape", add_reshape, 0, NULL},
+    {"multiply", add_multiply, 0, NULL},
+    {"dropout", add_dropout, 0, NULL},
+    {"add", add_add, 0, NULL},
+    {"concat", add_concat, 0, NULL},
+    {"from", add_from, 0, NULL},
+    {"output", add_output, 0, NULL},
 };
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
@@ -944,7 +898,11 @@ void vc_layer_add(struct vc_layer_list *list)
     if (kinds[k].n_words != 0 && list->layer.n_words > 0) {
         vc_graph_set_block(list->graph, "%s", list->layer.words[0]);
     }
-    kinds[k].add(list);
+    if (kinds[k].add != NULL) {
+        kinds[k].add(list);
+    } else {
+        plain(list, kinds[k].op, NULL, 0);
+    }
     for (unsigned i = 0; i < list->layer.n_options; i++) {
         if (!list->layer.options[i].used) {
             vc_layer_fail(list, "there is no option %s", list->layer.options[i].name);

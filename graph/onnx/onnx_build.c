@@ -152,12 +152,12 @@ struct places {
 /* Whether input k of the operator is in the list. */
 static bool is_place(const struct places *places, size_t n, const char *op, size_t k)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(places[i].op, op) == 0 && k >= places[i].first && k <= places[i].last) {
-            return true;
-        }
+    size_t i = 0;
+
+    while (i < n && (strcmp(places[i].op, op) != 0 || k < places[i].first || k > places[i].last)) {
+        i++;
     }
-    return false;
+    return i < n;
 }
 
 /* Inputs that have to be known when the graph is built. They are constants of the graph and never parameters. */
@@ -670,9 +670,6 @@ static void add_outputs(struct vc_onnx_build *b)
     }
 }
 
-/* ONNX's numbers of types. */
-enum { FLOAT16 = 10, BFLOAT16 = 16 };
-
 /* Whether a Cast makes half precision of something. */
 static bool makes_halves(const struct vc_program *program)
 {
@@ -682,7 +679,7 @@ static bool makes_halves(const struct vc_program *program)
         const struct vc_program_node *node = &program->nodes[k];
 
         found = strcmp(node->op, "Cast") == 0 && node->n_attrs != 0 &&
-                (node->attrs[0].i == FLOAT16 || node->attrs[0].i == BFLOAT16);
+                (node->attrs[0].i == VC_ONNX_FLOAT16 || node->attrs[0].i == VC_ONNX_BFLOAT16);
     }
     return found;
 }

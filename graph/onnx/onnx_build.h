@@ -159,6 +159,40 @@ bool vc_onnx_refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, co
 /* A node with one output, which is returned. */
 uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
                          const struct vc_graph_attr *attrs, unsigned n_attrs);
+/* Short forms of it: one or two inputs, a list of integers as the second, a Cast to a type by ONNX's number. */
+uint32_t vc_onnx_one_in(struct vc_onnx_build *b, const char *op, uint32_t x);
+uint32_t vc_onnx_two_in(struct vc_onnx_build *b, const char *op, uint32_t x, uint32_t y);
+uint32_t vc_onnx_with_ints(struct vc_onnx_build *b, const char *op, uint32_t x, const int64_t *ints, size_t n);
+uint32_t vc_onnx_cast(struct vc_onnx_build *b, uint32_t x, int64_t type);
+/* Output 0 of the node is op(inputs), with the file's name. Returns false: nothing is left to add. */
+bool vc_onnx_ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
+                     unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs);
+bool vc_onnx_ends_in_cast(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t x, int64_t type);
+
+/* Types of elements by ONNX's numbers. */
+enum {
+    VC_ONNX_FLOAT = 1,
+    VC_ONNX_UINT8 = 2,
+    VC_ONNX_INT32 = 6,
+    VC_ONNX_INT64 = 7,
+    VC_ONNX_BOOL = 9,
+    VC_ONNX_FLOAT16 = 10,
+    VC_ONNX_DOUBLE = 11,
+    VC_ONNX_BFLOAT16 = 16
+};
+
+/* A rewrite of one node. True: it goes on, changed in place or as it is; false: its outputs are set, or a problem is
+ * noted. */
+typedef bool vc_onnx_taker(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* Operators, with blanks between them, that one function rewrites. */
+struct vc_onnx_rewrite {
+    const char *ops;
+    vc_onnx_taker *take;
+};
+
+/* NULL: none of n rows has the operator. */
+vc_onnx_taker *vc_onnx_find_taker(const struct vc_onnx_rewrite *rows, size_t n, const char *op);
 
 /* ---- onnx_values.c ---- */
 

@@ -5,50 +5,11 @@
  *     SkipLayerNormalization (x, skip, scale, bias)     ->     Add (x, skip), LayerNormalization
  *     MatMulNBits (x, codes, scales, zeros)             ->     DequantizeLinear of 4-bit codes, transposed, MatMul
  *
- * The definitions are in onnxruntime's docs/ContribOperators.md. A take_X sets output 0 (ends_in) and
- * returns false, or refuses. To add an operator: a function and a row in vc_onnx_take_microsoft, and a case
+ * The definitions are in onnxruntime's docs/ContribOperators.md. A take_X sets output 0 (vc_onnx_ends_in)
+ * and returns false, or refuses. To add an operator: a function and a row in vc_onnx_take_microsoft, and a case
  * in tests/judge/. */
 
 #include "graph/onnx/onnx_build.h"
-
-#define INT64 7
-#define FLOAT 1
-
-/* ---- making nodes ---- */
-
-/* Short forms: a node with one or two inputs, with a list of integers as the second, a Cast. */
-static uint32_t one_in(struct vc_onnx_build *b, const char *op, uint32_t x)
-{
-    return vc_onnx_add_one(b, op, NULL, &x, 1, NULL, 0);
-}
-
-static uint32_t two_in(struct vc_onnx_build *b, const char *op, uint32_t x, uint32_t y)
-{
-    const uint32_t in[2] = {x, y};
-
-    return vc_onnx_add_one(b, op, NULL, in, 2, NULL, 0);
-}
-
-static uint32_t with_ints(struct vc_onnx_build *b, const char *op, uint32_t x, const int64_t *ints, size_t n)
-{
-    return two_in(b, op, x, vc_graph_add_ints(b->graph, ints, n));
-}
-
-static uint32_t cast(struct vc_onnx_build *b, uint32_t x, int64_t type)
-{
-    const struct vc_graph_attr to = vc_attr_int("to", type);
-
-    return vc_onnx_add_one(b, "Cast", NULL, &x, 1, &to, 1);
-}
-
-/* Sets output 0 of the node to op(inputs), with the file's name. Returns false: nothing is left to add. */
-static bool ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
-                    unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs)
-{
-    vc_onnx_set_output(b, node->from, 0,
-                       vc_onnx_add_one(b, op, vc_onnx_output_name(b, node->from, 0), inputs, n, attrs, n_attrs));
-    return false;
-}
 
 /* Refuses the node if an output from `first` on is used. */
 static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node, size_t first)
@@ -73,9 +34,9 @@ static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
     uint32_t x = node->inputs[0];
 
     if (vc_onnx_has_input(node, 1)) { /* BiasGelu, FastGelu */
-        x = two_in(b, "Add", x, node->inputs[1]);
+        x = vc_onnx_two_in(b, "Add", x, node->inputs[1]);
     }
-    return ends_in(b, node, "Gelu", &x, 1, &tanh_form, strcmp(node->op, "FastGelu") == 0);
+    return vc_onnx_ends_in(b, node, "Gelu", &x, 1, &tanh_form, strcmp(node->op, "FastGelu") == 0);
 }
 
 /* x * sigmoid(1.702 x), the factor as f32.
@@ -83,10 +44,10 @@ static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t alpha = vc_graph_add_float(b->graph, vc_onnx_float(node, "alpha", (double)1.702f));
-    uint32_t in[2] = {node->inputs[0], VC_NO_VALUE};
+    uint32_t x = node->inputs[0];
+    const uint32_t in[2] = {x, vc_onnx_one_in(b, "Sigmoid", vc_onnx_two_in(b, "Mul", x, alpha))};
 
-    in[1] = one_in(b, "Sigmoid", two_in(b, "Mul", in[0], alpha));
-    return ends_in(b, node, "Mul", in, 2, NULL, 0);
+    return vc_onnx_ends_in(b, node, "Mul", in, 2, NULL, 0);
 }
 
 /* The last two dimensions swapped; of a parameter that is a property and no node. */
@@ -118,11 +79,11 @@ static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node
     in[0] = vc_onnx_int(node, "transA", 0) != 0 ? swapped(b, in[0]) : in[0];
     in[1] = vc_onnx_int(node, "transB", 0) != 0 ? swapped(b, in[1]) : in[1];
     if (alpha == 1) {
-        return ends_in(b, node, "MatMul", in, 2, NULL, 0);
+        return vc_onnx_ends_in(b, node, "MatMul", in, 2, NULL, 0);
     }
-    in[0] = two_in(b, "MatMul", in[0], in[1]);
+    in[0] = vc_onnx_two_in(b, "MatMul", in[0], in[1]);
     in[1] = vc_graph_add_float(b->graph, alpha);
-    return ends_in(b, node, "Mul", in, 2, NULL, 0);
+    return vc_onnx_ends_in(b, node, "Mul", in, 2, NULL, 0);
 }
 
 /* ---- weights of four or eight bits ---- */
@@ -134,11 +95,11 @@ static uint32_t halves(struct vc_onnx_build *b, uint32_t bytes, int64_t rows, in
     const struct vc_graph_attr axis = vc_attr_int("axis", 2);
     const int64_t apart[3] = {rows, columns, 1};
     const int64_t joined[2] = {rows, 2 * columns};
-    uint32_t x = with_ints(b, "Reshape", bytes, apart, 3);
+    uint32_t x = vc_onnx_with_ints(b, "Reshape", bytes, apart, 3);
     uint32_t sixteen = vc_graph_add_int(b->graph, 16);
-    uint32_t in[2] = {two_in(b, "Mod", x, sixteen), two_in(b, "Div", x, sixteen)};
+    uint32_t in[2] = {vc_onnx_two_in(b, "Mod", x, sixteen), vc_onnx_two_in(b, "Div", x, sixteen)};
 
-    return with_ints(b, "Reshape", vc_onnx_add_one(b, "Concat", NULL, in, 2, &axis, 1), joined, 2);
+    return vc_onnx_with_ints(b, "Reshape", vc_onnx_add_one(b, "Concat", NULL, in, 2, &axis, 1), joined, 2);
 }
 
 /* The first n of all columns: rows of blocks are filled up to whole blocks. */
@@ -146,14 +107,12 @@ static uint32_t first_columns(struct vc_onnx_build *b, uint32_t x, int64_t all, 
 {
     const int64_t zero = 0;
     const int64_t one = 1;
-    uint32_t in[4] = {x, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
 
     if (all == n) {
         return x;
     }
-    in[1] = vc_graph_add_ints(b->graph, &zero, 1);
-    in[2] = vc_graph_add_ints(b->graph, &n, 1);
-    in[3] = vc_graph_add_ints(b->graph, &one, 1);
+    const uint32_t in[4] = {x, vc_graph_add_ints(b->graph, &zero, 1), vc_graph_add_ints(b->graph, &n, 1),
+                            vc_graph_add_ints(b->graph, &one, 1)};
     return vc_onnx_add_one(b, "Slice", NULL, in, 4, NULL, 0);
 }
 
@@ -192,26 +151,26 @@ static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node
     } else {
         const int64_t flat[2] = {n, blocks * block};
 
-        in[0] = with_ints(b, "Reshape", node->inputs[1], flat, 2);
+        in[0] = vc_onnx_with_ints(b, "Reshape", node->inputs[1], flat, 2);
     }
     in[0] = first_columns(b, in[0], blocks * block, k);
-    in[1] = with_ints(b, "Reshape", node->inputs[2], of_scales, 2);
+    in[1] = vc_onnx_with_ints(b, "Reshape", node->inputs[2], of_scales, 2);
     if (vc_onnx_has_input(node, 3)) {
         in[2] = bits == 4
                     ? first_columns(b, halves(b, node->inputs[3], n, (blocks + 1) / 2), (blocks + 1) / 2 * 2, blocks)
-                    : with_ints(b, "Reshape", node->inputs[3], of_scales, 2);
+                    : vc_onnx_with_ints(b, "Reshape", node->inputs[3], of_scales, 2);
     } else {
-        in[2] = two_in(b, "Expand", vc_graph_add_int(b->graph, bits == 4 ? 8 : 128),
-                       vc_graph_add_ints(b->graph, of_scales, 2));
+        in[2] = vc_onnx_two_in(b, "Expand", vc_graph_add_int(b->graph, bits == 4 ? 8 : 128),
+                               vc_graph_add_ints(b->graph, of_scales, 2));
     }
     in[1] = swapped(b, vc_onnx_add_one(b, "DequantizeLinear", NULL, in, 3, attrs, 2));
     in[0] = node->inputs[0];
     if (!vc_onnx_has_input(node, 5)) {
-        return ends_in(b, node, "MatMul", in, 2, NULL, 0);
+        return vc_onnx_ends_in(b, node, "MatMul", in, 2, NULL, 0);
     }
-    in[0] = two_in(b, "MatMul", in[0], in[1]);
+    in[0] = vc_onnx_two_in(b, "MatMul", in[0], in[1]);
     in[1] = node->inputs[5];
-    return ends_in(b, node, "Add", in, 2, NULL, 0);
+    return vc_onnx_ends_in(b, node, "Add", in, 2, NULL, 0);
 }
 
 /* ---- recurrent layers ---- */
@@ -222,7 +181,7 @@ static uint32_t beside_rows(struct vc_onnx_build *b, const struct vc_onnx_node *
     const struct vc_graph_value *x = vc_onnx_input(b, node, k);
     const int64_t axes[2] = {1, 2};
 
-    return x == NULL ? VC_NO_VALUE : with_ints(b, "Unsqueeze", node->inputs[k], axes, x->n_dims > 1 ? 1 : 2);
+    return x == NULL ? VC_NO_VALUE : vc_onnx_with_ints(b, "Unsqueeze", node->inputs[k], axes, x->n_dims > 1 ? 1 : 2);
 }
 
 /* LSTM with weights as codes, turned: (codes - zero) scale, transposed. onnxruntime also rounds inputs and states to 8 bits,
@@ -243,8 +202,8 @@ static bool take_dynamic_lstm(struct vc_onnx_build *b, struct vc_onnx_node *node
         if (!is_integers(b, node, k) || scale == VC_NO_VALUE || zero == VC_NO_VALUE) {
             return vc_onnx_refuse(b, node, "only weights of 8-bit codes with scales and zero points are supported");
         }
-        in[k] = two_in(b, "Sub", cast(b, in[k], FLOAT), cast(b, zero, FLOAT));
-        in[k] = two_in(b, "Mul", in[k], scale);
+        in[k] = vc_onnx_two_in(b, "Sub", vc_onnx_cast(b, in[k], VC_ONNX_FLOAT), vc_onnx_cast(b, zero, VC_ONNX_FLOAT));
+        in[k] = vc_onnx_two_in(b, "Mul", in[k], scale);
         in[k] = vc_onnx_add_one(b, "Transpose", NULL, &in[k], 1, &perm, 1);
     }
     node->op = "LSTM";
@@ -272,13 +231,13 @@ static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (vc_onnx_output_is_used(b, node->from, 1) || vc_onnx_output_is_used(b, node->from, 2)) {
         return only_first(b, node, 1);
     }
-    in[0] = two_in(b, "Add", node->inputs[0], vc_onnx_number(node, 1));
+    in[0] = vc_onnx_two_in(b, "Add", node->inputs[0], vc_onnx_number(node, 1));
     if (vc_onnx_has_input(node, bias)) {
-        in[0] = two_in(b, "Add", in[0], node->inputs[bias]);
+        in[0] = vc_onnx_two_in(b, "Add", in[0], node->inputs[bias]);
     }
     vc_onnx_set_output(b, node->from, 3, in[0]);
-    return ends_in(b, node, simplified ? "RMSNormalization" : "LayerNormalization", in, in[2] == VC_NO_VALUE ? 2 : 3,
-                   attrs, 2);
+    return vc_onnx_ends_in(b, node, simplified ? "RMSNormalization" : "LayerNormalization", in,
+                           in[2] == VC_NO_VALUE ? 2 : 3, attrs, 2);
 }
 
 /* Rows for words, positions and segment types, added and normalized. Without position ids they are 0, 1,
@@ -300,20 +259,20 @@ static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
         const int64_t none = 0;
 
         in[0] = vc_graph_add_int(b->graph, 0);
-        in[1] = two_in(b, "Squeeze", vc_onnx_add_one(b, "Shape", NULL, node->inputs, 1, second, 2),
-                       vc_graph_add_ints(b->graph, &none, 1));
+        in[1] = vc_onnx_two_in(b, "Squeeze", vc_onnx_add_one(b, "Shape", NULL, node->inputs, 1, second, 2),
+                               vc_graph_add_ints(b->graph, &none, 1));
         in[2] = vc_graph_add_int(b->graph, 1);
         at = vc_onnx_add_one(b, "Range", NULL, in, 3, NULL, 0);
     }
-    in[0] = two_in(b, "Gather", node->inputs[2], node->inputs[0]);
-    in[0] = two_in(b, "Add", in[0], two_in(b, "Gather", node->inputs[3], at));
+    in[0] = vc_onnx_two_in(b, "Gather", node->inputs[2], node->inputs[0]);
+    in[0] = vc_onnx_two_in(b, "Add", in[0], vc_onnx_two_in(b, "Gather", node->inputs[3], at));
     if (vc_onnx_has_input(node, 4) && vc_onnx_has_input(node, 1)) {
-        in[0] = two_in(b, "Add", in[0], two_in(b, "Gather", node->inputs[4], node->inputs[1]));
+        in[0] = vc_onnx_two_in(b, "Add", in[0], vc_onnx_two_in(b, "Gather", node->inputs[4], node->inputs[1]));
     }
     vc_onnx_set_output(b, node->from, 2, in[0]);
     in[1] = node->inputs[5];
     in[2] = node->inputs[6];
-    return ends_in(b, node, "LayerNormalization", in, 3, attrs, 2);
+    return vc_onnx_ends_in(b, node, "LayerNormalization", in, 3, attrs, 2);
 }
 
 /* ---- attention ---- */
@@ -323,9 +282,10 @@ static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static uint32_t added_mask(struct vc_onnx_build *b, uint32_t mask, double filter)
 {
     const int64_t axes[2] = {1, 2};
-    uint32_t off = two_in(b, "Sub", vc_graph_add_float(b->graph, 1), cast(b, mask, FLOAT));
+    uint32_t off = vc_onnx_two_in(b, "Sub", vc_graph_add_float(b->graph, 1), vc_onnx_cast(b, mask, VC_ONNX_FLOAT));
 
-    return with_ints(b, "Unsqueeze", two_in(b, "Mul", off, vc_graph_add_float(b->graph, filter)), axes, 2);
+    return vc_onnx_with_ints(b, "Unsqueeze", vc_onnx_two_in(b, "Mul", off, vc_graph_add_float(b->graph, filter)), axes,
+                             2);
 }
 
 /* What is added to the scores: the mask if it is [batch, keys], and a bias. *sum VC_NO_VALUE: nothing.
@@ -343,7 +303,7 @@ static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node,
         return vc_onnx_refuse(b, node, "only masks of the form [batch, keys] are supported");
     }
     mask = added_mask(b, node->inputs[mask], vc_onnx_float(node, "mask_filter_value", -10000));
-    *sum = *sum == VC_NO_VALUE ? mask : two_in(b, "Add", *sum, mask);
+    *sum = *sum == VC_NO_VALUE ? mask : vc_onnx_two_in(b, "Add", *sum, mask);
     return true;
 }
 
@@ -402,9 +362,9 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
     for (unsigned k = 0; k < 3; k++) {
         parts[k] = sizes != NULL && sizes->kind == VC_ATTR_INTS && sizes->n == 3 ? sizes->ints[k] : columns / 3;
     }
-    two[0] = two_in(b, "MatMul", node->inputs[0], node->inputs[1]);
+    two[0] = vc_onnx_two_in(b, "MatMul", node->inputs[0], node->inputs[1]);
     if (vc_onnx_has_input(node, 2)) {
-        two[0] = two_in(b, "Add", two[0], node->inputs[2]);
+        two[0] = vc_onnx_two_in(b, "Add", two[0], node->inputs[2]);
     }
     two[1] = vc_graph_add_ints(b->graph, parts, 3);
     uint32_t split = vc_graph_add_node(
@@ -457,7 +417,7 @@ static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
         if (!vc_dim_is_number(size)) {
             return vc_onnx_refuse(b, node, "its bias cannot be divided: a size depends on an input");
         }
-        in[k] = two_in(b, "Add", in[k], part_of(b, node->inputs[3], first, size.size));
+        in[k] = vc_onnx_two_in(b, "Add", in[k], part_of(b, node->inputs[3], first, size.size));
         first += size.size;
     }
     return end_attention(b, node, in);
@@ -489,33 +449,25 @@ static bool take_rotary(struct vc_onnx_build *b, struct vc_onnx_node *node)
     in[1] = node->inputs[2];
     in[2] = node->inputs[3];
     in[3] = node->inputs[1];
-    return ends_in(b, node, "RotaryEmbedding", in, 4, attrs, x->n_dims == 3 ? 3 : 2);
+    return vc_onnx_ends_in(b, node, "RotaryEmbedding", in, 4, attrs, x->n_dims == 3 ? 3 : 2);
 }
 
 bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    static const struct {
-        const char *op;
-        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
-    } rows[] = {{"Gelu", take_gelu},
-                {"BiasGelu", take_gelu},
-                {"FastGelu", take_gelu},
-                {"QuickGelu", take_quick_gelu},
-                {"FusedMatMul", take_fused_matmul},
-                {"MatMulNBits", take_matmul_nbits},
-                {"DynamicQuantizeLSTM", take_dynamic_lstm},
-                {"SkipLayerNormalization", take_skip_norm},
-                {"SkipSimplifiedLayerNormalization", take_skip_norm},
-                {"EmbedLayerNormalization", take_embed_norm},
-                {"Attention", take_attention},
-                {"MultiHeadAttention", take_multi_head},
-                {"RotaryEmbedding", take_rotary}};
+    static const struct vc_onnx_rewrite rows[] = {
+        {"Gelu BiasGelu FastGelu", take_gelu},
+        {"QuickGelu", take_quick_gelu},
+        {"FusedMatMul", take_fused_matmul},
+        {"MatMulNBits", take_matmul_nbits},
+        {"DynamicQuantizeLSTM", take_dynamic_lstm},
+        {"SkipLayerNormalization SkipSimplifiedLayerNormalization", take_skip_norm},
+        {"EmbedLayerNormalization", take_embed_norm},
+        {"Attention", take_attention},
+        {"MultiHeadAttention", take_multi_head},
+        {"RotaryEmbedding", take_rotary}};
+    vc_onnx_taker *take = vc_onnx_find_taker(rows, sizeof rows / sizeof *rows, node->op);
 
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (strcmp(rows[k].op, node->op) == 0) {
-            VC_RETURN_IF(!vc_onnx_has_input(node, 0), vc_onnx_refuse(b, node, "has no inputs"));
-            return rows[k].take(b, node);
-        }
-    }
-    return vc_onnx_refuse(b, node, "this operator of com.microsoft is not supported");
+    VC_RETURN_IF(take == NULL, vc_onnx_refuse(b, node, "this operator of com.microsoft is not supported"));
+    VC_RETURN_IF(!vc_onnx_has_input(node, 0), vc_onnx_refuse(b, node, "has no inputs"));
+    return take(b, node);
 }

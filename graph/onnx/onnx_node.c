@@ -3,6 +3,8 @@
 
 #include "graph/onnx/onnx_build.h"
 
+#include "core/text/text.h"
+
 struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name)
 {
     for (unsigned k = 0; k < node->n_attrs; k++) {
@@ -86,13 +88,50 @@ bool vc_onnx_refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, co
 uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
                          const struct vc_graph_attr *attrs, unsigned n_attrs)
 {
-    return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
-                                                              .n_inputs = n,
-                                                              .inputs = inputs,
-                                                              .n_outputs = 1,
-                                                              .output_names = &name,
-                                                              .n_attrs = n_attrs,
-                                                              .attrs = attrs});
+    return vc_graph_add_one(b->graph, op, name, inputs, n, attrs, n_attrs);
+}
+
+uint32_t vc_onnx_one_in(struct vc_onnx_build *b, const char *op, uint32_t x)
+{
+    return vc_onnx_add_one(b, op, NULL, &x, 1, NULL, 0);
+}
+
+uint32_t vc_onnx_two_in(struct vc_onnx_build *b, const char *op, uint32_t x, uint32_t y)
+{
+    return vc_onnx_add_one(b, op, NULL, (const uint32_t[]){x, y}, 2, NULL, 0);
+}
+
+uint32_t vc_onnx_with_ints(struct vc_onnx_build *b, const char *op, uint32_t x, const int64_t *ints, size_t n)
+{
+    return vc_onnx_two_in(b, op, x, vc_graph_add_ints(b->graph, ints, n));
+}
+
+uint32_t vc_onnx_cast(struct vc_onnx_build *b, uint32_t x, int64_t type)
+{
+    return vc_onnx_add_one(b, "Cast", NULL, &x, 1, (const struct vc_graph_attr[]){vc_attr_int("to", type)}, 1);
+}
+
+bool vc_onnx_ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
+                     unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    vc_onnx_set_output(b, node->from, 0,
+                       vc_onnx_add_one(b, op, vc_onnx_output_name(b, node->from, 0), inputs, n, attrs, n_attrs));
+    return false;
+}
+
+bool vc_onnx_ends_in_cast(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t x, int64_t type)
+{
+    return vc_onnx_ends_in(b, node, "Cast", &x, 1, (const struct vc_graph_attr[]){vc_attr_int("to", type)}, 1);
+}
+
+vc_onnx_taker *vc_onnx_find_taker(const struct vc_onnx_rewrite *rows, size_t n, const char *op)
+{
+    size_t k = 0;
+
+    while (k < n && !vc_is_one_of(op, rows[k].ops)) {
+        k++;
+    }
+    return k < n ? rows[k].take : NULL;
 }
 
 bool vc_onnx_output_is_used(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)

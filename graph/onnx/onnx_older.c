@@ -3,18 +3,17 @@
  *
  *     Squeeze<axes = [0]>(x), set 11     ->     Squeeze(x, axes) with a constant [0]
  *
- * A take_X returns true if the node goes on (changed in place), false if its outputs are set or a problem
- * is noted. To add an operator: a function and a row in vc_onnx_modernize; the history of an operator is in
+ * To add an operator: a function and a row in vc_onnx_modernize; the history of an operator is in
  * ONNX's Changelog.md. */
 
 #include "graph/onnx/onnx_build.h"
 
 /* ---- one function for each operator, or for some that are alike ---- */
 
-/* Squeeze, Unsqueeze: set 13; reductions: 13 (ReduceSum) and 18. */
+/* Squeeze, Unsqueeze: set 13; reductions: 13 (ReduceSum) and 18; Reshape-1 has its shape so. */
 static bool take_axes(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    vc_onnx_ints_to_input(b, node, "axes", 1);
+    vc_onnx_ints_to_input(b, node, strcmp(node->op, "Reshape") == 0 ? "shape" : "axes", 1);
     return true;
 }
 
@@ -36,12 +35,6 @@ static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-static bool take_reshape(struct vc_onnx_build *b, struct vc_onnx_node *node)
-{
-    vc_onnx_ints_to_input(b, node, "shape", 1);
-    return true;
-}
-
 /* Slice-1: starts, ends, axes. */
 static bool take_slice(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
@@ -53,33 +46,31 @@ static bool take_slice(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* A float in an attribute becomes input k, unless the input is there. */
+static void float_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    if (attr != NULL && attr->kind == VC_ATTR_FLOAT && !vc_onnx_has_input(node, k)) {
+        vc_onnx_set_input(node, k, vc_graph_add_float(b->graph, attr->f));
+        vc_onnx_drop_attr(node, name);
+    }
+}
+
 /* Clip-6 has min and max as attributes, by default the least and the largest float: no limit, so a missing
  * one stays missing. */
 static bool take_clip(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    static const char *const names[] = {"min", "max"};
-
-    for (unsigned k = 0; k < 2; k++) {
-        const struct vc_graph_attr *attr = vc_onnx_attr(node, names[k]);
-
-        if (attr != NULL && attr->kind == VC_ATTR_FLOAT && !vc_onnx_has_input(node, k + 1)) {
-            vc_onnx_set_input(node, k + 1, vc_graph_add_float(b->graph, attr->f));
-            vc_onnx_drop_attr(node, names[k]);
-        }
-    }
+    float_to_input(b, node, "min", 1);
+    float_to_input(b, node, "max", 2);
     return true;
 }
 
 /* Pad-2: pads, value. */
 static bool take_pad(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_graph_attr *value = vc_onnx_attr(node, "value");
-
     vc_onnx_ints_to_input(b, node, "pads", 1);
-    if (value != NULL && value->kind == VC_ATTR_FLOAT && !vc_onnx_has_input(node, 2)) {
-        vc_onnx_set_input(node, 2, vc_graph_add_float(b->graph, value->f));
-        vc_onnx_drop_attr(node, "value");
-    }
+    float_to_input(b, node, "value", 2);
     return true;
 }
 
@@ -141,7 +132,8 @@ static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
     int64_t to = vc_onnx_int(node, "to", 0);
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
 
-    if (x != NULL && x->dtype == VC_DTYPE_F32 && (to == 1 || to == 10 || to == 11 || to == 16)) {
+    if (x != NULL && x->dtype == VC_DTYPE_F32 &&
+        (to == VC_ONNX_FLOAT || to == VC_ONNX_FLOAT16 || to == VC_ONNX_DOUBLE || to == VC_ONNX_BFLOAT16)) {
         return take_same(b, node);
     }
     return true;
@@ -181,12 +173,10 @@ static bool take_softmax(struct vc_onnx_build *b, struct vc_onnx_node *node)
     }
     axis += axis < 0 ? (int64_t)x->n_dims : 0;
     from.i = axis;
-    in[1] = vc_onnx_add_one(b, "Shape", NULL, node->inputs, 1, NULL, 0);
+    in[1] = vc_onnx_one_in(b, "Shape", node->inputs[0]);
     in[0] = vc_onnx_add_one(b, "Flatten", NULL, node->inputs, 1, &from, 1);
     in[0] = vc_onnx_add_one(b, node->op, NULL, in, 1, &last, 1);
-    vc_onnx_set_output(b, node->from, 0,
-                       vc_onnx_add_one(b, "Reshape", vc_onnx_output_name(b, node->from, 0), in, 2, NULL, 0));
-    return false;
+    return vc_onnx_ends_in(b, node, "Reshape", in, 2, NULL, 0);
 }
 
 /* Upsample, and Resize-10: "asymmetric" coordinates, rounded down. Making an image smaller differed between
@@ -256,12 +246,9 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
     }
     node->attrs[node->n_attrs++] = vc_attr_int("value", *(const int64_t *)b->graph->values[constant].data);
     if (b->graph->values[constant].dtype == VC_DTYPE_BOOL) {
-        struct vc_graph_attr to = vc_attr_int("to", 9);
         uint32_t v = vc_onnx_add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
 
-        vc_onnx_set_output(b, node->from, 0,
-                           vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), &v, 1, &to, 1));
-        return false;
+        return vc_onnx_ends_in_cast(b, node, v, VC_ONNX_BOOL);
     }
     return true;
 }
@@ -280,13 +267,10 @@ static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
         const int64_t wide[2] = {groups, x->shape[1].size / groups};
         const int64_t column[2] = {groups, 1};
         const int64_t flat = -1;
-        uint32_t in[2] = {node->inputs[k], vc_graph_add_ints(b->graph, column, 2)};
+        uint32_t v = vc_onnx_with_ints(b, "Reshape", node->inputs[k], column, 2);
 
-        in[0] = vc_onnx_add_one(b, "Reshape", NULL, in, 2, NULL, 0);
-        in[1] = vc_graph_add_ints(b->graph, wide, 2);
-        in[0] = vc_onnx_add_one(b, "Expand", NULL, in, 2, NULL, 0);
-        in[1] = vc_graph_add_ints(b->graph, &flat, 1);
-        node->inputs[k] = vc_onnx_add_one(b, "Reshape", NULL, in, 2, NULL, 0);
+        v = vc_onnx_with_ints(b, "Expand", v, wide, 2);
+        node->inputs[k] = vc_onnx_with_ints(b, "Reshape", v, &flat, 1);
     }
     return true;
 }
@@ -314,43 +298,25 @@ static void know_inputs(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
 bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    static const struct {
-        const char *op;
-        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
-    } rows[] = {{"Squeeze", take_axes},
-                {"Unsqueeze", take_axes},
-                {"ReduceSum", take_axes},
-                {"ReduceMean", take_axes},
-                {"ReduceMax", take_axes},
-                {"ReduceMin", take_axes},
-                {"ReduceProd", take_axes},
-                {"ReduceL1", take_axes},
-                {"ReduceL2", take_axes},
-                {"ReduceSumSquare", take_axes},
-                {"ReduceLogSum", take_axes},
-                {"ReduceLogSumExp", take_axes},
-                {"Split", take_split},
-                {"Reshape", take_reshape},
-                {"Slice", take_slice},
-                {"Clip", take_clip},
-                {"Pad", take_pad},
-                {"Dropout", take_dropout},
-                {"Identity", take_identity},
-                {"Cast", take_cast},
-                {"BatchNormalization", take_batch_norm},
-                {"Softmax", take_softmax},
-                {"LogSoftmax", take_softmax},
-                {"Upsample", take_resize},
-                {"TopK", take_top_k},
-                {"Resize", take_resize},
-                {"ConstantOfShape", take_constant_of_shape},
-                {"GroupNormalization", take_group_norm}};
+    static const struct vc_onnx_rewrite rows[] = {
+        {"Squeeze Unsqueeze ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
+         "ReduceLogSum ReduceLogSumExp Reshape",
+         take_axes},
+        {"Split", take_split},
+        {"Slice", take_slice},
+        {"Clip", take_clip},
+        {"Pad", take_pad},
+        {"Dropout", take_dropout},
+        {"Identity", take_identity},
+        {"Cast", take_cast},
+        {"BatchNormalization", take_batch_norm},
+        {"Softmax LogSoftmax", take_softmax},
+        {"Upsample Resize", take_resize},
+        {"TopK", take_top_k},
+        {"ConstantOfShape", take_constant_of_shape},
+        {"GroupNormalization", take_group_norm}};
+    vc_onnx_taker *take = vc_onnx_find_taker(rows, sizeof rows / sizeof *rows, node->op);
 
     know_inputs(b, node);
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (strcmp(rows[k].op, node->op) == 0) {
-            return rows[k].take(b, node);
-        }
-    }
-    return true;
+    return take == NULL || take(b, node);
 }

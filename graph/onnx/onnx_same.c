@@ -4,34 +4,10 @@
  *
  * Called for every node after onnx_older.c.
  *
- * A take_X has the meaning of onnx_older.c's. Helpers one_in and two_in add a node with one or two inputs.
  * Also here: what onnxruntime's dynamic quantization writes (DynamicQuantizeLinear, MatMulInteger,
  * ConvInteger). */
 
 #include "graph/onnx/onnx_build.h"
-
-#define UINT8 2
-#define INT64 7
-#define BOOL  9
-
-static uint32_t one_in(struct vc_onnx_build *b, const char *op, const char *name, uint32_t x)
-{
-    return vc_onnx_add_one(b, op, name, &x, 1, NULL, 0);
-}
-
-static uint32_t two_in(struct vc_onnx_build *b, const char *op, const char *name, uint32_t x, uint32_t y)
-{
-    const uint32_t in[2] = {x, y};
-
-    return vc_onnx_add_one(b, op, name, in, 2, NULL, 0);
-}
-
-/* Sets output 0 to op(x, y), with the file's name. Returns false: nothing of the node is left to add. */
-static bool is_two(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, uint32_t x, uint32_t y)
-{
-    vc_onnx_set_output(b, node->from, 0, two_in(b, op, vc_onnx_output_name(b, node->from, 0), x, y));
-    return false;
-}
 
 /* Casts to the type of the second input. For integers the file has to say how many bits they have
  * (vc_onnx_type_of_input). */
@@ -44,22 +20,18 @@ static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (node->n_inputs != 2 || like == NULL || x == NULL) {
         return true;
     }
-    to = like->dtype == VC_DTYPE_F32 ? 1 : like->dtype == VC_DTYPE_BOOL ? BOOL : to;
+    to = like->dtype == VC_DTYPE_F32 ? VC_ONNX_FLOAT : like->dtype == VC_DTYPE_BOOL ? VC_ONNX_BOOL : to;
     VC_RETURN_IF(to == 0, vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have"));
-    struct vc_graph_attr attr = vc_attr_int("to", to);
-    vc_onnx_set_output(
-        b, node->from, 0,
-        x->dtype == VC_DTYPE_F32 && to == 1
-            ? node->inputs[0]
-            : vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), node->inputs, 1, &attr, 1));
-    return false;
+    if (x->dtype == VC_DTYPE_F32 && to == VC_ONNX_FLOAT) {
+        vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
+        return false;
+    }
+    return vc_onnx_ends_in_cast(b, node, node->inputs[0], to);
 }
 
 /* Indices and the depth may be floats, which are cut off. */
 static bool take_one_hot(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_graph_attr to = vc_attr_int("to", INT64);
-
     for (unsigned k = 0; k < 2; k++) {
         const struct vc_graph_value *x = vc_onnx_input(b, node, k);
         double depth;
@@ -67,7 +39,7 @@ static bool take_one_hot(struct vc_onnx_build *b, struct vc_onnx_node *node)
         if (x != NULL && x->dtype == VC_DTYPE_F32) {
             node->inputs[k] = vc_onnx_scalar(b, node->inputs[k], &depth) && depth >= 0 && depth < 1e9
                                   ? vc_graph_add_int(b->graph, (int64_t)depth)
-                                  : vc_onnx_add_one(b, "Cast", NULL, &node->inputs[k], 1, &to, 1);
+                                  : vc_onnx_cast(b, node->inputs[k], VC_ONNX_INT64);
         }
     }
     return true;
@@ -86,39 +58,40 @@ static bool take_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
-/* x * sigmoid(alpha x), and with SwiGLU times the second input. */
-static uint32_t swish(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *name)
+/* sigmoid(alpha x) of the first input. */
+static uint32_t gate(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 {
     const struct vc_graph_attr *alpha = vc_onnx_attr(node, "alpha");
     uint32_t x = node->inputs[0];
-    uint32_t t = alpha != NULL && alpha->kind == VC_ATTR_FLOAT && alpha->f != 1
-                     ? two_in(b, "Mul", NULL, x, vc_graph_add_float(b->graph, alpha->f))
-                     : x;
 
-    return two_in(b, "Mul", name, x, one_in(b, "Sigmoid", NULL, t));
+    if (alpha != NULL && alpha->kind == VC_ATTR_FLOAT && alpha->f != 1) {
+        x = vc_onnx_two_in(b, "Mul", x, vc_graph_add_float(b->graph, alpha->f));
+    }
+    return vc_onnx_one_in(b, "Sigmoid", x);
 }
 
+/* x * sigmoid(alpha x), and of SwiGLU times the second input. */
 static bool take_swish(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    if (node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE) {
+    unsigned n = strcmp(node->op, "SwiGLU") == 0 ? 2 : 1;
+    uint32_t in[2] = {vc_onnx_number(node, 0), VC_NO_VALUE};
+
+    if (node->n_inputs != n || in[0] == VC_NO_VALUE || node->inputs[n - 1] == VC_NO_VALUE) {
         return true;
     }
-    vc_onnx_set_output(b, node->from, 0, swish(b, node, vc_onnx_output_name(b, node->from, 0)));
-    return false;
-}
-
-static bool take_swiglu(struct vc_onnx_build *b, struct vc_onnx_node *node)
-{
-    return node->n_inputs != 2 || node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE ||
-           is_two(b, node, "Mul", swish(b, node, NULL), node->inputs[1]);
+    in[1] = gate(b, node);
+    if (n == 2) {
+        in[0] = vc_onnx_two_in(b, "Mul", in[0], in[1]);
+        in[1] = node->inputs[1];
+    }
+    return vc_onnx_ends_in(b, node, "Mul", in, 2, NULL, 0);
 }
 
 static bool take_reduce_log_sum(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t sum = vc_onnx_add_one(b, "ReduceSum", NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
 
-    vc_onnx_set_output(b, node->from, 0, one_in(b, "Log", vc_onnx_output_name(b, node->from, 0), sum));
-    return false;
+    return vc_onnx_ends_in(b, node, "Log", &sum, 1, NULL, 0);
 }
 
 /* onnxruntime's SimplifiedLayerNormalization, which stands in the default domain, is RMSNormalization. */
@@ -142,22 +115,22 @@ static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
-    const struct vc_graph_attr to = vc_attr_int("to", UINT8);
-    const struct vc_graph_attr type = vc_attr_int("output_dtype", UINT8);
+    const struct vc_graph_attr to = vc_attr_int("to", VC_ONNX_UINT8);
+    const struct vc_graph_attr type = vc_attr_int("output_dtype", VC_ONNX_UINT8);
     uint32_t zero = vc_graph_add_float(b->graph, 0);
     uint32_t in[3] = {node->n_inputs == 1 ? node->inputs[0] : VC_NO_VALUE};
 
     if (in[0] == VC_NO_VALUE || node->from->n_outputs != 3) {
         return vc_onnx_refuse(b, node, "has one input and three outputs");
     }
-    uint32_t most = two_in(b, "Max", NULL, vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
-    uint32_t least = two_in(b, "Min", NULL, vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
-    uint32_t scale = two_in(b, "Div", NULL, two_in(b, "Sub", NULL, most, least), vc_graph_add_float(b->graph, 255));
-    in[0] = two_in(b, "Equal", NULL, scale, zero);
+    uint32_t most = vc_onnx_two_in(b, "Max", vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
+    uint32_t least = vc_onnx_two_in(b, "Min", vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
+    uint32_t scale = vc_onnx_two_in(b, "Div", vc_onnx_two_in(b, "Sub", most, least), vc_graph_add_float(b->graph, 255));
+    in[0] = vc_onnx_two_in(b, "Equal", scale, zero);
     in[1] = vc_graph_add_float(b->graph, 1);
     in[2] = scale;
     scale = vc_onnx_add_one(b, "Where", vc_onnx_output_name(b, node->from, 1), in, 3, NULL, 0);
-    in[0] = one_in(b, "Round", NULL, two_in(b, "Div", NULL, one_in(b, "Neg", NULL, least), scale));
+    in[0] = vc_onnx_one_in(b, "Round", vc_onnx_two_in(b, "Div", vc_onnx_one_in(b, "Neg", least), scale));
     in[1] = zero;
     in[2] = vc_graph_add_float(b->graph, 255);
     in[0] = vc_onnx_add_one(b, "Clip", NULL, in, 3, NULL, 0);
@@ -165,8 +138,7 @@ static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *
     in[0] = node->inputs[0];
     in[1] = scale;
     in[2] = point;
-    vc_onnx_set_output(b, node->from, 0,
-                       vc_onnx_add_one(b, "QuantizeLinear", vc_onnx_output_name(b, node->from, 0), in, 3, &type, 1));
+    (void)vc_onnx_ends_in(b, node, "QuantizeLinear", in, 3, &type, 1);
     vc_onnx_set_output(b, node->from, 1, scale);
     vc_onnx_set_output(b, node->from, 2, point);
     return false;
@@ -187,25 +159,27 @@ static uint32_t centred(struct vc_onnx_build *b, const struct vc_onnx_node *node
         !vc_dim_equal(zero->shape[0], vc_dim_number(1))) { /* a row of the matrix has one */
         const int64_t axis = 1;
 
-        in[1] = two_in(b, "Unsqueeze", NULL, in[1], vc_graph_add_ints(b->graph, &axis, 1));
+        in[1] = vc_onnx_with_ints(b, "Unsqueeze", in[1], &axis, 1);
     }
-    return two_in(b, "Sub", NULL, in[0], in[1]);
+    return vc_onnx_two_in(b, "Sub", in[0], in[1]);
 }
 
 static bool take_matmul_integer(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
+    uint32_t in[2];
+
     if (node->n_inputs < 2 || node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE) {
         return true;
     }
-    return is_two(b, node, "MatMul", centred(b, node, 0), centred(b, node, 1));
+    in[1] = centred(b, node, 1);
+    in[0] = centred(b, node, 0);
+    return vc_onnx_ends_in(b, node, "MatMul", in, 2, NULL, 0);
 }
 
 /* Integers are convolved as floats: the sums are integers below 2^24 in f32 for usual sizes, and then
  * exact. */
 static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_graph_attr to_float = vc_attr_int("to", 1);
-    const struct vc_graph_attr to_int = vc_attr_int("to", 6);
     const struct vc_graph_value *zero = vc_onnx_input(b, node, 3);
     const struct vc_graph_value *w = vc_onnx_input(b, node, 1);
     unsigned n_dims = w == NULL ? 0 : w->n_dims;
@@ -222,41 +196,30 @@ static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node
         for (unsigned k = 1; k < n_dims; k++) {
             axes[k - 1] = k;
         }
-        in[1] = two_in(b, "Sub", NULL, node->inputs[1],
-                       two_in(b, "Unsqueeze", NULL, node->inputs[3], vc_graph_add_ints(b->graph, axes, n_dims - 1)));
+        in[1] = vc_onnx_two_in(b, "Sub", node->inputs[1],
+                               vc_onnx_with_ints(b, "Unsqueeze", node->inputs[3], axes, n_dims - 1));
     } else {
         in[1] = centred(b, node, 1);
     }
-    in[0] = vc_onnx_add_one(b, "Cast", NULL, &in[0], 1, &to_float, 1);
-    in[1] = vc_onnx_add_one(b, "Cast", NULL, &in[1], 1, &to_float, 1);
+    in[0] = vc_onnx_cast(b, in[0], VC_ONNX_FLOAT);
+    in[1] = vc_onnx_cast(b, in[1], VC_ONNX_FLOAT);
     in[0] = vc_onnx_add_one(b, "Conv", NULL, in, 2, node->attrs, node->n_attrs);
-    vc_onnx_set_output(b, node->from, 0,
-                       vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), in, 1, &to_int, 1));
-    return false;
+    return vc_onnx_ends_in_cast(b, node, in[0], VC_ONNX_INT32);
 }
 
 bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    static const struct {
-        const char *op;
-        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
-    } rows[] = {{"CastLike", take_cast_like},
-                {"OneHot", take_one_hot},
-                {"QuantizeLinear", take_quantize},
-                {"MaxPool", vc_onnx_through_floats},
-                {"Resize", vc_onnx_through_floats},
-                {"Swish", take_swish},
-                {"SwiGLU", take_swiglu},
-                {"ReduceLogSum", take_reduce_log_sum},
-                {"SimplifiedLayerNormalization", take_simplified},
-                {"DynamicQuantizeLinear", take_dynamic_quantize},
-                {"MatMulInteger", take_matmul_integer},
-                {"ConvInteger", take_conv_integer}};
+    static const struct vc_onnx_rewrite rows[] = {{"CastLike", take_cast_like},
+                                                  {"OneHot", take_one_hot},
+                                                  {"QuantizeLinear", take_quantize},
+                                                  {"MaxPool Resize", vc_onnx_through_floats},
+                                                  {"Swish SwiGLU", take_swish},
+                                                  {"ReduceLogSum", take_reduce_log_sum},
+                                                  {"SimplifiedLayerNormalization", take_simplified},
+                                                  {"DynamicQuantizeLinear", take_dynamic_quantize},
+                                                  {"MatMulInteger", take_matmul_integer},
+                                                  {"ConvInteger", take_conv_integer}};
+    vc_onnx_taker *take = vc_onnx_find_taker(rows, sizeof rows / sizeof *rows, node->op);
 
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (strcmp(rows[k].op, node->op) == 0) {
-            return rows[k].take(b, node);
-        }
-    }
-    return true;
+    return take == NULL || take(b, node);
 }
