@@ -110,44 +110,34 @@ enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self)
 
 /* ---- the new graph ---- */
 
-/* A node of three inputs (value, scale, zero point) and one output, as a field of the graph. */
-static void put_node(const struct onnx_coded *value, const char *op, const char *from, const char *to,
-                     struct vc_ctx *ctx, struct vc_text *text)
-{
-    struct vc_text node;
-
-    vc_text_init(&node, ctx);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, from);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, value->scale);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, value->zero);
-    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, to);
-    vc_wire_put_string(&node, ONNX_NODE_OP, op);
-    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
-}
-
 /* Both nodes, behind what makes the value. */
-static enum vc_status add_nodes(struct onnx_layout *l, const struct onnx_coded *value)
+static void put_nodes(struct onnx_layout *l, const struct onnx_coded *v)
 {
     struct vc_text *text = &l->self->literals;
-    const char *name = l->self->source->symbols.list[value->symbol].name;
-    size_t from = text->n;
+    const char *name = l->self->source->symbols.list[v->symbol].name;
 
-    put_node(value, "QuantizeLinear", value->input ? name : value->other, value->codes, l->ctx, text);
-    put_node(value, "DequantizeLinear", value->codes, value->input ? value->other : name, l->ctx, text);
-    return vc_onnx_add_literal(l, from);
+    vc_onnx_put_node(l->ctx,
+                     &(struct onnx_new_node){.op = "QuantizeLinear",
+                                             .output = v->codes,
+                                             .inputs = {v->input ? name : v->other, v->scale, v->zero}},
+                     text);
+    vc_onnx_put_node(l->ctx,
+                     &(struct onnx_new_node){.op = "DequantizeLinear",
+                                             .output = v->input ? v->other : name,
+                                             .inputs = {v->codes, v->scale, v->zero}},
+                     text);
 }
 
 /* In front of all other nodes: the graph stays in topological order. */
-enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l)
+void vc_onnx_put_coded_inputs(struct onnx_layout *l)
 {
     const struct onnx_edits *edits = &l->self->edits;
 
     for (size_t i = 0; i < edits->n_coded; i++) {
         if (edits->coded[i].input) {
-            VC_CALL(add_nodes(l, &edits->coded[i]));
+            put_nodes(l, &edits->coded[i]);
         }
     }
-    return VC_OK;
 }
 
 /* The value for which a node of the graph gets another name in its inputs, or outputs; NULL: it does not. */
@@ -182,7 +172,6 @@ static enum vc_status find_coded(struct onnx_layout *l, const struct vc_field *f
 enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done)
 {
     const struct onnx_coded *value = NULL;
-    size_t from = l->self->literals.n;
 
     if (!*done && (field->number == ONNX_NODE_INPUT || field->number == ONNX_NODE_OUTPUT)) {
         VC_CALL(find_coded(l, field, &value));
@@ -190,7 +179,6 @@ enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_fie
     }
     if (value != NULL) {
         vc_wire_put_string(&l->self->literals, field->number, value->other);
-        VC_CALL(vc_onnx_add_literal(l, from));
     }
     return VC_OK;
 }
@@ -207,7 +195,7 @@ enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_
         if (f.number == ONNX_NODE_OUTPUT) {
             VC_CALL(find_coded(l, &f, &value));
             if (value != NULL) {
-                VC_CALL(add_nodes(l, value));
+                put_nodes(l, value);
             }
         }
     }

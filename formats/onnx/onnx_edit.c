@@ -27,11 +27,9 @@ struct resolving {
     struct vc_ctx *ctx;
     struct onnx_sink *self;
     struct onnx_edits *edits;
-    struct onnx_reader r; /* only its wire and its room for names */
-    uint32_t graph;       /* whose nodes are looked at */
-    size_t next_node;     /* of source->nodes */
-    bool *seen;           /* by named edit: a node makes the value */
-    struct old *old;      /* by symbol */
+    size_t next_node; /* of source->nodes */
+    bool *seen;       /* by named edit: a node makes the value */
+    struct old *old;  /* by symbol */
 };
 
 /* ---- edits by value ---- */
@@ -69,34 +67,6 @@ static enum vc_status name_edits(struct resolving *e)
     return VC_OK;
 }
 
-/* ---- attributes ---- */
-
-/* Fails where the node has no such attribute, or one that is no such number. */
-static enum vc_status check_attribute(struct resolving *e, const struct vc_field *node,
-                                      const struct onnx_change *change)
-{
-    const struct vc_graph_edit *edit = change->edit;
-    struct vc_span rest = node->data;
-    uint32_t number;
-    struct vc_field f;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        if (f.number != ONNX_NODE_ATTRIBUTE) {
-            continue;
-        }
-        VC_CALL(vc_onnx_attribute_look(&e->r, f.data, &number));
-        if (strcmp(e->r.name, edit->attribute) == 0) {
-            return number == ONNX_ATTRIBUTE_INTS || (number == ONNX_ATTRIBUTE_I && edit->n == 1)
-                       ? VC_OK
-                       : vc_fail(e->ctx, VC_E_INTERNAL, "attribute '%s' of the node that makes '%s' is no %s",
-                                 edit->attribute, edit->value, edit->n == 1 ? "integer" : "list of integers");
-        }
-    }
-    return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no attribute '%s'", edit->value,
-                   edit->attribute);
-}
-
 /* ---- nodes ---- */
 
 /* A number of a node; not a declared shape, and not nodes behind it (onnx_codes.c). */
@@ -128,47 +98,53 @@ static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_
     return VC_OK;
 }
 
-/* The value in an input or output of a node. */
-static enum vc_status symbol_of(struct resolving *e, const struct vc_field *field, size_t *symbol)
+/* What a change needs of its node: the input that is replaced, *change->old, or an attribute of such numbers. */
+static enum vc_status check_change(struct resolving *e, const struct onnx_walk *w, const struct vc_program_node *node,
+                                   struct onnx_change *change)
 {
-    VC_CALL(vc_onnx_string_read(&e->r, field, "the input or output of a node"));
-    *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_in(&e->self->source->symbols, e->graph, e->r.name);
+    const struct vc_graph_edit *edit = change->edit;
+
+    if (edit->kind == VC_GRAPH_EDIT_INPUT) {
+        VC_REFUSE_IF(edit->input >= node->n_inputs, e->ctx, VC_E_INTERNAL,
+                     "the node that makes '%s' has %zu inputs, none of number %u", edit->value, node->n_inputs,
+                     edit->input);
+        const char *name = node->inputs[edit->input];
+        change->old = *name == '\0' ? ONNX_NONE : vc_onnx_symbol_in(&e->self->source->symbols, w->graph, name);
+        return VC_OK;
+    }
+    const struct vc_program_attr *attr = vc_onnx_find_attr(node, edit->attribute);
+    VC_REFUSE_IF(attr == NULL, e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no attribute '%s'", edit->value,
+                 edit->attribute);
+    VC_REFUSE_IF(attr->kind != VC_PROGRAM_INTS && (attr->kind != VC_PROGRAM_INT || edit->n != 1), e->ctx, VC_E_INTERNAL,
+                 "attribute '%s' of the node that makes '%s' is no %s", edit->attribute, edit->value,
+                 edit->n == 1 ? "integer" : "list of integers");
     return VC_OK;
 }
 
-/* Input `edit->input` of the node, as a symbol. */
-static enum vc_status find_input(struct resolving *e, const struct vc_field *node, struct onnx_change *change)
+/* The value that the field, an output of a node, names. */
+static enum vc_status symbol_of(struct onnx_walk *w, const struct vc_field *field, size_t *symbol)
 {
-    struct vc_span rest = node->data;
-    unsigned k = 0;
-    struct vc_field f;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        if (f.number == ONNX_NODE_INPUT && k++ == change->edit->input) {
-            VC_CALL(symbol_of(e, &f, &change->old));
-            return VC_OK;
-        }
-    }
-    return vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has %u inputs, none of number %u",
-                   change->edit->value, k, change->edit->input);
+    VC_CALL(vc_onnx_string_read(&w->r, field, "the input or output of a node"));
+    *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_in(&w->self->source->symbols, w->graph, w->r.name);
+    return VC_OK;
 }
 
 /* The edits of what a node makes. */
-static enum vc_status take_node(struct resolving *e, const struct vc_field *node)
+static enum vc_status take_node(struct resolving *e, struct onnx_walk *w, const struct vc_field *node)
 {
     struct onnx_edits *edits = e->edits;
     size_t first = edits->n_changes;
     struct vc_span rest = node->data;
+    struct vc_program_node says;
     size_t symbol, at, n, i;
     struct vc_field f;
 
     while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
         if (f.number != ONNX_NODE_OUTPUT) {
             continue;
         }
-        VC_CALL(symbol_of(e, &f, &symbol));
+        VC_CALL(symbol_of(w, &f, &symbol));
         at = symbol == ONNX_NONE ? 0 : vc_onnx_edits_find(edits, symbol, &n);
         for (i = at; symbol != ONNX_NONE && i < at + n; i++) {
             e->seen[i] = true;
@@ -178,14 +154,11 @@ static enum vc_status take_node(struct resolving *e, const struct vc_field *node
             }
         }
     }
+    if (edits->n_changes != first) {
+        VC_CALL(vc_onnx_program_node(&w->p, node, &says));
+    }
     for (i = first; i < edits->n_changes; i++) {
-        struct onnx_change *change = &edits->changes[i];
-
-        if (change->edit->kind == VC_GRAPH_EDIT_INPUT) {
-            VC_CALL(find_input(e, node, change));
-        } else {
-            VC_CALL(check_attribute(e, node, change));
-        }
+        VC_CALL(check_change(e, w, &says, &edits->changes[i]));
     }
     return VC_OK;
 }
@@ -202,56 +175,16 @@ static bool is_dropped(struct resolving *e, const struct vc_field *node)
            e->self->drop[e->next_node];
 }
 
-/* Calls fn for all nodes of the graph, each before those of the graphs inside it. */
-typedef enum vc_status node_taker(struct resolving *e, const struct vc_field *node);
-
-static enum vc_status each_node(struct resolving *e, struct vc_span graph, node_taker *fn);
-
-/* The graphs in the attributes of a node. */
-static enum vc_status each_inner(struct resolving *e, struct vc_span node, node_taker *fn)
+static enum vc_status take_kept(struct onnx_walk *w, const struct vc_field *node)
 {
-    uint32_t around = e->graph;
-    struct vc_field attribute;
-    struct vc_field f;
-
-    while (node.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &node, &attribute));
-        while (attribute.number == ONNX_NODE_ATTRIBUTE && attribute.type == VC_WIRE_BYTES && attribute.data.n != 0) {
-            VC_CALL(vc_wire_field(&e->r.wire, &attribute.data, &f));
-            if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES) {
-                e->graph = vc_onnx_graph_number(e->self->source, f.data);
-                VC_CALL(each_node(e, f.data, fn));
-                e->graph = around;
-            }
-        }
-    }
-    return VC_OK;
-}
-
-static enum vc_status each_node(struct resolving *e, struct vc_span graph, node_taker *fn)
-{
-    struct vc_field f;
-
-    while (graph.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &graph, &f));
-        if (f.number == ONNX_GRAPH_NODE && f.type == VC_WIRE_BYTES) {
-            VC_CALL(fn(e, &f));
-            VC_CALL(each_inner(e, f.data, fn));
-        }
-    }
-    return VC_OK;
-}
-
-static enum vc_status take_kept(struct resolving *e, const struct vc_field *node)
-{
-    return is_dropped(e, node) ? VC_OK : take_node(e, node);
+    return is_dropped(w->user, node) ? VC_OK : take_node(w->user, w, node);
 }
 
 /* All nodes, and whether each edit of a node has found one. */
 static enum vc_status find_nodes(struct resolving *e)
 {
     VC_CALL_ALLOC(e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen));
-    VC_CALL(each_node(e, e->self->source->graph, take_kept));
+    VC_CALL(vc_onnx_each_node(e->ctx, e->self, take_kept, e));
     for (size_t i = 0; i < e->edits->n_named; i++) {
         VC_REFUSE_IF(!e->seen[i] && changes_node(e->edits->named[i].edit), e->ctx, VC_E_INTERNAL,
                      "no node makes '%s', which an edit names", e->edits->named[i].edit->value);
@@ -261,67 +194,44 @@ static enum vc_status find_nodes(struct resolving *e)
 
 /* ---- what new constants stand for ---- */
 
-/* Type and shape of the tensor of a Constant node. */
-static enum vc_status look_at_tensor(struct resolving *e, struct vc_span message, struct old *old)
+/* Type and shape of a Constant node's value: a tensor, a number or a list. */
+static void look_at_constant(const struct vc_program_node *node, struct old *old)
 {
-    struct vc_field f;
+    for (size_t k = 0; k < node->n_attrs; k++) {
+        const struct vc_program_attr *a = &node->attrs[k];
 
-    old->scalar = true;
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &message, &f));
-        old->scalar = old->scalar && f.number != ONNX_TENSOR_DIMS;
-        old->type = f.number == ONNX_TENSOR_TYPE ? (uint32_t)vc_min_u64(f.value, ONNX_N_TYPES) : old->type;
+        if (a->kind == VC_PROGRAM_TENSOR) {
+            old->type = vc_onnx_type_of(a->tensor->dtype);
+            old->scalar = a->tensor->n_dims == 0;
+        } else if (a->kind == VC_PROGRAM_INT || a->kind == VC_PROGRAM_INTS) {
+            old->type = ONNX_INT64;
+            old->scalar = a->kind == VC_PROGRAM_INT;
+        }
     }
-    return VC_OK;
-}
-
-/* The value of a Constant node: a tensor, a number or a list. */
-static enum vc_status look_at_constant(struct resolving *e, struct vc_span message, struct old *old)
-{
-    struct vc_span tensor = {0, 0};
-    struct vc_span rest = message;
-    uint32_t number;
-    struct vc_field f;
-
-    VC_CALL(vc_onnx_attribute_look(&e->r, message, &number));
-    if (number != 0 && strncmp(e->r.name, "value_int", strlen("value_int")) == 0) {
-        old->type = ONNX_INT64;
-        old->scalar = number == ONNX_ATTRIBUTE_I;
-        return VC_OK;
-    }
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
-        tensor = f.number == ONNX_ATTRIBUTE_T ? f.data : tensor;
-    }
-    return tensor.n != 0 ? look_at_tensor(e, tensor, old) : VC_OK;
 }
 
 /* A node: if it is a Constant whose value edits replace, that is remembered. */
-static enum vc_status take_constant(struct resolving *e, const struct vc_field *node)
+static enum vc_status take_constant(struct onnx_walk *w, const struct vc_field *node)
 {
-    struct old old = {.node = node->all.at};
+    struct resolving *e = w->user;
     struct vc_span rest = node->data;
     size_t symbol = ONNX_NONE;
-    bool constant = false;
+    struct vc_program_node says;
     struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+    while (rest.n != 0 && symbol == ONNX_NONE) {
+        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
         if (f.number == ONNX_NODE_OUTPUT) {
-            VC_CALL(symbol_of(e, &f, &symbol));
-            if (symbol == ONNX_NONE || e->old[symbol].n_replaced == 0) {
-                return VC_OK;
-            }
-        } else if (f.number == ONNX_NODE_OP) {
-            VC_CALL(vc_onnx_string_read(&e->r, &f, "the operator of a node"));
-            constant = strcmp(e->r.name, "Constant") == 0;
-        } else if (f.number == ONNX_NODE_ATTRIBUTE) {
-            VC_CALL(look_at_constant(e, f.data, &old));
+            VC_CALL(symbol_of(w, &f, &symbol));
         }
     }
-    if (constant && symbol != ONNX_NONE) {
-        old.n_replaced = e->old[symbol].n_replaced;
-        e->old[symbol] = old;
+    if (symbol == ONNX_NONE || e->old[symbol].n_replaced == 0) {
+        return VC_OK;
+    }
+    VC_CALL(vc_onnx_program_node(&w->p, node, &says));
+    if (strcmp(says.op, "Constant") == 0) {
+        e->old[symbol].node = node->all.at;
+        look_at_constant(&says, &e->old[symbol]);
     }
     return VC_OK;
 }
@@ -348,7 +258,7 @@ static enum vc_status find_constants(struct resolving *e)
             e->old[symbol].scalar = source->tensors[tensor].n_dims == 0;
         }
     }
-    return nodes ? each_node(e, source->graph, take_constant) : VC_OK;
+    return nodes ? vc_onnx_each_node(e->ctx, e->self, take_constant, e) : VC_OK;
 }
 
 /* ---- new constants ---- */
@@ -467,7 +377,7 @@ static bool is_reshaped(const struct onnx_sink *self)
 /* Layers that go would leave nodes without weights; that is for the exporter. */
 enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
 {
-    struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits, .r = {.ctx = ctx}};
+    struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits};
     enum vc_status status = VC_OK;
 
     VC_REFUSE_IF(vc_edit_find(self->outs->edits, self->outs->n_edits, VC_EDIT_LAYERS) != NULL, ctx, VC_E_UNSUPPORTED,
@@ -477,8 +387,6 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     if (self->outs->n_graph_edits == 0) {
         return VC_OK;
     }
-    VC_TRY_ALLOC(e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
-    VC_TRY(vc_wire_open(ctx, self->source->file, &e.r.wire));
     VC_TRY(vc_onnx_plan_codes(ctx, self));
     VC_TRY(name_edits(&e));
     VC_TRY(find_nodes(&e));
@@ -488,8 +396,6 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     }
     VC_TRY(vc_onnx_plan_raise(ctx, self));
 out:
-    vc_wire_close(&e.r.wire);
-    vc_free(ctx, e.r.name);
     vc_free(ctx, e.seen);
     vc_free(ctx, e.old);
     return status;

@@ -18,15 +18,11 @@ static const struct onnx_change *find_attribute(const struct onnx_change *change
 }
 
 /* The new numbers of an attribute. */
-static enum vc_status add_numbers(struct onnx_layout *l, uint32_t number, const struct vc_graph_edit *edit)
+static void put_numbers(struct onnx_layout *l, uint32_t number, const struct vc_graph_edit *edit)
 {
-    struct vc_text *text = &l->self->literals;
-    size_t from = text->n;
-
     for (size_t i = 0; i < edit->n; i++) {
-        vc_wire_put_int(text, number, (uint64_t)edit->numbers[i]);
+        vc_wire_put_int(&l->self->literals, number, (uint64_t)edit->numbers[i]);
     }
-    return vc_onnx_add_literal(l, from);
 }
 
 /* Its numbers are where they were, or where their field belongs by its number. */
@@ -50,7 +46,7 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (!added && f.number >= number) {
-            VC_CALL(add_numbers(l, number, change->edit));
+            put_numbers(l, number, change->edit);
             added = true;
         }
         if (f.number != number) {
@@ -58,26 +54,23 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
         }
     }
     if (!added) {
-        VC_CALL(add_numbers(l, number, change->edit));
+        put_numbers(l, number, change->edit);
     }
     return vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE);
 }
 
-enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k,
-                                        bool *done)
+bool vc_onnx_put_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k)
 {
-    struct vc_text *text = &l->self->literals;
-    size_t from = text->n;
+    size_t i = 0;
 
-    *done = false;
-    for (size_t i = 0; i < n && !*done; i++) {
-        if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_INPUT && changes[i].edit->input == k) {
-            vc_wire_put_string(text, ONNX_NODE_INPUT, l->self->edits.constants[changes[i].constant].name);
-            VC_CALL(vc_onnx_add_literal(l, from));
-            *done = true;
-        }
+    while (i < n &&
+           (changes[i].edit == NULL || changes[i].edit->kind != VC_GRAPH_EDIT_INPUT || changes[i].edit->input != k)) {
+        i++;
     }
-    return VC_OK;
+    if (i < n) {
+        vc_wire_put_string(&l->self->literals, ONNX_NODE_INPUT, l->self->edits.constants[changes[i].constant].name);
+    }
+    return i < n;
 }
 
 /* ---- declared shapes ---- */
@@ -110,7 +103,6 @@ static int64_t number_at(const struct new_shape *shape, unsigned d)
 /* A dimension: its number in place of a number or a name; what else it says is copied. */
 static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field *field, int64_t number)
 {
-    struct vc_text *text = &l->self->literals;
     struct vc_span rest = field->data;
     size_t mark;
     struct vc_field f;
@@ -119,9 +111,7 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
         return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    size_t from = text->n;
-    vc_wire_put_int(text, ONNX_DIM_VALUE, (uint64_t)number);
-    VC_CALL(vc_onnx_add_literal(l, from));
+    vc_wire_put_int(&l->self->literals, ONNX_DIM_VALUE, (uint64_t)number);
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM) {
@@ -237,13 +227,11 @@ static void put_constants(struct onnx_layout *l, const struct onnx_constant *con
     }
 }
 
-enum vc_status vc_onnx_add_constants(struct onnx_layout *l)
+void vc_onnx_put_constants(struct onnx_layout *l)
 {
     const struct onnx_edits *edits = &l->self->edits;
-    size_t from = l->self->literals.n;
 
     put_constants(l, edits->constants, edits->n_constants);
     put_constants(l, edits->coded_constants, edits->n_coded_constants);
     put_constants(l, edits->raised_constants, edits->n_raised_constants);
-    return vc_onnx_add_literal(l, from);
 }

@@ -9,30 +9,21 @@
 
 /* ---- planning ---- */
 
-/* A name in a node, as a symbol. */
-static enum vc_status read_symbol(struct onnx_reader *r, const struct onnx_sink *self, const struct vc_field *field,
-                                  size_t *symbol)
-{
-    VC_CALL(vc_onnx_string_read(r, field, "the input or output of a node"));
-    *symbol = vc_onnx_symbol_find(&self->source->symbols, ONNX_MAIN, r->name);
-    return VC_OK;
-}
-
 /* A node: one that makes what a norm read, whose old bias nobody reads then, or the norm itself. */
-static enum vc_status take_node(struct onnx_reader *r, struct onnx_sink *self, const struct vc_field *node)
+static enum vc_status take_node(struct onnx_walk *w, const struct vc_field *node)
 {
-    struct onnx_edits *edits = &self->edits;
+    struct onnx_edits *edits = &w->self->edits;
     size_t names[6] = {ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE}; /* five inputs, an output */
     struct vc_span rest = node->data;
     unsigned k = 0;
     struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_NODE_INPUT && k < 5) {
-            VC_CALL(read_symbol(r, self, &f, &names[k++]));
-        } else if (f.number == ONNX_NODE_OUTPUT && names[5] == ONNX_NONE) {
-            VC_CALL(read_symbol(r, self, &f, &names[5]));
+    while (rest.n != 0 && w->graph == ONNX_MAIN) {
+        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
+        bool input = f.number == ONNX_NODE_INPUT && k < 5;
+        if (input || (f.number == ONNX_NODE_OUTPUT && names[5] == ONNX_NONE)) {
+            VC_CALL(vc_onnx_string_read(&w->r, &f, "the input or output of a node"));
+            names[input ? k++ : 5] = vc_onnx_symbol_find(&w->self->source->symbols, ONNX_MAIN, w->r.name);
         }
     }
     for (size_t i = 0; i < edits->n_folded; i++) {
@@ -59,12 +50,8 @@ enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
     struct onnx_edits *edits = &self->edits;
-    struct vc_span rest = self->source->graph;
-    struct onnx_reader r = {.ctx = ctx};
-    struct vc_field f;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, edits->folded, outs->n_graph_edits + (size_t)1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, edits->folded, outs->n_graph_edits + (size_t)1));
     for (size_t i = 0; i < outs->n_graph_edits; i++) {
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
 
@@ -76,24 +63,13 @@ enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self)
     if (edits->n_folded == 0) {
         return VC_OK;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, edits->unread, self->source->symbols.n));
-    VC_TRY_ALLOC(r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
-    VC_TRY(vc_wire_open(ctx, self->source->file, &r.wire));
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r.wire, &rest, &f));
-        if (f.number == ONNX_GRAPH_NODE) {
-            VC_TRY(take_node(&r, self, &f));
-        }
-    }
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, edits->unread, self->source->symbols.n));
+    VC_CALL(vc_onnx_each_node(ctx, self, take_node, NULL));
     for (size_t i = 0; i < edits->n_folded; i++) {
-        if (edits->folded[i].product == 0 || edits->folded[i].norm == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_INTERNAL, "the graph has no norm that an edit folds"));
-        }
+        VC_REFUSE_IF(edits->folded[i].product == 0 || edits->folded[i].norm == 0, ctx, VC_E_INTERNAL,
+                     "the graph has no norm that an edit folds");
     }
-out:
-    vc_wire_close(&r.wire);
-    vc_free(ctx, r.name);
-    return status;
+    return VC_OK;
 }
 
 bool vc_onnx_is_unread(const struct onnx_sink *self, size_t symbol)
@@ -116,25 +92,17 @@ const struct onnx_folded *vc_onnx_folded_at(const struct onnx_sink *self, uint64
     return NULL;
 }
 
-enum vc_status vc_onnx_add_folded(struct onnx_layout *l, const struct onnx_folded *folded, const struct vc_field *field,
-                                  unsigned k, bool *done)
+bool vc_onnx_put_folded(struct onnx_layout *l, const struct onnx_folded *folded, uint32_t number, unsigned k)
 {
-    struct vc_text *text = &l->self->literals;
-    size_t from = text->n;
+    const char *after = l->self->source->symbols.list[folded->after].name;
 
-    *done = field->number == ONNX_NODE_OUTPUT || (field->number == ONNX_NODE_INPUT && k == 2);
-    if (field->number == ONNX_NODE_OUTPUT) {
-        vc_wire_put_string(text, ONNX_NODE_OUTPUT,
-                           vc_onnx_coded_name(l, l->self->source->symbols.list[folded->after].name, false));
-        VC_CALL(vc_onnx_add_literal(l, from));
+    if (number == ONNX_NODE_OUTPUT) {
+        vc_wire_put_string(&l->self->literals, ONNX_NODE_OUTPUT, vc_onnx_coded_name(l, after, false));
     }
-    return VC_OK;
+    return number == ONNX_NODE_OUTPUT || (number == ONNX_NODE_INPUT && k == 2);
 }
 
-enum vc_status vc_onnx_add_folded_bias(struct onnx_layout *l, const struct onnx_folded *folded)
+void vc_onnx_put_folded_bias(struct onnx_layout *l, const struct onnx_folded *folded)
 {
-    size_t from = l->self->literals.n;
-
     vc_wire_put_string(&l->self->literals, ONNX_NODE_INPUT, l->self->source->symbols.list[folded->bias].name);
-    return vc_onnx_add_literal(l, from);
 }

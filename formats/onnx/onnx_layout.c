@@ -51,22 +51,15 @@ static bool is_header_field(uint32_t number)
     return number == ONNX_TENSOR_DIMS || number == ONNX_TENSOR_TYPE || number == ONNX_TENSOR_NAME;
 }
 
-/* Fields of the source's TensorProto that stay: notes and what is not known here; the header where it holds. With
- * `add`, as pieces; *n_bytes counts them. */
-static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message, bool header, bool add,
-                                   uint64_t *n_bytes)
+/* Fields of the source's TensorProto that stay: notes and what is not known here; the header where it holds. */
+static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message, bool header)
 {
     struct vc_field f;
 
-    *n_bytes = 0;
     while (message.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &message, &f));
-        if (is_value_field(f.number) || (is_header_field(f.number) && !header) ||
-            (l->self->strip && (f.number == ONNX_TENSOR_DOC || f.number == ONNX_TENSOR_METADATA))) {
-            continue;
-        }
-        *n_bytes += f.all.n;
-        if (add) {
+        if (!is_value_field(f.number) && (!is_header_field(f.number) || header) &&
+            !(l->self->strip && (f.number == ONNX_TENSOR_DOC || f.number == ONNX_TENSOR_METADATA))) {
             VC_CALL(vc_onnx_add_copy(l, f.all));
         }
     }
@@ -89,43 +82,26 @@ static enum vc_status place_external(struct onnx_layout *l, size_t out, uint64_t
     return VC_OK;
 }
 
-/* A TensorProto of ours: `header` bytes in front, fields of the source, then the values or where they are. */
+/* A TensorProto of ours: a header in front, fields of the source, then n bytes of values or where they are. */
 static enum vc_status add_tensor(struct onnx_layout *l, size_t out, struct vc_span source, bool own_header, uint64_t n)
 {
     struct onnx_sink *self = l->self;
     const struct onnx_out *o = &self->out[out];
-    struct vc_text *text = &self->literals;
-    VC_SCOPED_TEXT struct vc_text head;
-    VC_SCOPED_TEXT struct vc_text tail;
-    uint64_t carried;
-    size_t from = text->n;
+    size_t mark;
 
-    vc_text_init(&head, l->ctx);
-    vc_text_init(&tail, l->ctx);
+    VC_CALL(vc_onnx_begin_message(l, &mark));
     if (own_header) {
-        vc_onnx_put_header(self, out, &head);
+        vc_onnx_put_header(self, out, &self->literals);
     }
+    VC_CALL(carry_fields(l, source, !own_header));
     if (o->external) {
-        vc_onnx_put_place(l->ctx, self->location, o->at, n, &tail);
+        vc_onnx_put_place(l->ctx, self->location, o->at, n, &self->literals);
     } else {
-        vc_wire_put_tag(&tail, ONNX_TENSOR_RAW, VC_WIRE_BYTES);
-        vc_wire_put_varint(&tail, n);
-    }
-    VC_CALL(head.status);
-    VC_CALL(tail.status);
-    VC_CALL(carry_fields(l, source, !own_header, false, &carried));
-    vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
-    vc_wire_put_varint(text, head.n + carried + tail.n + (o->external ? 0 : n));
-    vc_text_add_bytes(text, head.n == 0 ? "" : head.data, head.n);
-    VC_CALL(vc_onnx_add_literal(l, from));
-    VC_CALL(carry_fields(l, source, !own_header, true, &carried));
-    from = text->n;
-    vc_text_add_bytes(text, tail.data, tail.n);
-    VC_CALL(vc_onnx_add_literal(l, from));
-    if (!o->external) {
+        vc_wire_put_tag(&self->literals, ONNX_TENSOR_RAW, VC_WIRE_BYTES);
+        vc_wire_put_varint(&self->literals, n);
         VC_CALL(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, n));
     }
-    return VC_OK;
+    return vc_onnx_end_message(l, mark, ONNX_GRAPH_INITIALIZER);
 }
 
 /* A new output: the changed tensor, or one of its scales. */
@@ -151,8 +127,6 @@ static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct o
     bool was_external = tensor->place == ONNX_PLACE_EXTERNAL;
     bool moves = self->moves == ONNX_MOVES_ALL && !tensor->constant && tensor->place == ONNX_PLACE_SPAN &&
                  tensor->n_bytes >= ONNX_EXTERNAL_MIN;
-    struct vc_text *text = &self->literals;
-    size_t from = text->n;
 
     if (was_external) {
         self->out[out].n = tensor->n_bytes;
@@ -170,9 +144,8 @@ static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct o
         return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     self->out[out].n = tensor->message.n;
-    vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
-    vc_wire_put_varint(text, tensor->message.n);
-    VC_CALL(vc_onnx_add_literal(l, from));
+    vc_wire_put_tag(&self->literals, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
+    vc_wire_put_varint(&self->literals, tensor->message.n);
     return vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, tensor->message.n);
 }
 
@@ -312,10 +285,10 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
         } else if (f.number == ONNX_NODE_ATTRIBUTE && !done && n != 0) {
             VC_CALL(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
         } else if (folded != NULL && (f.number == ONNX_NODE_OUTPUT || f.number == ONNX_NODE_INPUT)) {
-            VC_CALL(vc_onnx_add_folded(l, folded, &f, n_inputs, &done));
+            done = vc_onnx_put_folded(l, folded, f.number, n_inputs);
             n_inputs += f.number == ONNX_NODE_INPUT;
         } else if (f.number == ONNX_NODE_INPUT) {
-            VC_CALL(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
+            done = vc_onnx_put_edited_input(l, changes, n, n_inputs++);
         }
         if (has_codes(l)) {
             VC_CALL(vc_onnx_add_coded_name(l, &f, &done));
@@ -325,10 +298,10 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
         }
     }
     if (folded != NULL) {
-        VC_CALL(vc_onnx_add_folded_bias(l, folded));
+        vc_onnx_put_folded_bias(l, folded);
     }
     if (raised != NULL) {
-        VC_CALL(vc_onnx_add_raised(l, raised));
+        vc_onnx_put_raised(l, raised);
     }
     return vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE);
 }
@@ -383,7 +356,7 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
         return VC_OK;
     }
     if (raised != NULL && raised->flat != NULL) {
-        VC_CALL(vc_onnx_add_flattened(l, raised));
+        vc_onnx_put_flattened(l, raised);
     } else if (n != 0 || raised != NULL || has_codes(l) || has_graphs(l, field->all) ||
                vc_onnx_folded_at(l->self, field->all.at, true) != NULL) {
         VC_CALL(add_new_node(l, field, changes, n, raised));
@@ -415,10 +388,9 @@ static enum vc_status add_field(struct onnx_layout *l, const struct vc_field *fi
 
 /* The nodes that make floats of changed tensors of this graph, of the outputs from *next to `end`, which *next becomes.
  */
-static enum vc_status add_new_nodes(struct onnx_layout *l, size_t *next, size_t end)
+static void put_new_nodes(struct onnx_layout *l, size_t *next, size_t end)
 {
     struct onnx_sink *self = l->self;
-    size_t from = self->literals.n;
 
     for (; *next < end; ++*next) {
         if (vc_onnx_is_changed(self, *next) && !vc_onnx_is_part(self, *next) &&
@@ -426,7 +398,6 @@ static enum vc_status add_new_nodes(struct onnx_layout *l, size_t *next, size_t 
             vc_onnx_put_nodes(l->ctx, self, *next, &self->literals);
         }
     }
-    return vc_onnx_add_literal(l, from);
 }
 
 /* Whether a field of the graph is a node that makes the name of a tensor; *out: its output, or ONNX_NONE where the node
@@ -445,11 +416,10 @@ static bool names_tensor(const struct onnx_layout *l, const struct vc_field *fie
 }
 
 /* An initializer under its old name keeps the input it has. Old files have tensors in the main graph only. */
-static enum vc_status add_new_inputs(struct onnx_layout *l)
+static void put_new_inputs(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
     const struct onnx *source = self->source;
-    size_t from = self->literals.n;
 
     for (size_t i = 0; source->ir_version < 4 && i < self->outs->n; i++) {
         size_t symbol =
@@ -460,7 +430,6 @@ static enum vc_status add_new_inputs(struct onnx_layout *l)
             vc_onnx_put_input(l->ctx, self, i, &self->literals);
         }
     }
-    return vc_onnx_add_literal(l, from);
 }
 
 /* All fields of a new graph. New nodes go to its front, where those of an earlier run stand already: among these in the
@@ -479,23 +448,23 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
         VC_CALL(vc_wire_field(&l->r.wire, &message, &field));
         front = front && names_tensor(l, &field, &out);
         if (!front || out != ONNX_NONE) {
-            VC_CALL(add_new_nodes(l, &next, front ? out : l->self->outs->n));
+            put_new_nodes(l, &next, front ? out : l->self->outs->n);
         }
         if (!front && !begun) {
-            VC_CALL(vc_onnx_add_coded_inputs(l));
+            vc_onnx_put_coded_inputs(l);
         }
         begun = begun || !front;
         VC_CALL(add_field(l, &field));
     }
-    VC_CALL(add_new_nodes(l, &next, l->self->outs->n));
+    put_new_nodes(l, &next, l->self->outs->n);
     if (!begun) {
-        VC_CALL(vc_onnx_add_coded_inputs(l));
+        vc_onnx_put_coded_inputs(l);
     }
     if (number == ONNX_MAIN) {
-        VC_CALL(vc_onnx_add_constants(l));
-        VC_CALL(add_new_inputs(l));
+        vc_onnx_put_constants(l);
+        put_new_inputs(l);
     }
-    return VC_OK;
+    return l->self->literals.status;
 }
 
 /* ---- the whole ---- */
@@ -565,10 +534,8 @@ static enum vc_status add_new_entry(struct onnx_layout *l, const char *key, cons
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    size_t from = text->n;
     vc_wire_put_string(text, ONNX_ENTRY_KEY, key);
     vc_wire_put_string(text, ONNX_ENTRY_VALUE, value);
-    VC_CALL(vc_onnx_add_literal(l, from));
     return vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA);
 }
 
@@ -598,19 +565,18 @@ static enum vc_status add_model(struct onnx_layout *l)
             VC_CALL(vc_onnx_begin_message(l, &mark));
             VC_CALL(add_graph(l, self->source->graph, ONNX_MAIN));
             VC_CALL(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
+        } else if (f.number == ONNX_MODEL_FUNCTION) {
+            VC_CALL(add_function(l, &f));
+        } else if (f.number == ONNX_MODEL_OPSET) {
+            VC_CALL(vc_onnx_add_opset(l, &f));
+        } else if (f.number == ONNX_MODEL_METADATA) {
+            VC_CALL(add_entry(l, &f));
         } else {
-            if (f.number == ONNX_MODEL_FUNCTION) {
-                VC_CALL(add_function(l, &f));
-            } else if (f.number == ONNX_MODEL_OPSET) {
-                VC_CALL(vc_onnx_add_opset(l, &f));
-            } else if (f.number == ONNX_MODEL_METADATA) {
-                VC_CALL(add_entry(l, &f));
-            } else {
-                VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_MODEL));
-            }
+            VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_MODEL));
         }
     }
     VC_CALL(add_new_entries(l));
+    VC_CALL(vc_onnx_add_literals(l));
     place_pieces(self);
     return VC_OK;
 }
@@ -628,6 +594,7 @@ static enum vc_status lay_out_once(struct onnx_layout *l)
     l->next_node = 0;
     l->next_change = 0;
     l->sealed = 0;
+    l->n_placed = 0;
     l->opset_added = false;
     for (size_t i = 0; i < self->outs->n; i++) {
         self->out[i].external = false;

@@ -19,102 +19,95 @@ static unsigned group_axis(const struct vc_out_tensor *out)
     return axis;
 }
 
-/* Begins a node: all of it belongs to the weights `out`, of which `role` tells its place. */
-static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
-                       const char *const inputs[3], const char *output, struct vc_text *node)
+/* The initializer of the zero points of a main output; NULL: it has none. */
+static const char *zero_of(const struct onnx_sink *self, const struct vc_out_tensor *out)
 {
-    vc_text_init(node, ctx);
-    for (size_t k = 0; k < 3 && inputs[k] != NULL; k++) {
-        vc_wire_put_string(node, ONNX_NODE_INPUT, inputs[k]);
-    }
-    vc_wire_put_string(node, ONNX_NODE_OUTPUT, output);
-    vc_wire_put_tag(node, ONNX_NODE_NAME, VC_WIRE_BYTES);
-    vc_wire_put_varint(node, strlen(out->name) + strlen(role));
-    vc_text_add(node, "%s%s", out->name, role);
-    vc_wire_put_string(node, ONNX_NODE_OP, op);
+    return out->quant->symmetric ? NULL : self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name;
 }
 
-/* DequantizeLinear from codes, scale and zero point to floats. */
-static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+/* DequantizeLinear from codes, scale and zero point to floats, which get the name `to`. */
+static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, const char *to,
+                           struct vc_text *text)
 {
     const struct vc_out_tensor out = vc_out_at(self->outs, main);
-    const char *inner = self->out[main].inner;
-    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(out.quant)].name,
-                             out.quant->symmetric ? NULL
-                                                  : self->out[vc_quant_find(out.quant, VC_PART_ZERO_POINT)].name};
-    struct vc_text node;
+    const struct vc_quant *quant = out.quant;
+    struct onnx_new_node node = {
+        .op = "DequantizeLinear",
+        .output = to,
+        .inputs = {self->out[main].name, self->out[vc_quant_scale(quant)].name, zero_of(self, &out)},
+        .name = out.name,
+        .role = ".dequantize"};
 
-    start_node(ctx, &out, ".dequantize", "DequantizeLinear", inputs,
-               inner != NULL ? inner : vc_onnx_name_in_graph(self, main), &node);
-    if (out.quant->granularity == VC_GRANULARITY_CHANNEL) {
-        vc_onnx_put_attribute(ctx, &node, "axis", out.quant->axis);
-    } else if (out.quant->granularity == VC_GRANULARITY_GROUP) {
-        vc_onnx_put_attribute(ctx, &node, "axis", group_axis(&out));
-        vc_onnx_put_attribute(ctx, &node, "block_size", out.quant->group_size);
-    } else if (out.quant->granularity == VC_GRANULARITY_BLOCK) { /* groups of a column */
-        vc_onnx_put_attribute(ctx, &node, "axis", 0);
-        vc_onnx_put_attribute(ctx, &node, "block_size", out.quant->group_rows);
+    if (quant->granularity != VC_GRANULARITY_TENSOR) {
+        node.attrs[0].name = "axis"; /* 0 of blocks, which are groups of a column */
+        node.attrs[0].value = quant->granularity == VC_GRANULARITY_CHANNEL ? quant->axis
+                              : quant->granularity == VC_GRANULARITY_GROUP ? group_axis(&out)
+                                                                           : 0;
     }
-    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
+    if (quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK) {
+        node.attrs[1].name = "block_size";
+        node.attrs[1].value =
+            (int64_t)(quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : quant->group_rows);
+    }
+    vc_onnx_put_node(ctx, &node, text);
 }
 
 /* A Cast to the type with that number. */
-static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *input,
-                     const char *output, uint32_t type, struct vc_text *text)
+static void put_cast(struct vc_ctx *ctx, const char *name, const char *role, const char *input, const char *output,
+                     uint32_t type, struct vc_text *text)
 {
-    const char *inputs[3] = {input};
-    struct vc_text node;
-
-    start_node(ctx, out, role, "Cast", inputs, output, &node);
-    vc_onnx_put_attribute(ctx, &node, "to", type);
-    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
-}
-
-/* Sub or Mul of two values. */
-static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
-                           const char *const inputs[3], const char *output, struct vc_text *text)
-{
-    struct vc_text node;
-
-    start_node(ctx, out, role, op, inputs, output, &node);
-    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
+    vc_onnx_put_node(
+        ctx,
+        &(struct onnx_new_node){
+            .op = "Cast", .output = output, .inputs = {input}, .name = name, .role = role, .attrs = {{"to", type}}},
+        text);
 }
 
 /* (codes - zero point) * scale, each step in f32: the values of DequantizeLinear, for graphs that are older. */
-static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, const char *to,
+                        struct vc_text *text)
 {
     const struct vc_out_tensor out = vc_out_at(self->outs, main);
     const struct onnx_out *o = &self->out[main];
-    const char *difference[3] = {o->codes, o->zero_point};
-    const char *factors[3] = {o->codes, self->out[vc_quant_scale(out.quant)].name};
+    const char *zero = zero_of(self, &out);
+    const char *scale = self->out[vc_quant_scale(out.quant)].name;
 
-    put_cast(ctx, &out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
-    if (!out.quant->symmetric) {
-        put_cast(ctx, &out, ".cast_zero_point", self->out[vc_quant_find(out.quant, VC_PART_ZERO_POINT)].name,
-                 o->zero_point, ONNX_FLOAT, text);
-        put_arithmetic(ctx, &out, ".subtract", "Sub", difference, o->difference, text);
-        factors[0] = o->difference;
+    put_cast(ctx, out.name, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
+    if (zero != NULL) {
+        put_cast(ctx, out.name, ".cast_zero_point", zero, o->zero_point, ONNX_FLOAT, text);
+        vc_onnx_put_node(ctx,
+                         &(struct onnx_new_node){.op = "Sub",
+                                                 .output = o->difference,
+                                                 .inputs = {o->codes, o->zero_point},
+                                                 .name = out.name,
+                                                 .role = ".subtract"},
+                         text);
     }
-    put_arithmetic(ctx, &out, ".multiply", "Mul", factors,
-                   o->inner != NULL ? o->inner : vc_onnx_name_in_graph(self, main), text);
+    vc_onnx_put_node(ctx,
+                     &(struct onnx_new_node){.op = "Mul",
+                                             .output = to,
+                                             .inputs = {zero != NULL ? o->difference : o->codes, scale},
+                                             .name = out.name,
+                                             .role = ".multiply"},
+                     text);
 }
 
 /* From codes to floats, then to the type that the graph has under that name. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
 {
-    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     const struct onnx_out *o = &self->out[out];
+    const char *name = vc_onnx_name_in_graph(self, out);
 
     if (o->nbits) {
         return; /* no node makes floats */
     }
     if (vc_onnx_is_product(self, out)) {
-        put_product(ctx, self, out, text);
+        put_product(ctx, self, out, o->inner != NULL ? o->inner : name, text);
     } else if (vc_onnx_is_quantized(self, out)) {
-        put_dequantize(ctx, self, out, text);
+        put_dequantize(ctx, self, out, o->inner != NULL ? o->inner : name, text);
     }
     if (vc_onnx_is_cast(self, out)) {
-        put_cast(ctx, &t, ".cast", o->inner != NULL ? o->inner : o->name, vc_onnx_name_in_graph(self, out),
+        put_cast(ctx, vc_out_at(self->outs, out).name, ".cast", o->inner != NULL ? o->inner : o->name, name,
                  vc_onnx_link_of(self, out)->type, text);
     }
 }

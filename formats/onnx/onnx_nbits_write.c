@@ -259,40 +259,31 @@ enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field 
     struct vc_span rest = field->data;
     struct vc_field f = {.number = 0};
     size_t mark;
-    bool done;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0 && f.number != ONNX_NODE_INPUT) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
     }
     VC_CALL(vc_onnx_add_copy(l, f.all));
-    size_t from = self->literals.n;
     put_inputs(self, out, bias_name, &self->literals);
-    VC_CALL(vc_onnx_add_literal(l, from));
     if (folded != NULL) {
-        f.number = ONNX_NODE_OUTPUT;
-        VC_CALL(vc_onnx_add_folded(l, folded, &f, 0, &done));
+        (void)vc_onnx_put_folded(l, folded, ONNX_NODE_OUTPUT, 0);
     }
     VC_CALL(copy_fields(l, field->data, folded != NULL ? ONNX_NODE_NAME : 0, ONNX_NODE_NAME));
-    from = self->literals.n;
     put_operator(l->ctx, self, out, self->model->tensors[vc_out_at(self->outs, out).source].inputs == 2,
                  bias_name != NULL, &self->literals);
-    VC_CALL(vc_onnx_add_literal(l, from));
     VC_CALL(copy_fields(l, field->data, ONNX_NODE_NAME + 1, UINT32_MAX));
     return vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE);
 }
 
-/* The operator set of ONNX itself, with another version. */
-static enum vc_status add_raised(struct onnx_layout *l)
+/* An opset_import of our own. */
+static enum vc_status add_own_opset(struct onnx_layout *l, const char *domain, uint64_t version)
 {
-    struct vc_text *text = &l->self->literals;
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    size_t from = text->n;
-    vc_wire_put_string(text, ONNX_OPSET_DOMAIN, "");
-    vc_wire_put_int(text, ONNX_OPSET_VERSION, l->self->opset);
-    VC_CALL(vc_onnx_add_literal(l, from));
+    vc_wire_put_string(&l->self->literals, ONNX_OPSET_DOMAIN, domain);
+    vc_wire_put_int(&l->self->literals, ONNX_OPSET_VERSION, version);
     return vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET);
 }
 
@@ -306,7 +297,6 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     bool is_theirs = false;
     bool is_own = true;
     struct vc_field f;
-    size_t mark;
 
     while (rest.n != 0) {
         VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
@@ -316,20 +306,13 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
             is_own = *vc_onnx_domain(l->r.name) == '\0';
         }
     }
-    if (is_own && self->opset != source->opset) {
-        VC_CALL(add_raised(l));
-    } else {
-        if (!(goes && is_theirs)) {
-            VC_CALL(vc_onnx_add_copy(l, field->all));
-        }
+    if (is_own && self->opset != source->opset) { /* ONNX's own, with another version */
+        VC_CALL(add_own_opset(l, "", self->opset));
+    } else if (!goes || !is_theirs) {
+        VC_CALL(vc_onnx_add_copy(l, field->all));
     }
     if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
-        VC_CALL(vc_onnx_begin_message(l, &mark));
-        size_t from = self->literals.n;
-        vc_wire_put_string(&self->literals, ONNX_OPSET_DOMAIN, ONNX_MICROSOFT);
-        vc_wire_put_int(&self->literals, ONNX_OPSET_VERSION, 1);
-        VC_CALL(vc_onnx_add_literal(l, from));
-        VC_CALL(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
+        VC_CALL(add_own_opset(l, ONNX_MICROSOFT, 1));
     }
     l->opset_added = true;
     return VC_OK;

@@ -117,3 +117,24 @@ void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char 
     vc_wire_put_int(&a, ONNX_ATTRIBUTE_TYPE, ONNX_ATTRIBUTE_TYPE_INT);
     vc_onnx_put_message(node, ONNX_NODE_ATTRIBUTE, &a);
 }
+
+void vc_onnx_put_node(struct vc_ctx *ctx, const struct onnx_new_node *n, struct vc_text *text)
+{
+    struct vc_text node;
+
+    vc_text_init(&node, ctx);
+    for (size_t k = 0; k < 3 && n->inputs[k] != NULL; k++) {
+        vc_wire_put_string(&node, ONNX_NODE_INPUT, n->inputs[k]);
+    }
+    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, n->output);
+    if (n->name != NULL) {
+        vc_wire_put_tag(&node, ONNX_NODE_NAME, VC_WIRE_BYTES);
+        vc_wire_put_varint(&node, strlen(n->name) + strlen(n->role));
+        vc_text_add(&node, "%s%s", n->name, n->role);
+    }
+    vc_wire_put_string(&node, ONNX_NODE_OP, n->op);
+    for (size_t k = 0; k < 2 && n->attrs[k].name != NULL; k++) {
+        vc_onnx_put_attribute(ctx, &node, n->attrs[k].name, (uint64_t)n->attrs[k].value);
+    }
+    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
+}

@@ -59,24 +59,11 @@ struct raising {
     struct vc_ctx *ctx;
     struct onnx_sink *self;
     struct onnx_edits *edits;
-    struct onnx_reader r;         /* only its wire and its room for names */
-    struct onnx_program_reader p; /* for what a node says, in the sink's arena */
-    uint64_t from;                /* the source's operator set */
+    uint64_t from; /* the source's operator set */
     size_t capacity, constants_capacity;
 };
 
 /* ---- what a node says ---- */
-
-/* The attribute of that name; NULL: the node has none. */
-static const struct vc_program_attr *find(const struct vc_program_node *node, const char *name)
-{
-    for (size_t k = 0; k < node->n_attrs; k++) {
-        if (strcmp(node->attrs[k].name, name) == 0) {
-            return &node->attrs[k];
-        }
-    }
-    return NULL;
-}
 
 /* The sentence names the operator and what it would take. */
 static enum vc_status refuse(struct raising *e, const char *op, const char *why)
@@ -87,21 +74,22 @@ static enum vc_status refuse(struct raising *e, const char *op, const char *why)
                    VC_GRAPH_CODES_OPSET, e->from, op, why);
 }
 
-/* The row of a node; NULL: it is of another domain, and stays. `op` gets the operator. */
-static enum vc_status find_row(struct raising *e, struct vc_span node, char op[MAX_NAME], const struct onnx_raise **row)
+/* The row of a node; NULL: it is of another domain, and stays. */
+static enum vc_status find_row(struct raising *e, struct onnx_reader *r, struct vc_span node,
+                               const struct onnx_raise **row)
 {
+    char op[MAX_NAME] = "";
     bool own = true;
     struct vc_field f;
 
-    *op = '\0';
     while (node.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &node, &f));
+        VC_CALL(vc_wire_field(&r->wire, &node, &f));
         if (f.number == ONNX_NODE_OP && f.data.n < MAX_NAME) {
-            VC_CALL(vc_wire_read(&e->r.wire, f.data.at, op, (size_t)f.data.n));
+            VC_CALL(vc_wire_read(&r->wire, f.data.at, op, (size_t)f.data.n));
             op[f.data.n] = '\0';
         } else if (f.number == ONNX_NODE_DOMAIN) {
-            VC_CALL(vc_onnx_string_read(&e->r, &f, "the domain of a node"));
-            own = *vc_onnx_domain(e->r.name) == '\0';
+            VC_CALL(vc_onnx_string_read(r, &f, "the domain of a node"));
+            own = *vc_onnx_domain(r->name) == '\0';
         }
     }
     *row = NULL;
@@ -176,7 +164,7 @@ static enum vc_status move_all(struct raising *e, struct onnx_raised *node)
     for (size_t n; (n = strcspn(words, " ")) != 0; words += n + (words[n] != '\0'), k++) {
         memcpy(word, words, n);
         word[n] = '\0';
-        const struct vc_program_attr *attr = find(&node->node, word);
+        const struct vc_program_attr *attr = vc_onnx_find_attr(&node->node, word);
         node->inputs[k] = "";
         if (attr != NULL) {
             VC_CALL(move(e, node, attr, &node->inputs[k]));
@@ -190,28 +178,29 @@ static enum vc_status move_all(struct raising *e, struct onnx_raised *node)
 /* ---- Softmax ---- */
 
 /* The value is declared by the main graph with so many dimensions; 0: nothing is known. */
-static enum vc_status rank_of(struct raising *e, const char *name, unsigned *rank)
+static enum vc_status rank_of(struct onnx_walk *w, const char *name, unsigned *rank)
 {
-    struct vc_span rest = e->self->source->graph;
+    struct vc_span rest = w->self->source->graph;
     struct vc_program_value value;
     struct vc_field f;
 
     *rank = 0;
     while (rest.n != 0 && *rank == 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
         if (f.number != ONNX_GRAPH_INPUT && f.number != ONNX_GRAPH_OUTPUT && f.number != ONNX_GRAPH_VALUE_INFO) {
             continue;
         }
-        VC_CALL(vc_onnx_program_value(&e->p, &f, &value));
+        VC_CALL(vc_onnx_program_value(&w->p, &f, &value));
         *rank = value.has_shape && strcmp(value.name, name) == 0 ? value.n_dims : 0;
     }
     return VC_OK;
 }
 
 /* Over its last dimension it computes the same. */
-static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool main)
+static enum vc_status flatten(struct raising *e, struct onnx_raised *node, struct onnx_walk *w)
 {
-    const struct vc_program_attr *attr = find(&node->node, "axis");
+    bool main = w->graph == ONNX_MAIN;
+    const struct vc_program_attr *attr = vc_onnx_find_attr(&node->node, "axis");
     unsigned rank = 0;
 
     node->axis = attr != NULL ? attr->i : 1;
@@ -220,10 +209,10 @@ static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool 
     }
     const char *y = node->node.outputs[0];
     if (main) {
-        VC_CALL(rank_of(e, node->node.inputs[0], &rank));
+        VC_CALL(rank_of(w, node->node.inputs[0], &rank));
     }
     if (main && rank == 0) {
-        VC_CALL(rank_of(e, y, &rank));
+        VC_CALL(rank_of(w, y, &rank));
     }
     if (node->axis == -1 || (rank != 0 && node->axis == (int64_t)rank - 1)) {
         node->last = true;
@@ -236,29 +225,14 @@ static enum vc_status flatten(struct raising *e, struct onnx_raised *node, bool 
 
 /* ---- the nodes of all graphs ---- */
 
-static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool main);
-
-/* Graphs inside of nodes: their nodes change, too. */
-static enum vc_status take_inner(struct raising *e, struct vc_span attribute)
-{
-    struct vc_field f;
-
-    while (attribute.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &attribute, &f));
-        if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES) {
-            VC_CALL(take_graph(e, f.data, false));
-        }
-    }
-    return VC_OK;
-}
-
 /* A node in its old form. */
-static enum vc_status take_old(struct raising *e, const struct vc_field *field, const struct onnx_raise *row, bool main)
+static enum vc_status take_old(struct raising *e, struct onnx_walk *w, const struct vc_field *field,
+                               const struct onnx_raise *row)
 {
     struct onnx_raised node = {.at = field->all.at, .row = row};
 
-    VC_CALL(vc_onnx_program_node(&e->p, field, &node.node));
-    const struct vc_program_attr *dropped = find(&node.node, row->drop);
+    VC_CALL(vc_onnx_program_node(&w->p, field, &node.node));
+    const struct vc_program_attr *dropped = vc_onnx_find_attr(&node.node, row->drop);
     if (dropped != NULL && dropped->kind == VC_PROGRAM_INT && dropped->i == 0) {
         return refuse(e, node.node.op, "has statistics for each pixel (spatial=0)");
     }
@@ -268,7 +242,7 @@ static enum vc_status take_old(struct raising *e, const struct vc_field *field, 
     }
     VC_CALL(move_all(e, &node));
     if (row->flat) {
-        VC_CALL(flatten(e, &node, main));
+        VC_CALL(flatten(e, &node, w));
     }
     VC_CALL(VC_GROW(e->ctx, VC_TAG_NAMES, e->edits->raised, e->capacity, e->edits->n_raised + 1));
     e->edits->raised[e->edits->n_raised++] = node;
@@ -276,59 +250,27 @@ static enum vc_status take_old(struct raising *e, const struct vc_field *field, 
 }
 
 /* A node comes before those of the graphs inside it, so the list is in the order of places. */
-static enum vc_status take_graph(struct raising *e, struct vc_span graph, bool main)
+static enum vc_status take_node(struct onnx_walk *w, const struct vc_field *field)
 {
+    struct raising *e = w->user;
     const struct onnx_raise *row;
-    char op[MAX_NAME];
-    struct vc_span rest;
-    struct vc_field f;
-    struct vc_field a;
 
-    while (graph.n != 0) {
-        VC_CALL(vc_wire_field(&e->r.wire, &graph, &f));
-        if (f.number != ONNX_GRAPH_NODE || f.type != VC_WIRE_BYTES) {
-            continue;
-        }
-        VC_CALL(find_row(e, f.data, op, &row));
-        if (row != NULL && e->from <= row->until) {
-            VC_CALL(take_old(e, &f, row, main));
-        }
-        for (rest = f.data; rest.n != 0;) {
-            VC_CALL(vc_wire_field(&e->r.wire, &rest, &a));
-            if (a.number == ONNX_NODE_ATTRIBUTE) {
-                VC_CALL(take_inner(e, a.data));
-            }
-        }
-    }
-    return VC_OK;
+    VC_CALL(find_row(e, &w->r, field->data, &row));
+    return row != NULL && e->from <= row->until ? take_old(e, w, field, row) : VC_OK;
 }
 
 /* Nothing where the set of operators stays. Sets before broadcasting are refused: nearly every node would differ. */
 enum vc_status vc_onnx_plan_raise(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
-    struct raising e = {.ctx = ctx,
-                        .self = self,
-                        .edits = &self->edits,
-                        .r = {.ctx = ctx},
-                        .p = {.ctx = ctx, .self = source, .arena = &self->arena},
-                        .from = source->opset};
-    enum vc_status status = VC_OK;
+    struct raising e = {.ctx = ctx, .self = self, .edits = &self->edits, .from = source->opset};
 
     if (self->opset == source->opset) {
         return VC_OK;
     }
     VC_RETURN_IF(source->opset < OLDEST, refuse(&e, "operators", "do not broadcast as they do now"));
     VC_RETURN_IF(source->has_functions, refuse(&e, "a function", "has operator sets of its own"));
-    VC_TRY_ALLOC(e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1));
-    VC_TRY(vc_wire_open(ctx, source->file, &e.r.wire));
-    VC_TRY(vc_wire_open(ctx, source->file, &e.p.wire));
-    VC_TRY(take_graph(&e, source->graph, true));
-out:
-    vc_wire_close(&e.r.wire);
-    vc_wire_close(&e.p.wire);
-    vc_free(ctx, e.r.name);
-    return status;
+    return vc_onnx_each_node(ctx, self, take_node, &e);
 }
 
 /* ---- the new nodes ---- */
@@ -356,51 +298,28 @@ enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx
 }
 
 /* What the node has besides: new inputs behind its own, and the axis from the end. */
-enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raised *node)
+void vc_onnx_put_raised(struct onnx_layout *l, const struct onnx_raised *node)
 {
-    struct vc_text *text = &l->self->literals;
-    size_t from = text->n;
-
     for (size_t k = 0; k < node->n_inputs; k++) {
-        vc_wire_put_string(text, ONNX_NODE_INPUT, node->inputs[k]);
+        vc_wire_put_string(&l->self->literals, ONNX_NODE_INPUT, node->inputs[k]);
     }
     if (node->row->flat) {
-        vc_onnx_put_attribute(l->ctx, text, "axis", (uint64_t)-1);
+        vc_onnx_put_attribute(l->ctx, &l->self->literals, "axis", (uint64_t)-1);
     }
-    return vc_onnx_add_literal(l, from);
-}
-
-/* One of the nodes that take the place of another. */
-static void put_node(struct vc_ctx *ctx, const char *op, const char *a, const char *b, const char *output,
-                     const int64_t *axis, struct vc_text *text)
-{
-    struct vc_text node;
-
-    vc_text_init(&node, ctx);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, a);
-    if (b != NULL) {
-        vc_wire_put_string(&node, ONNX_NODE_INPUT, b);
-    }
-    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, output);
-    vc_wire_put_string(&node, ONNX_NODE_OP, op);
-    if (axis != NULL) {
-        vc_onnx_put_attribute(ctx, &node, "axis", (uint64_t)*axis);
-    }
-    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
 /* Four nodes in place of one, as the head of this file has them. */
-enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_raised *node)
+void vc_onnx_put_flattened(struct onnx_layout *l, const struct onnx_raised *node)
 {
-    struct vc_text *text = &l->self->literals;
     const char *x = vc_onnx_coded_name(l, node->node.inputs[0], true);
     const char *y = vc_onnx_coded_name(l, node->node.outputs[0], false);
-    const int64_t last = -1;
-    size_t from = text->n;
+    const struct onnx_new_node nodes[] = {
+        {.op = "Shape", .output = node->shape, .inputs = {x}},
+        {.op = "Flatten", .output = node->flat, .inputs = {x}, .attrs = {{"axis", node->axis}}},
+        {.op = node->node.op, .output = node->rows, .inputs = {node->flat}, .attrs = {{"axis", -1}}},
+        {.op = "Reshape", .output = y, .inputs = {node->rows, node->shape}}};
 
-    put_node(l->ctx, "Shape", x, NULL, node->shape, NULL, text);
-    put_node(l->ctx, "Flatten", x, NULL, node->flat, &node->axis, text);
-    put_node(l->ctx, node->node.op, node->flat, NULL, node->rows, &last, text);
-    put_node(l->ctx, "Reshape", node->rows, node->shape, y, NULL, text);
-    return vc_onnx_add_literal(l, from);
+    for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
+        vc_onnx_put_node(l->ctx, &nodes[k], &l->self->literals);
+    }
 }

@@ -197,6 +197,17 @@ size_t vc_onnx_folded_name(const struct onnx_sink *self, size_t symbol);
 void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner);
 /* An attribute of a node that is an integer. */
 void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value);
+/* A node with one output, as a field of a graph. */
+struct onnx_new_node {
+    const char *op, *output;
+    const char *inputs[3];   /* up to NULL */
+    const char *name, *role; /* one behind the other; NULL: it has no name */
+    struct {
+        const char *name;
+        int64_t value;
+    } attrs[2]; /* up to a name that is NULL */
+};
+void vc_onnx_put_node(struct vc_ctx *ctx, const struct onnx_new_node *node, struct vc_text *text);
 
 /* ---- onnx_names.c ---- */
 
@@ -247,18 +258,19 @@ struct onnx_layout {
     struct onnx_sink *self;
     struct onnx_reader r; /* only its wire and its room for names */
     size_t next_tensor, next_node, next_change;
-    uint32_t graph; /* the one whose fields are being added */
-    size_t sealed;  /* pieces before this one are not made longer */
+    uint32_t graph;  /* the one whose fields are being added */
+    size_t sealed;   /* pieces before this one are not made longer */
+    size_t n_placed; /* bytes of `literals` that pieces have */
     bool opset_added;
     uint64_t n_strippable; /* bytes that compute nothing */
 };
 
+/* What was put at the end of `literals` becomes a piece: the functions below do it first, so that bytes stay in order. */
+enum vc_status vc_onnx_add_literals(struct onnx_layout *l);
 /* Appends a piece, or makes the last one longer where the bytes follow each other. */
 enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kind, uint64_t from, uint64_t n);
 /* Bytes of the source file. */
 enum vc_status vc_onnx_add_copy(struct onnx_layout *l, struct vc_span span);
-/* What was added to the literals since they had `from` bytes. */
-enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from);
 /* Room for the tag and the length of what is added from here on; *mark is for vc_onnx_end_message. */
 enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark);
 /* Tag and length of the message whose pieces are those from `mark` on. */
@@ -294,7 +306,23 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
  * VC_E_INTERNAL for one that names what the graph does not have. */
 enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self);
 void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits);
+
 /* ---- onnx_edit_find.c ---- */
+
+/* While all nodes of the source are looked at, in the order of the file: each before those of the graphs inside it. */
+struct onnx_walk {
+    struct onnx_sink *self;
+    struct onnx_reader r;         /* only its wire and its room for names */
+    struct onnx_program_reader p; /* for what a node says, in the sink's arena */
+    uint32_t graph;               /* of the node */
+    void *user;
+};
+
+/* Calls take for each node. */
+typedef enum vc_status vc_onnx_node_taker(struct onnx_walk *w, const struct vc_field *node);
+enum vc_status vc_onnx_each_node(struct vc_ctx *ctx, struct onnx_sink *self, vc_onnx_node_taker *take, void *user);
+/* The attribute of that name; NULL: the node has none. */
+const struct vc_program_attr *vc_onnx_find_attr(const struct vc_program_node *node, const char *name);
 
 /* The first edit of that value in `named`, with how many there are in *n. */
 size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n);
@@ -312,23 +340,22 @@ enum vc_status vc_onnx_plan_folded(struct vc_ctx *ctx, struct onnx_sink *self);
 bool vc_onnx_is_unread(const struct onnx_sink *self, size_t symbol);
 /* The one whose product, or else whose norm, has its field at that place; NULL: none has. */
 const struct onnx_folded *vc_onnx_folded_at(const struct onnx_sink *self, uint64_t at, bool product);
-/* An input (number k) or the output of such a product. */
-enum vc_status vc_onnx_add_folded(struct onnx_layout *l, const struct onnx_folded *folded, const struct vc_field *field,
-                                  unsigned k, bool *done);
+/* A field of such a product, input k or the output, as it is now. Returns false: it stays. */
+bool vc_onnx_put_folded(struct onnx_layout *l, const struct onnx_folded *folded, uint32_t number, unsigned k);
 /* Its third input. */
-enum vc_status vc_onnx_add_folded_bias(struct onnx_layout *l, const struct onnx_folded *folded);
+void vc_onnx_put_folded_bias(struct onnx_layout *l, const struct onnx_folded *folded);
 
 /* ---- onnx_edited.c ---- */
 
-/* An attribute of a node, or one of its inputs (number k), with what the changes of the node, n of them, say. */
+/* An attribute of a node, or one of its inputs (number k), with what the changes of the node, n of them, say. *done, or
+ * what the latter returns: false where it stays. */
 enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct vc_field *field,
                                             const struct onnx_change *changes, size_t n, bool *done);
-enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k,
-                                        bool *done);
+bool vc_onnx_put_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k);
 /* An input, output or value_info of the main graph whose value has that symbol. */
 enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field *field, size_t symbol);
 /* The constants, behind everything else of the main graph. */
-enum vc_status vc_onnx_add_constants(struct onnx_layout *l);
+void vc_onnx_put_constants(struct onnx_layout *l);
 
 /* ---- onnx_codes.c ---- */
 
@@ -337,7 +364,7 @@ uint64_t vc_onnx_opset_with_codes(const struct onnx *source, const struct vc_out
 /* Names of values that become codes: fills edits.coded. */
 enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self);
 /* The nodes behind inputs of the graph. */
-enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l);
+void vc_onnx_put_coded_inputs(struct onnx_layout *l);
 /* A field of a node of the main graph, with another name of an input or output where that has one; and the nodes behind
  * such a node. */
 enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done);
@@ -356,9 +383,9 @@ const struct onnx_raised *vc_onnx_raised_at(const struct onnx_sink *self, uint64
 enum vc_status vc_onnx_raised_attribute(struct onnx_layout *l, const struct onnx_raised *node,
                                         const struct vc_field *field, bool *goes);
 /* Its new inputs and attributes. */
-enum vc_status vc_onnx_add_raised(struct onnx_layout *l, const struct onnx_raised *node);
+void vc_onnx_put_raised(struct onnx_layout *l, const struct onnx_raised *node);
 /* The four nodes that a Softmax becomes. */
-enum vc_status vc_onnx_add_flattened(struct onnx_layout *l, const struct onnx_raised *node);
+void vc_onnx_put_flattened(struct onnx_layout *l, const struct onnx_raised *node);
 
 /* ---- onnx_layout.c ---- */
 
