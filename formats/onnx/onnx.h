@@ -394,8 +394,17 @@ struct onnx_body {
     size_t next; /* the graph before it in the same node, or ONNX_NONE */
 };
 
+/* An operator that nodes of the file have. */
+struct onnx_operator {
+    const char *name;    /* the arena's */
+    const char *letters; /* vc_onnx_operator_letters; of another domain than the two: "." */
+    bool known, microsoft;
+};
+
 /* What all nodes read, while a file is opened. */
 struct onnx_uses {
+    struct onnx_operator *operators;
+    size_t n_operators, operators_capacity;
     struct onnx_read *reads;
     size_t n_reads, reads_capacity;
     struct onnx_reading *nodes;
@@ -500,8 +509,8 @@ enum vc_status vc_onnx_function_scan(struct onnx_reader *r, const struct vc_fiel
 
 /* ---- onnx_operators.c, onnx_uses.c ---- */
 
-/* The operator's own name and what it does with its inputs, a letter for each; NULL: it is not in the table. */
-const char *vc_onnx_operator(const char *name, bool microsoft, const char **letters);
+/* What the operator does with its inputs, a letter for each. */
+const char *vc_onnx_operator_letters(const char *name, bool microsoft);
 /* ONNX_READ_... that a letter stands for. */
 unsigned vc_onnx_letter_reads(char letter);
 /* Inputs and outputs of the graphs inside a node, a list of bodies, are those of the node. */

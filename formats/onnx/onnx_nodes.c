@@ -8,9 +8,10 @@
 
 #include "formats/onnx/onnx.h"
 
-#define MAX_WORD     ((size_t)32) /* operators and attributes that matter here are shorter */
-#define MAX_EQUATION ((size_t)96)
-#define MAX_PERM     ((size_t)8)
+#define MAX_WORD      ((size_t)32) /* operators and attributes that matter here are shorter */
+#define MAX_EQUATION  ((size_t)96)
+#define MAX_PERM      ((size_t)8)
+#define MAX_OPERATORS 300 /* that are looked for: a file could have as many as nodes */
 
 /* A node while it is read. */
 struct node {
@@ -61,33 +62,32 @@ static enum vc_status add_use(struct onnx_reader *r, const struct vc_field *fiel
  */
 static void take_value(struct node *node, const char *name, int64_t value)
 {
-    if (strcmp(name, "axis") == 0) {
-        node->axis = value;
-    } else if (strcmp(name, "to") == 0) {
-        node->to = value;
-    } else if (strcmp(name, "transA") == 0) {
-        node->trans_a = value;
-    } else if (strcmp(name, "transB") == 0) {
-        node->trans_b = value;
-    } else if (strcmp(name, "block_size") == 0) {
-        node->block_size = value;
-    } else if (strcmp(name, "group") == 0) {
-        node->group = value;
-        node->odd = true;
-    } else if (strcmp(name, "output_dtype") == 0) {
-        node->output_dtype = value;
-    } else if (strcmp(name, "K") == 0) {
-        node->k = value;
-    } else if (strcmp(name, "N") == 0) {
-        node->n = value;
-    } else if (strcmp(name, "bits") == 0) {
-        node->bits = value;
-    } else if (strcmp(name, "alpha") == 0 || strcmp(name, "beta") == 0) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } rows[] = {{"axis", offsetof(struct node, axis)},
+                {"to", offsetof(struct node, to)},
+                {"transA", offsetof(struct node, trans_a)},
+                {"transB", offsetof(struct node, trans_b)},
+                {"group", offsetof(struct node, group)},
+                {"block_size", offsetof(struct node, block_size)},
+                {"output_dtype", offsetof(struct node, output_dtype)},
+                {"K", offsetof(struct node, k)},
+                {"N", offsetof(struct node, n)},
+                {"bits", offsetof(struct node, bits)}};
+    const size_t n = sizeof rows / sizeof *rows;
+    size_t k = 0;
+
+    while (k < n && strcmp(rows[k].name, name) != 0) {
+        k++;
+    }
+    if (k < n) {
+        memcpy((unsigned char *)node + rows[k].offset, &value, sizeof value);
+        node->odd |= strcmp(name, "group") == 0;
+    } else if (vc_is_one_of(name, "alpha beta")) {
         node->odd |= value != 1;
-    } else if (strcmp(name, "accuracy_level") == 0) { /* how inputs may be rounded: the codes mean the same */
-        return;
-    } else if (strcmp(name, "saturate") != 0) { /* that is about float8 */
-        node->odd = true;
+    } else { /* neither how inputs may be rounded, where the codes mean the same, nor what is about float8 */
+        node->odd |= !vc_is_one_of(name, "accuracy_level saturate");
     }
 }
 
@@ -234,27 +234,29 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
 
 /* ---- what it means for its inputs ---- */
 
+/* The operator is one of ONNX's words, or of onnxruntime's. */
+static bool is_op(const struct node *node, const char *own, const char *microsoft)
+{
+    return (node->default_domain && vc_is_one_of(node->op, own)) ||
+           (node->microsoft && vc_is_one_of(node->op, microsoft));
+}
+
 /* Matrices, which MatMul never turns. */
 static bool is_matrix_product(const struct node *node)
 {
-    const char *op = node->op;
-
-    return node->default_domain ? strcmp(op, "MatMul") == 0 || strcmp(op, "Gemm") == 0
-                                : node->microsoft && (strcmp(op, "FusedMatMul") == 0 || strcmp(op, "FusedGemm") == 0 ||
-                                                      strcmp(op, "TransposeMatMul") == 0);
+    return is_op(node, "MatMul Gemm", "FusedMatMul FusedGemm TransposeMatMul");
 }
 
 /* Those whose weights have output channels on axis 0. */
 static bool is_convolution(const struct node *node)
 {
-    return node->default_domain ? strcmp(node->op, "Conv") == 0 : node->microsoft && strcmp(node->op, "FusedConv") == 0;
+    return is_op(node, "Conv", "FusedConv");
 }
 
 /* Their weights are stacks of gates. */
 static bool is_recurrent(const struct node *node)
 {
-    return node->default_domain &&
-           (strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0);
+    return is_op(node, "LSTM GRU RNN", "");
 }
 
 /* Which axis of input k holds the output channels of the operator; 0: it does not say. */
@@ -368,14 +370,11 @@ static unsigned inputs_of(const struct node *node, size_t k)
  * Conv from the front, so that one more axis, at the other end, leaves them alone. */
 static enum onnx_turn turn_of(const struct node *node)
 {
-    static const char *const keep[] = {"Identity", "Cast",  "CastLike", "Dropout",        "Unsqueeze",       "Squeeze",
-                                       "Expand",   "Slice", "Split",    "QuantizeLinear", "DequantizeLinear"};
     size_t n = node->n_perm;
 
-    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++) {
-        if (strcmp(node->op, keep[i]) == 0) {
-            return ONNX_TURN_NONE;
-        }
+    if (vc_is_one_of(node->op, "Identity Cast CastLike Dropout Unsqueeze Squeeze Expand Slice Split QuantizeLinear "
+                               "DequantizeLinear")) {
+        return ONNX_TURN_NONE;
     }
     if (strcmp(node->op, "Transpose") != 0 || n < 2 || n > MAX_PERM) {
         return ONNX_TURN_OTHER;
@@ -419,24 +418,45 @@ static enum vc_status list_reads(struct onnx_reader *r, const struct node *node,
     return VC_OK;
 }
 
+/* The operator of the node, mostly once for all nodes that have it. */
+static enum vc_status find_operator(struct onnx_reader *r, const struct node *node, const struct onnx_operator **out)
+{
+    struct onnx_uses *all = &r->all;
+    bool known = node->default_domain || node->microsoft;
+
+    for (size_t i = 0; i < all->n_operators && i < MAX_OPERATORS; i++) {
+        *out = &all->operators[i];
+        if ((*out)->known == known && (*out)->microsoft == node->microsoft && strcmp((*out)->name, node->op) == 0) {
+            return VC_OK;
+        }
+    }
+    VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->operators, all->operators_capacity, all->n_operators + 1));
+    struct onnx_operator *own = &all->operators[all->n_operators];
+    *own = (struct onnx_operator){.name = vc_arena_printf(r->ctx, &r->self->arena, "%s", node->op),
+                                  .letters = known ? vc_onnx_operator_letters(node->op, node->microsoft) : ".",
+                                  .known = known,
+                                  .microsoft = node->microsoft};
+    VC_CALL_ALLOC(own->name);
+    all->n_operators++;
+    *out = own;
+    return VC_OK;
+}
+
 /* The node is complete: what it says about its inputs and outputs is noted, for onnx_uses.c and here. */
 static enum vc_status count_uses(struct onnx_reader *r, const struct node *node)
 {
     struct onnx_uses *all = &r->all;
-    bool known = node->default_domain || node->microsoft;
-    const char *letters = ".";
-    struct onnx_reading reading = {.first = all->n_reads,
-                                   .n_in = node->n_in,
-                                   .n_out = node->n_out,
-                                   .callee = known ? 0 : node->callee,
-                                   .has_graph = node->has_graph,
-                                   .turn = turn_of(node)};
+    const struct onnx_operator *op;
 
-    reading.op = known ? vc_onnx_operator(node->op, node->microsoft, &letters) : NULL;
-    if (reading.op == NULL) {
-        VC_CALL_ALLOC(reading.op = vc_arena_printf(r->ctx, &r->self->arena, "%s", node->op));
-    }
-    VC_CALL(list_reads(r, node, letters));
+    VC_CALL(find_operator(r, node, &op));
+    const struct onnx_reading reading = {.op = op->name,
+                                         .first = all->n_reads,
+                                         .n_in = node->n_in,
+                                         .n_out = node->n_out,
+                                         .callee = op->known ? 0 : node->callee,
+                                         .has_graph = node->has_graph,
+                                         .turn = turn_of(node)};
+    VC_CALL(list_reads(r, node, op->letters));
     VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->nodes, all->nodes_capacity, all->n_nodes + 1));
     all->nodes[all->n_nodes++] = reading;
     for (size_t i = node->first; i < r->n_uses; i++) {

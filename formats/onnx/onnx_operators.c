@@ -12,12 +12,12 @@
  * Operators that are not in the table have data. Source: Operators.md and Operators-ml.md of ONNX, ContribOperators.md of
  * onnxruntime.
  *
- *     {"Gemm", ONNX, "ffb"}        inputs A and B are factors of matrices, C is the bias
- *     {"Conv", ONNX, ".wb"}        X is data, W the factor, B the bias; a fourth input would be a bias, too
+ *     {"ffb", ONNX, "Gemm"}                 inputs A and B are factors of matrices, C is the bias
+ *     {".wb", ONNX, "Conv ConvTranspose"}   X is data, W the factor, B the bias; a fourth input would be a bias, too
  *
  * onnx_uses.c asks for each input of each node, and joins the answers of all nodes that read a constant: a matrix that
- * one Gemm multiplies with and a Gather chooses rows of is both. To add an operator: a row in its group, with a letter
- * for each input of its specification. */
+ * one Gemm multiplies with and a Gather chooses rows of is both. To add an operator: its name in the row of its letters,
+ * or a new row, with a letter for each input of its specification. */
 
 #include "formats/onnx/onnx.h"
 
@@ -25,189 +25,114 @@
 enum { ONNX = 1, MICROSOFT = 2, BOTH = 3 };
 
 static const struct {
-    const char *name;
-    unsigned domains;
     const char *letters;
-} operators[] = {
+    unsigned domains;
+    const char *names; /* with blanks between them */
+} rows[] = {
     /* sums of products */
-    {"MatMul", ONNX, "f"},
-    {"Gemm", ONNX, "ffb"},
-    {"Einsum", ONNX, "f"},
-    {"Conv", ONNX, ".wb"},
-    {"ConvTranspose", ONNX, ".wb"},
-    {"DeformConv", ONNX, ".w.b."},
-    {"CausalConvWithState", BOTH, ".wbs"},
-    {"RNN", ONNX, ".wwbis"},
-    {"GRU", ONNX, ".wwbis"},
-    {"LSTM", ONNX, ".wwbissp"},
-    {"FusedMatMul", MICROSOFT, "f"},
-    {"TransposeMatMul", MICROSOFT, "f"},
-    {"FusedMatMulActivation", MICROSOFT, "f"},
-    {"SparseToDenseMatMul", MICROSOFT, "f"},
-    {"GemmFloat8", MICROSOFT, "ffbq"},
-    {"FusedGemm", MICROSOFT, "ffb"},
-    {"GemmFastGelu", MICROSOFT, "ffb"},
-    {"FusedConv", MICROSOFT, ".wb."},
-    {"NhwcConv", MICROSOFT, ".wb"},
-    {"NhwcFusedConv", MICROSOFT, ".wb."},
-    {"ConvTransposeWithDynamicPads", MICROSOFT, ".wib"},
-    {"Attention", MICROSOFT, ".wb."},
-    {"PackedAttention", MICROSOFT, ".wb."},
-    {"DecoderMaskedSelfAttention", MICROSOFT, ".wb."},
-    {"DecoderAttention", MICROSOFT, "..wwb."},
-    {"LongformerAttention", MICROSOFT, ".wb.wb."},
-    {"AttnLSTM", MICROSOFT, ".wwbisspwww.iw"},
-    {"MoE", MICROSOFT, "..wbwbwb"},
-    {"WordConvEmbedding", MICROSOFT, "iwbr"},
-    {"RouterGateUpProj", MICROSOFT, ".w"},
-    {"MoEPacked", MICROSOFT, "..www."},
-    {"VarlenCausalConvWithState", MICROSOFT, ".wibs."},
-    {"Mamba2Verify", MICROSOFT, "...wbb..ni"},
-    {"HyperConnectionLowRankMix", MICROSOFT, ".nwww."},
-    {"GatedAdd", MICROSOFT, "...w"},
-    {"GatedRelativePositionBias", MICROSOFT, ".b.wb.i"},
+    {"f", ONNX, "MatMul Einsum"},
+    {"ffb", ONNX, "Gemm"},
+    {".wb", ONNX, "Conv ConvTranspose"},
+    {".w.b.", ONNX, "DeformConv"},
+    {".wbs", BOTH, "CausalConvWithState"},
+    {".wwbis", ONNX, "RNN GRU"},
+    {".wwbissp", ONNX, "LSTM"},
+    {"f", MICROSOFT, "FusedMatMul TransposeMatMul FusedMatMulActivation SparseToDenseMatMul"},
+    {"ffbq", MICROSOFT, "GemmFloat8"},
+    {"ffb", MICROSOFT, "FusedGemm GemmFastGelu"},
+    {".wb.", MICROSOFT, "FusedConv NhwcFusedConv Attention PackedAttention DecoderMaskedSelfAttention"},
+    {".wb", MICROSOFT, "NhwcConv"},
+    {".wib", MICROSOFT, "ConvTransposeWithDynamicPads"},
+    {"..wwb.", MICROSOFT, "DecoderAttention"},
+    {".wb.wb.", MICROSOFT, "LongformerAttention"},
+    {".wwbisspwww.iw", MICROSOFT, "AttnLSTM"},
+    {"..wbwbwb", MICROSOFT, "MoE"},
+    {"iwbr", MICROSOFT, "WordConvEmbedding"},
+    {".w", MICROSOFT, "RouterGateUpProj"},
+    {"..www.", MICROSOFT, "MoEPacked"},
+    {".wibs.", MICROSOFT, "VarlenCausalConvWithState"},
+    {"...wbb..ni", MICROSOFT, "Mamba2Verify"},
+    {".nwww.", MICROSOFT, "HyperConnectionLowRankMix"},
+    {"...w", MICROSOFT, "GatedAdd"},
+    {".b.wb.i", MICROSOFT, "GatedRelativePositionBias"},
     /* biases and embeddings that are operators of their own */
-    {"BiasGelu", MICROSOFT, ".b"},
-    {"FastGelu", MICROSOFT, ".b"},
-    {"BiasSplitGelu", MICROSOFT, ".b"},
-    {"BiasAdd", MICROSOFT, ".b."},
-    {"BiasDropout", MICROSOFT, ".b.i"},
-    {"BitmaskBiasDropout", MICROSOFT, ".b.i"},
-    {"MultiHeadAttention", MICROSOFT, "...b."},
-    {"DecoderMaskedMultiHeadAttention", MICROSOFT, "..........b"},
-    {"PackedMultiHeadAttention", MICROSOFT, "...b."},
-    {"Gather", ONNX, "ri"},
-    {"GatherND", BOTH, "ri"},
-    {"GatherElements", ONNX, "ri"},
-    {"EmbedLayerNormalization", MICROSOFT, "iirrrnn."},
-    {"RelativePositionBias", MICROSOFT, "ri"},
-    {"TorchEmbedding", MICROSOFT, "ri"},
+    {".b", MICROSOFT, "BiasGelu FastGelu BiasSplitGelu"},
+    {".b.", MICROSOFT, "BiasAdd"},
+    {".b.i", MICROSOFT, "BiasDropout BitmaskBiasDropout"},
+    {"...b.", MICROSOFT, "MultiHeadAttention PackedMultiHeadAttention"},
+    {"..........b", MICROSOFT, "DecoderMaskedMultiHeadAttention"},
+    {"ri", ONNX, "Gather GatherElements"},
+    {"ri", BOTH, "GatherND"},
+    {"iirrrnn.", MICROSOFT, "EmbedLayerNormalization"},
+    {"ri", MICROSOFT, "RelativePositionBias TorchEmbedding"},
     /* normalizations */
-    {"BatchNormalization", ONNX, ".n"},
-    {"InstanceNormalization", ONNX, ".n"},
-    {"LayerNormalization", BOTH, ".n"},
-    {"GroupNormalization", ONNX, ".n"},
-    {"RMSNormalization", ONNX, ".n"},
-    {"SimplifiedLayerNormalization", BOTH, ".n"},
-    {"SkipLayerNormalization", MICROSOFT, "..nnb"},
-    {"SkipSimplifiedLayerNormalization", MICROSOFT, "..nb"},
-    {"GroupNorm", MICROSOFT, ".n"},
-    {"SkipGroupNorm", MICROSOFT, ".nn.b"},
-    {"BranchwiseRMSNorm", MICROSOFT, ".n"},
-    {"GatedRMSNorm", MICROSOFT, ".n."},
-    {"RMSNormRotary", MICROSOFT, ".ni."},
+    {".n", ONNX, "BatchNormalization InstanceNormalization GroupNormalization RMSNormalization"},
+    {".n", BOTH, "LayerNormalization SimplifiedLayerNormalization"},
+    {"..nnb", MICROSOFT, "SkipLayerNormalization"},
+    {"..nb", MICROSOFT, "SkipSimplifiedLayerNormalization"},
+    {".n", MICROSOFT, "GroupNorm BranchwiseRMSNorm"},
+    {".nn.b", MICROSOFT, "SkipGroupNorm"},
+    {".n.", MICROSOFT, "GatedRMSNorm"},
+    {".ni.", MICROSOFT, "RMSNormRotary"},
     /* codes */
-    {"QuantizeLinear", BOTH, ">q"},
-    {"DequantizeLinear", BOTH, ">q"},
-    {"DynamicQuantizeLinear", ONNX, ">"},
-    {"MatMulInteger", ONNX, "ccq"},
-    {"ConvInteger", ONNX, ".cq"},
-    {"QLinearMatMul", ONNX, "cqqcq"},
-    {"QLinearConv", BOTH, ".qqcqqqqc"},
-    {"MatMulInteger16", MICROSOFT, "c"},
-    {"MatMulIntegerToFloat", MICROSOFT, "ccqqqqb"},
-    {"DynamicQuantizeMatMul", MICROSOFT, ".cqqb"},
-    {"DynamicQuantizeLSTM", MICROSOFT, ".ccbisspq"},
-    {"MatMulNBits", MICROSOFT, ".cqqqb"},
-    {"MatMulBnb4", MICROSOFT, ".cq"},
-    {"MatMulFpQ4", MICROSOFT, ".ci"},
-    {"MatMulPacked", MICROSOFT, ".cq"},
-    {"MatMulBlockQuantizedFp4Weight", MICROSOFT, ".cqqqb"},
-    {"MatMulBlockQuantizedFp8Weight", MICROSOFT, ".cqqb"},
-    {"MatMulNBitsMlp", MICROSOFT, "..ncqbcqb"},
-    {"MatMulNBitsQkv", MICROSOFT, "..ncqbcqbcqb"},
-    {"MatMulNBitsQLoRA", MICROSOFT, ".cqwqwq"},
-    {"GatherPacked", MICROSOFT, "ci"},
-    {"MulInteger", MICROSOFT, "cqcq"},
-    {"QuantizeWithOrder", MICROSOFT, ">q"},
-    {"DequantizeWithOrder", MICROSOFT, ">q"},
-    {"GatherBlockQuantized", MICROSOFT, "ciqq"},
-    {"QGemm", MICROSOFT, ".qqcqqcq"},
-    {"QAttention", MICROSOFT, ".cbqq.qq."},
-    {"QMoE", MICROSOFT, "..cqbcqbcqbqqq.q"},
-    {"QEmbedLayerNormalization", MICROSOFT, "iiccccc.q"},
-    {"QLinearConvTranspose", MICROSOFT, ".qqcqqqqc"},
-    {"QLinearAdd", MICROSOFT, "cqqcq"},
-    {"QLinearMul", MICROSOFT, "cqqcq"},
-    {"QLinearConcat", MICROSOFT, "q"},
-    {"QLinearWhere", MICROSOFT, ".cqqcq"},
-    {"QLinearSigmoid", MICROSOFT, ".q"},
-    {"QLinearLeakyRelu", MICROSOFT, ".q"},
-    {"QLinearSoftmax", MICROSOFT, ".q"},
-    {"QLinearReduceMean", MICROSOFT, ".q"},
-    {"QLinearAveragePool", MICROSOFT, ".q"},
-    {"QLinearGlobalAveragePool", MICROSOFT, ".q"},
-    {"QOrderedMatMul", MICROSOFT, ".qcqqb.q"},
-    {"QOrderedGelu", MICROSOFT, ".q"},
-    {"QOrderedLayerNormalization", MICROSOFT, ".qnnq"},
-    {"QOrderedAttention", MICROSOFT, ".qqqqcccqqqbbbqqq."},
-    {"QOrderedLongformerAttention", MICROSOFT, ".qcqbqq.cqbq.q"},
+    {">q", BOTH, "QuantizeLinear DequantizeLinear"},
+    {">", ONNX, "DynamicQuantizeLinear"},
+    {"ccq", ONNX, "MatMulInteger"},
+    {".cq", ONNX, "ConvInteger"},
+    {"cqqcq", ONNX, "QLinearMatMul"},
+    {".qqcqqqqc", BOTH, "QLinearConv"},
+    {"c", MICROSOFT, "MatMulInteger16"},
+    {"ccqqqqb", MICROSOFT, "MatMulIntegerToFloat"},
+    {".cqqb", MICROSOFT, "DynamicQuantizeMatMul MatMulBlockQuantizedFp8Weight"},
+    {".ccbisspq", MICROSOFT, "DynamicQuantizeLSTM"},
+    {".cqqqb", MICROSOFT, "MatMulNBits MatMulBlockQuantizedFp4Weight"},
+    {".cq", MICROSOFT, "MatMulBnb4 MatMulPacked"},
+    {".ci", MICROSOFT, "MatMulFpQ4"},
+    {"..ncqbcqb", MICROSOFT, "MatMulNBitsMlp"},
+    {"..ncqbcqbcqb", MICROSOFT, "MatMulNBitsQkv"},
+    {".cqwqwq", MICROSOFT, "MatMulNBitsQLoRA"},
+    {"ci", MICROSOFT, "GatherPacked"},
+    {"cqcq", MICROSOFT, "MulInteger"},
+    {">q", MICROSOFT, "QuantizeWithOrder DequantizeWithOrder"},
+    {"ciqq", MICROSOFT, "GatherBlockQuantized"},
+    {".qqcqqcq", MICROSOFT, "QGemm"},
+    {".cbqq.qq.", MICROSOFT, "QAttention"},
+    {"..cqbcqbcqbqqq.q", MICROSOFT, "QMoE"},
+    {"iiccccc.q", MICROSOFT, "QEmbedLayerNormalization"},
+    {".qqcqqqqc", MICROSOFT, "QLinearConvTranspose"},
+    {"cqqcq", MICROSOFT, "QLinearAdd QLinearMul"},
+    {"q", MICROSOFT, "QLinearConcat"},
+    {".cqqcq", MICROSOFT, "QLinearWhere"},
+    {".q", MICROSOFT,
+     "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QLinearReduceMean QLinearAveragePool QLinearGlobalAveragePool "
+     "QOrderedGelu"},
+    {".qcqqb.q", MICROSOFT, "QOrderedMatMul"},
+    {".qnnq", MICROSOFT, "QOrderedLayerNormalization"},
+    {".qqqqcccqqqbbbqqq.", MICROSOFT, "QOrderedAttention"},
+    {".qcqbqq.cqbq.q", MICROSOFT, "QOrderedLongformerAttention"},
     /* the same elements in another shape, type or choice */
-    {"Identity", ONNX, ">"},
-    {"Cast", ONNX, ">"},
-    {"CastLike", ONNX, ">="},
-    {"Dropout", ONNX, ">i"},
-    {"Transpose", ONNX, ">"},
-    {"Reshape", ONNX, ">i"},
-    {"Flatten", ONNX, ">"},
-    {"Squeeze", ONNX, ">i"},
-    {"Unsqueeze", ONNX, ">i"},
-    {"Expand", ONNX, ">i"},
-    {"Tile", ONNX, ">i"},
-    {"Slice", ONNX, ">i"},
-    {"DynamicSlice", ONNX, ">i"},
-    {"ExpandDims", MICROSOFT, ">i"},
-    {"Split", ONNX, ">i"},
-    {"DepthToSpace", ONNX, ">"},
-    {"SpaceToDepth", ONNX, ">"},
-    {"Trilu", BOTH, ">i"},
-    {"Compress", ONNX, ">i"},
+    {">", ONNX, "Identity Cast Transpose Flatten DepthToSpace SpaceToDepth"},
+    {">=", ONNX, "CastLike"},
+    {">i", ONNX, "Dropout Reshape Squeeze Unsqueeze Expand Tile Slice DynamicSlice Split Compress"},
+    {">i", MICROSOFT, "ExpandDims"},
+    {">i", BOTH, "Trilu"},
     /* element by element */
-    {"Add", ONNX, "a"},
-    {"Mul", ONNX, "x"},
-    {"Sub", ONNX, "e"},
-    {"Div", ONNX, "e"},
-    {"Pow", ONNX, "e"},
-    {"Min", ONNX, "e"},
-    {"Max", ONNX, "e"},
-    {"Mod", ONNX, "e"},
-    {"PRelu", ONNX, "e"},
-    {"Where", ONNX, "e"},
-    {"And", ONNX, "e"},
+    {"a", ONNX, "Add"},
+    {"x", ONNX, "Mul"},
+    {"e", ONNX, "Sub Div Pow Min Max Mod PRelu Where And"},
     /* indices, sizes and shapes */
-    {"Shape", BOTH, "="},
-    {"Size", ONNX, "="},
-    {"ConstantOfShape", ONNX, "i"},
-    {"If", ONNX, "i"},
-    {"Loop", ONNX, "ii="}, /* and Scan: what their graphs do with it */
-    {"Scan", ONNX, "="},
-    {"Pad", BOTH, ".i.i"},
-    {"Resize", ONNX, ".i"},
-    {"Upsample", ONNX, ".i"},
-    {"ScatterND", ONNX, ".i."},
-    {"ScatterElements", ONNX, ".i."},
-    {"Scatter", ONNX, ".i."},
-    {"TensorScatter", ONNX, "..i"},
-    {"ReduceSum", ONNX, ".i"},
-    {"ReduceMean", ONNX, ".i"},
-    {"ReduceMax", ONNX, ".i"},
-    {"ReduceMin", ONNX, ".i"},
-    {"ReduceProd", ONNX, ".i"},
-    {"ReduceL1", ONNX, ".i"},
-    {"ReduceL2", ONNX, ".i"},
-    {"ReduceLogSum", ONNX, ".i"},
-    {"ReduceLogSumExp", ONNX, ".i"},
-    {"ReduceSumSquare", ONNX, ".i"},
-    {"TopK", ONNX, ".i"},
-    {"OneHot", ONNX, "ii."},
-    {"CumSum", ONNX, ".i"},
-    {"CenterCropPad", ONNX, ".i"},
-    {"Col2Im", ONNX, ".i"},
-    {"ReverseSequence", ONNX, ".i"},
-    {"MaxUnpool", ONNX, "..i"},
-    {"DFT", ONNX, ".i"},
-    {"STFT", ONNX, ".i.i"},
-    {"NonMaxSuppression", ONNX, "..i"}};
+    {"=", BOTH, "Shape"},
+    {"=", ONNX, "Size Scan"},
+    {"i", ONNX, "ConstantOfShape If"},
+    {"ii=", ONNX, "Loop"},
+    {".i.i", BOTH, "Pad"},
+    {".i", ONNX,
+     "Resize Upsample ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
+     "ReduceLogSumExp ReduceSumSquare TopK CumSum CenterCropPad Col2Im ReverseSequence DFT"},
+    {".i.", ONNX, "ScatterND ScatterElements Scatter"},
+    {"..i", ONNX, "TensorScatter MaxUnpool NonMaxSuppression"},
+    {"ii.", ONNX, "OneHot"},
+    {".i.i", ONNX, "STFT"}};
 
 /* What a letter says, as bits of ONNX_READ_. '>' and '=' are in no row: what they mean depends on the nodes behind. */
 static const struct {
@@ -228,18 +153,15 @@ static const struct {
                 {'x', ONNX_READ_TABLE | ONNX_READ_TURNS},
                 {'.', ONNX_READ_TABLE}};
 
-/* The name in the table, which lives as long as the program; NULL: the operator is not there, and all its inputs are
- * data. */
-const char *vc_onnx_operator(const char *name, bool microsoft, const char **letters)
+/* Operators that are not in the table have data. */
+const char *vc_onnx_operator_letters(const char *name, bool microsoft)
 {
-    *letters = ".";
-    for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
-        if ((operators[i].domains & (microsoft ? MICROSOFT : ONNX)) != 0 && strcmp(operators[i].name, name) == 0) {
-            *letters = operators[i].letters;
-            return operators[i].name;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if ((rows[i].domains & (microsoft ? MICROSOFT : ONNX)) != 0 && vc_is_one_of(name, rows[i].names)) {
+            return rows[i].letters;
         }
     }
-    return NULL;
+    return ".";
 }
 
 /* 0: the letter depends on the rest of the graph. */

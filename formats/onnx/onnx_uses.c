@@ -530,6 +530,7 @@ enum vc_status vc_onnx_take_use(struct onnx_reader *r, const struct onnx_symbol 
 
 void vc_onnx_uses_release(struct onnx_reader *r)
 {
+    vc_free(r->ctx, r->all.operators);
     vc_free(r->ctx, r->all.reads);
     vc_free(r->ctx, r->all.nodes);
     vc_free(r->ctx, r->all.bindings);
