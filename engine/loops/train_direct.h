@@ -27,22 +27,6 @@
 
 _Static_assert(VC_DIRECT_ROWS % ROWS == 0 && VC_DIRECT_SLACK / 2 % VL == 0, "what planning takes them to be");
 
-/* Whole vectors: the last one may overlap the one before. */
-static void copy_row(const REAL *from, REAL *to, size_t n)
-{
-    if (n < VL) {
-        for (size_t j = 0; j < n; j++) {
-            to[j] = from[j];
-        }
-        return;
-    }
-    for (size_t j = 0; j < n; j += VL) {
-        size_t at = VC_AT_MOST(j, n - VL); /* the last vector may lie over the one before */
-
-        STORE(to + at, LOAD(from + at));
-    }
-}
-
 /* Channels of an image with zeros around them.
  * Behind the last channel there are VC_DIRECT_SLACK zeros, since vectors read beyond the end. */
 static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to)

@@ -161,6 +161,22 @@ static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size
     product_tile(MR, depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias);
 }
 
+/* Whole vectors: the last one may overlap the one before. */
+static void copy_row(const REAL *from, REAL *to, size_t n)
+{
+    if (n < VL) {
+        for (size_t j = 0; j < n; j++) {
+            to[j] = from[j];
+        }
+        return;
+    }
+    for (size_t j = 0; j < n; j += VL) {
+        size_t at = VC_AT_MOST(j, n - VL); /* the last vector may lie over the one before */
+
+        STORE(to + at, LOAD(from + at));
+    }
+}
+
 /* Rows that are a multiple of this apart fall into the same few sets of a cache. */
 #define CLASH (2048 / sizeof(REAL))
 
@@ -174,7 +190,7 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
     }
     *step = depth + VC_PRODUCT_PADDING;
     for (size_t i = 0; i < rows; i++) {
-        memcpy(copy + i * *step, a + (int64_t)i * row, depth * sizeof *copy);
+        copy_row(a + (int64_t)i * row, copy + i * *step, depth);
     }
     return copy;
 }

@@ -58,9 +58,10 @@ LOOP_FN(row_norm)
             saved[row] = inverse;
         }
         for (size_t i = 0; i < n; i++) {
-            REAL v = (x[i] - mean) * inverse * scale[i];
-
-            y[i] = bias != NULL ? v + bias[i] : v;
+            y[i] = (x[i] - mean) * inverse * scale[i];
+        }
+        for (size_t i = 0; bias != NULL && i < n; i++) { /* a masked load from NULL traps inside of the processor */
+            y[i] += bias[i];
         }
     }
 }
