@@ -10,7 +10,7 @@ struct vc_batch {
     void *targets;   /* y of floats, as the network has them; NULL: there are none */
     uint8_t *mask;   /* 0: it does not count */
     void *teacher_logits;
-    double *row; /* n_classes for each worker, and sums of each row: step_loss.c */
+    double *row; /* VC_LOSS_ROOM * n_classes for each worker, and sums of each row: step_loss.c */
 };
 
 /* Copies the labels, targets (as double: f64, or float) and the mask of n rows, by their numbers. */

@@ -31,7 +31,7 @@ static unsigned most_workers(const struct vc_net *net)
 uint64_t vc_step_loss_bytes(const struct vc_net *net, uint64_t n_rows)
 {
     return vc_min_u64(n_rows, MOST_ROWS) * sizeof(struct vc_loss_sums) +
-           most_workers(net) * net->n_classes * sizeof(double);
+           most_workers(net) * VC_LOSS_ROOM * net->n_classes * sizeof(double);
 }
 
 /* A batch of one row for the loss, with pointers to its part of everything. */
@@ -70,8 +70,8 @@ static void some_rows(void *user, unsigned worker, size_t block)
     size_t end = (size_t)vc_min_u64((block + 1) * task->per_block, task->n);
 
     for (size_t k = block * task->per_block; k < end; k++) {
-        task->rows[k] = vc_step_loss_row(l, task->first + k, task->logits, l->batch->row + worker * l->net->n_classes,
-                                         task->gradient);
+        task->rows[k] = vc_step_loss_row(l, task->first + k, task->logits,
+                                         l->batch->row + worker * VC_LOSS_ROOM * l->net->n_classes, task->gradient);
     }
 }
 
@@ -80,11 +80,12 @@ struct vc_loss_sums vc_step_loss(const struct vc_step_loss *loss, struct vc_engi
                                  const void *logits, void *gradient)
 {
     size_t classes = loss->net->n_classes;
-    struct task task = {.loss = loss,
-                        .logits = logits,
-                        .gradient = gradient,
-                        .rows = (struct vc_loss_sums *)(void *)(loss->batch->row + most_workers(loss->net) * classes),
-                        .per_block = classes < PER_BLOCK ? PER_BLOCK / classes : 1};
+    struct task task = {
+        .loss = loss,
+        .logits = logits,
+        .gradient = gradient,
+        .rows = (struct vc_loss_sums *)(void *)(loss->batch->row + most_workers(loss->net) * VC_LOSS_ROOM * classes),
+        .per_block = classes < PER_BLOCK ? PER_BLOCK / classes : 1};
     struct vc_loss_sums sums = {0, 0};
 
     for (; task.first < n_rows; task.first += task.n) {

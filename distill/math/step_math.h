@@ -75,8 +75,9 @@ struct vc_loss_sums {
  *     d / dz = alpha * T / R * (q - p) + (1 - alpha) / R * (softmax(z) - onehot(y))
  *
  * Other kinds of kd, and ce of targets, are those of losses.inc. labels, mask: NULL, or one per row of the mask, 0 where it
- * does not count. gradient may be NULL; row has room for n_classes doubles. Terms with p = 0 are 0. A row's arithmetic is
- * double; the gradient is rounded once. */
+ * does not count. gradient may be NULL; row has room for VC_LOSS_ROOM * n_classes doubles. Terms with p = 0 are 0. A row's
+ * arithmetic is double; the gradient is rounded once. */
+#define VC_LOSS_ROOM 3 /* a row's gradient, and the exponentials of both answers */
 struct vc_loss_sums vc_loss_f32(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const float *logits,
                                 const struct vc_teacher_rows *teacher, const struct vc_label_rows *labels,
                                 const uint8_t *mask, double *row, float *gradient);

@@ -86,7 +86,7 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (!vc_mul_u64(batch, (uint64_t)t->student.net.n_classes * sizeof(double), &n_logits)) {
         n_logits = UINT64_MAX;
     }
-    row_bytes = t->judge_only ? t->student.net.n_classes * sizeof *t->batch.row
+    row_bytes = t->judge_only ? VC_LOSS_ROOM * t->student.net.n_classes * sizeof *t->batch.row
                               : vc_step_loss_bytes(&t->student.net, batch * most / t->student.net.positions);
     blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
     blocks[n++] = (struct block){&t->student.optimizer.block, VC_TAG_TILES, t->report->state_bytes};

@@ -73,7 +73,7 @@ static double by_definition(const struct vc_loss_spec *spec, const double *z, co
 
 static double total(const struct vc_loss_spec *spec, const double *z, const struct vc_teacher_rows *teacher)
 {
-    double row[CLASSES];
+    double row[VC_LOSS_ROOM * CLASSES];
     struct vc_loss_sums sums = vc_loss_f64(spec, ROWS, CLASSES, z, teacher, &own, mask, row, NULL);
 
     return spec->alpha * sums.kd + (1 - spec->alpha) * sums.ce;
@@ -82,7 +82,7 @@ static double total(const struct vc_loss_spec *spec, const double *z, const stru
 static void expect_gradient(const struct vc_loss_spec *spec, double *z, const struct vc_teacher_rows *teacher)
 {
     double gradient[N];
-    double row[CLASSES];
+    double row[VC_LOSS_ROOM * CLASSES];
 
     (void)vc_loss_f64(spec, ROWS, CLASSES, z, teacher, &own, mask, row, gradient);
     for (size_t i = 0; i < N; i++) {
@@ -127,7 +127,7 @@ static void test_mixed(void **unused)
 static void test_scale(void **unused)
 {
     struct vc_loss_spec spec = {.alpha = 0.3, .temperature = 2, .kd_rows = 4, .ce_rows = 3};
-    double z[N], t[N], row[CLASSES], plain[N], scaled[N];
+    double z[N], t[N], row[VC_LOSS_ROOM * CLASSES], plain[N], scaled[N];
     const struct vc_teacher_rows teacher = {.logits = t};
     struct vc_loss_sums sums, same;
 
@@ -149,7 +149,7 @@ static void test_cosine_of_nothing(void **unused)
     const struct vc_loss_spec spec = {
         .alpha = 1, .temperature = 1, .kind = VC_TEACHER_LOSS_COSINE, .kd_rows = 2, .ce_rows = 0};
     const double z[2 * CLASSES] = {0};
-    double t[2 * CLASSES] = {0}, row[CLASSES], gradient[2 * CLASSES];
+    double t[2 * CLASSES] = {0}, row[VC_LOSS_ROOM * CLASSES], gradient[2 * CLASSES];
     const struct vc_teacher_rows teacher = {.logits = t};
 
     (void)unused;
@@ -166,7 +166,7 @@ static void test_cosine_of_nothing(void **unused)
 static void test_parts(void **unused)
 {
     const struct vc_loss_spec spec = {.alpha = 0.5, .temperature = 3, .kd_rows = 4, .ce_rows = 3};
-    double z[N], t[N], whole[N], parts[N], row[CLASSES];
+    double z[N], t[N], whole[N], parts[N], row[VC_LOSS_ROOM * CLASSES];
     struct vc_teacher_rows teacher = {.logits = t};
     struct vc_loss_sums a, b, all;
 
@@ -225,7 +225,7 @@ static void test_far(void **unused)
     float tf[3] = {5000, -5000, 0};
     const int64_t label = 2;
     struct vc_teacher_rows teacher = {.logits = t};
-    double row[3], gradient[3];
+    double row[VC_LOSS_ROOM * 3], gradient[3];
     float gradient_f[3];
     struct vc_loss_sums s =
         vc_loss_f64(&spec, 1, 3, z, &teacher, &(struct vc_label_rows){&label, NULL}, NULL, row, gradient);
@@ -242,7 +242,7 @@ static void test_far(void **unused)
 static void test_f32(void **unused)
 {
     const struct vc_loss_spec spec = {.alpha = 0.7, .temperature = 4, .kd_rows = 4, .ce_rows = 3};
-    double z[N], t[N], gradient[N], row[CLASSES];
+    double z[N], t[N], gradient[N], row[VC_LOSS_ROOM * CLASSES];
     float zf[N], tf[N], gradient_f[N];
     struct vc_teacher_rows teacher = {.logits = t};
     struct vc_loss_sums a, b;
@@ -288,8 +288,8 @@ static double sum_of(const double *part)
     return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
-/* log of the sum of exp(x / t), element by element. */
-static void soft_of(const double *x, double t, double *max, double *log_sum)
+/* Sum of exp(x / t - max), element by element. */
+static double soft_of(const double *x, double t, double *max)
 {
     double parts[8] = {0};
 
@@ -300,32 +300,33 @@ static void soft_of(const double *x, double t, double *max, double *log_sum)
     for (size_t c = 0; c < WIDE; c++) {
         parts[c % 8] += vc_exp_f64(x[c] / t - *max);
     }
-    *log_sum = vc_log_f64(sum_of(parts));
+    return sum_of(parts);
 }
 
 /* The losses of one row with t = 4 and alpha = 0.5, one class after the other. */
 static struct vc_loss_sums one_by_one(const double *z, const double *teacher, size_t label, double *gradient)
 {
-    double z_max, z_sum, t_max, t_sum, max, sum;
+    double z_max, t_max, max;
     struct vc_loss_sums s = {0, 0};
     double parts[8] = {0};
 
-    soft_of(z, 4, &z_max, &z_sum);
-    soft_of(teacher, 4, &t_max, &t_sum);
-    soft_of(z, 1, &max, &sum);
+    double z_sum = soft_of(z, 4, &z_max);
+    double t_sum = soft_of(teacher, 4, &t_max);
+    double sum = soft_of(z, 1, &max);
     for (size_t c = 0; c < WIDE; c++) {
-        double log_p = teacher[c] / 4 - t_max - t_sum;
-        double log_q = z[c] / 4 - z_max - z_sum;
+        double log_p = teacher[c] / 4 - t_max - vc_log_f64(t_sum);
+        double log_q = z[c] / 4 - z_max - vc_log_f64(z_sum);
+        double of_p = vc_exp_f64(teacher[c] / 4 - t_max) * (1 / t_sum);
 
-        parts[c % 8] += vc_exp_f64(log_p) == 0 ? 0 : vc_exp_f64(log_p) * (log_p - log_q);
-        gradient[c] = 0.5 * 4 * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+        parts[c % 8] += of_p == 0 ? 0 : of_p * (log_p - log_q);
+        gradient[c] = 0.5 * 4 * (vc_exp_f64(z[c] / 4 - z_max) * (1 / z_sum) - of_p);
     }
     for (size_t c = 0; c < WIDE; c++) {
-        gradient[c] += 0.5 * vc_exp_f64(z[c] - max - sum);
+        gradient[c] += 0.5 / sum * vc_exp_f64(z[c] - max);
     }
     gradient[label] -= 0.5;
     s.kd = 16 * sum_of(parts);
-    s.ce = -(z[label] - max - sum);
+    s.ce = -(z[label] - max - vc_log_f64(sum));
     return s;
 }
 
@@ -333,7 +334,7 @@ static void check_level(const struct vc_step_table *f64, const struct vc_step_ta
 {
     const struct vc_loss_spec spec = {.alpha = 0.5, .temperature = 4, .kd_rows = 1, .ce_rows = 1};
     const int64_t label = 77;
-    static double z[WIDE], t[WIDE], wanted[WIDE], gradient[WIDE], row[WIDE];
+    static double z[WIDE], t[WIDE], wanted[WIDE], gradient[WIDE], row[VC_LOSS_ROOM * WIDE];
     static float zf[WIDE], tf[WIDE], gradient_f[WIDE];
     struct vc_teacher_rows teacher = {.logits = t};
     struct vc_loss_sums s, by_hand;

@@ -146,7 +146,7 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
     double *sums = array(&b, 2 * n_rows * sizeof *sums);
     int64_t *labels = array(&b, n_rows * sizeof *labels);
     uint8_t *mask = array(&b, n_rows);
-    double *row = malloc(n_classes * sizeof *row);
+    double *row = malloc(VC_LOSS_ROOM * n_classes * sizeof *row);
     const bool taught = by != LABELS;
     const struct vc_loss_spec spec = {.alpha = alpha,
                                       .temperature = temperature,

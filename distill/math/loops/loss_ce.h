@@ -13,10 +13,12 @@
 /* Without smoothing and weights: one walk. */
 static double NAME(plain_ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
 {
-    struct NAME(soft) q = NAME(soft_of)(z, n, 1);
+    double *restrict of_z = gradient + n;
+    struct NAME(soft) q = NAME(soft_of)(z, n, 1, of_z);
+    const double step = by / q.sum;
 
     for (size_t c = 0; c < n; c++) {
-        gradient[c] += by * vc_exp_f64(NAME(log_p)(&q, z[c]));
+        gradient[c] += step * of_z[c];
     }
     gradient[label] -= by;
     return -NAME(log_p)(&q, z[label]);
@@ -34,7 +36,7 @@ static double NAME(ce_row)(const struct vc_loss_spec *spec, size_t n, const REAL
     if (spec->label_smoothing == 0 && weights == NULL) {
         return NAME(plain_ce_row)(n, z, label, by, gradient);
     }
-    q = NAME(soft_of)(z, n, 1);
+    q = NAME(soft_of)(z, n, 1, NULL);
     own = (1 - spec->label_smoothing) * (weights != NULL ? weights[label] : 1);
     all = 0;
     sum = -own * NAME(log_p)(&q, z[label]);

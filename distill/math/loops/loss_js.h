@@ -25,8 +25,8 @@ static double NAME(js_row)(const struct vc_loss_spec *spec, size_t n, const REAL
                            double *gradient)
 {
     double t = spec->temperature;
-    struct NAME(soft) q = NAME(soft_of)(z, n, t);
-    struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
+    struct NAME(soft) q = NAME(soft_of)(z, n, t, NULL);
+    struct NAME(soft) p = NAME(soft_of)(teacher, n, t, NULL);
     double of_p[LANES] = {0};
     double of_q[LANES] = {0};
 

@@ -11,26 +11,31 @@
  *
  * Part of loss_loops.h. */
 
-/* The divergence of one row times T^2, and T (q - p) times `by` added to the gradient. */
+/* The divergence of one row times T^2, and T (q - p) times `by` added to the gradient. A probability is the exponential
+ * that its sum was made of, times the inverse of the sum. */
 static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z, const REAL *teacher, double by,
                            double *gradient)
 {
     double t = spec->temperature;
-    struct NAME(soft) q = NAME(soft_of)(z, n, t);
-    struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
+    const double *of_z = gradient + n;
+    const double *of_teacher = gradient + 2 * n;
+    struct NAME(soft) s[2];
     double lane[LANES] = {0};
 
+    NAME(soft_of_both)(z, teacher, n, t, gradient + n, gradient + 2 * n, s);
+    const struct NAME(soft) q = s[0], p = s[1];
+    const double per_q = 1 / q.sum, per_p = 1 / p.sum, step = by * t;
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
         double terms[PART];
 
         for (size_t i = 0; i < m; i++) {
             size_t c = first + i;
-            double log_p = NAME(log_p)(&p, teacher[c]);
-            double log_q = NAME(log_p)(&q, z[c]);
+            double of_p = of_teacher[c] * per_p;
+            double term = of_p * (NAME(log_p)(&p, teacher[c]) - NAME(log_p)(&q, z[c]));
 
-            terms[i] = NAME(divergence)(log_p, log_q);
-            gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+            terms[i] = of_p == 0 ? 0 : term;
+            gradient[c] += step * (of_z[c] * per_q - of_p);
         }
         NAME(add_terms)(terms, m, lane);
     }
@@ -51,7 +56,7 @@ static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REA
     const REAL *logits = (const REAL *)teacher->logits + row * teacher->k;
     const int32_t *classes = teacher->classes + row * teacher->k;
     double t = spec->temperature;
-    struct NAME(soft) q = NAME(soft_of)(z, n, t);
+    struct NAME(soft) q = NAME(soft_of)(z, n, t, NULL);
     double p_rest = 1;
     double q_rest = 1;
     double sum = 0;

@@ -3,7 +3,7 @@
  *
  * A row's loss is told about z, the student's numbers, and t, the teacher's or y's, and adds its gradient
  * to `gradient`, n doubles that begin as zeros. So the terms of a row are added up in doubles, and the
- * result is rounded once. */
+ * result is rounded once. Behind these n there is room for 2 n doubles, which a loss may write to. */
 
 #include "distill/math/loops/loss_softmax.h"
 

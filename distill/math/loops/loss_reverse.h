@@ -15,8 +15,8 @@ static double NAME(reverse_row)(const struct vc_loss_spec *spec, size_t n, const
                                 double by, double *gradient)
 {
     double t = spec->temperature;
-    struct NAME(soft) q = NAME(soft_of)(z, n, t);
-    struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
+    struct NAME(soft) q = NAME(soft_of)(z, n, t, NULL);
+    struct NAME(soft) p = NAME(soft_of)(teacher, n, t, NULL);
     double lane[LANES] = {0};
 
     for (size_t first = 0; first < n; first += PART) {

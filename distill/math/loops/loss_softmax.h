@@ -1,11 +1,12 @@
 /* loss_softmax.h - the softened answers of a row, from which losses of classes are made. Part of loss_loops.h. No probability
- * is stored: each is computed where it is needed from the row's largest logit and the sum beside it. */
+ * is stored: each is computed where it is needed from the row's largest logit and the sum beside it. loss_kd.h keeps the
+ * exponentials. */
 
 #define PART 256 /* elements that are computed before they are added; a multiple of LANES */
 
-/* The softened answers of a row: x times 1 / t, what is largest of that, and the log of the sum of exp(x / t - max). */
+/* The softened answers of a row: x times 1 / t, what is largest of that, the sum of exp(x / t - max) and its log. */
 struct NAME(soft) {
-    double by, max, log_sum;
+    double by, max, sum, log_sum;
 };
 
 /* The largest x. NaN is passed over: it makes the sum of exponentials NaN. */
@@ -32,23 +33,61 @@ static REAL NAME(largest)(const REAL *x, size_t n)
 }
 
 /* The largest is taken away before the exponential, so that none overflows: softmax(x) = softmax(x - max). */
-static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
+static struct NAME(soft) NAME(soft_begin)(const REAL *x, size_t n, double t)
 {
-    struct NAME(soft) s = {.by = 1 / t};
+    return (struct NAME(soft)){.by = 1 / t, .max = (double)NAME(largest)(x, n) * (1 / t)};
+}
+
+static void NAME(soft_end)(struct NAME(soft) * s, const double *lane)
+{
+    s->sum = NAME(sum_of)(lane);
+    s->log_sum = vc_log_f64(s->sum);
+}
+
+/* kept: room for the exponentials of all n, or NULL. */
+static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t, double *kept)
+{
+    struct NAME(soft) s = NAME(soft_begin)(x, n, t);
     double lane[LANES] = {0};
 
-    s.max = (double)NAME(largest)(x, n) * s.by;
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
-        double e[PART];
+        double part[PART];
+        double *e = kept != NULL ? kept + first : part;
 
         for (size_t i = 0; i < m; i++) {
             e[i] = vc_exp_f64((double)x[first + i] * s.by - s.max);
         }
         NAME(add_terms)(e, m, lane);
     }
-    s.log_sum = vc_log_f64(NAME(sum_of)(lane));
+    NAME(soft_end)(&s, lane);
     return s;
+}
+
+/* Two rows in one loop, since an exponential is a long chain of operations that wait for each other, and two fill the
+ * time. Both keep their exponentials. */
+static void NAME(soft_of_both)(const REAL *x, const REAL *y, size_t n, double t, double *of_x, double *of_y,
+                               struct NAME(soft) s[2])
+{
+    double lane[2][LANES] = {{0}};
+
+    s[0] = NAME(soft_begin)(x, n, t);
+    s[1] = NAME(soft_begin)(y, n, t);
+    for (size_t first = 0; first < n; first += PART) {
+        size_t m = n - first < PART ? n - first : PART;
+        const double by = s[0].by, x_max = s[0].max, y_max = s[1].max;
+        double *restrict e = of_x + first;
+        double *restrict d = of_y + first;
+
+        for (size_t i = 0; i < m; i++) {
+            e[i] = vc_exp_f64((double)x[first + i] * by - x_max);
+            d[i] = vc_exp_f64((double)y[first + i] * by - y_max);
+        }
+        NAME(add_terms)(e, m, lane[0]);
+        NAME(add_terms)(d, m, lane[1]);
+    }
+    NAME(soft_end)(&s[0], lane[0]);
+    NAME(soft_end)(&s[1], lane[1]);
 }
 
 /* log of the probability of a class with logit x. */

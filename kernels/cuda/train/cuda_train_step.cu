@@ -39,9 +39,8 @@ static __device__ __forceinline__ void add_terms(struct team *team, const double
     team->other = terms;
 }
 
-/* The sums of the lanes, for all threads of the team; of those that have a bit in `logs` the logarithms. */
-template <unsigned N>
-static __device__ __forceinline__ void join_lanes(const struct team *team, unsigned logs, double *lanes)
+/* The sums of the lanes, for all threads of the team. */
+template <unsigned N> static __device__ __forceinline__ void join_lanes(const struct team *team, double *lanes)
 {
     double *first = team->terms + threadIdx.x - team->me;
 
@@ -53,9 +52,8 @@ static __device__ __forceinline__ void join_lanes(const struct team *team, unsig
     __syncthreads();
     if (team->me < N) {
         double *l = first + team->me * VC_CUDA_THREADS;
-        double sum = ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
 
-        l[0] = (logs >> team->me & 1) != 0 ? vc_log_f64(sum) : sum;
+        l[0] = ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
     }
     __syncthreads();
     VC_CUDA_FOR(s, N)
@@ -151,10 +149,15 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
         }
         add_terms<SUMS>(team, term, sums);
     }
-    join_lanes<SUMS>(team, soft ? 7 : 4, sums);
-    q.log_sum = sums[0];
-    p.log_sum = sums[1];
-    one.log_sum = sums[2];
+    join_lanes<SUMS>(team, sums);
+    if (soft) {
+        q.log_sum = vc_log_f64(sums[0]);
+        p.log_sum = vc_log_f64(sums[1]);
+    }
+    one.log_sum = vc_log_f64(sums[2]);
+    double per_q = 1 / sums[0];
+    double per_p = 1 / sums[1];
+    double per_one = ce_by / sums[2];
     double norms = sqrt(sums[1]) * sqrt(sums[3]);
     double cosine = norms == 0 ? 0 : sums[0] / norms; /* 0 where a row is all zeros */
 
@@ -171,15 +174,13 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
         } else if (c < n && taught && l->cosine) {
             g -= norms == 0 ? 0 : kd_by * ((double)teacher[c] / norms - (double)z[c] * (cosine / sums[1]));
         } else if (c < n && taught) {
-            double of_p = log_p(&p, teacher[c]);
-            double of_q = log_p(&q, z[c]);
-            double e = vc_exp_f64(of_p);
+            double of_p = vc_exp_f64((double)teacher[c] * p.by - p.max) * per_p;
 
-            term = e == 0 ? 0 : e * (of_p - of_q);
-            g += kd_by * t * (vc_exp_f64(of_q) - e);
+            term = of_p == 0 ? 0 : of_p * (log_p(&p, teacher[c]) - log_p(&q, z[c]));
+            g += kd_by * t * (vc_exp_f64((double)z[c] * q.by - q.max) * per_q - of_p);
         }
         if (c < n && labelled) {
-            g += ce_by * vc_exp_f64(log_p(&one, z[c]));
+            g += per_one * vc_exp_f64((double)z[c] - one.max);
             g = c == (uint64_t)label ? g - ce_by : g;
         }
         if (c < n && gradient != NULL) {
@@ -187,7 +188,7 @@ static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l
         }
         add_terms<1>(team, &term, &kd);
     }
-    join_lanes<1>(team, 0, &kd);
+    join_lanes<1>(team, &kd);
     kd = l->mse ? kd / (double)n : l->cosine ? 1 - cosine : t * t * kd;
     if (is_row && team->me == 0) {
         l->sums[2 * row] = taught ? l->kd_by * kd : 0;
