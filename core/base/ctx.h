@@ -137,6 +137,23 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                                \
     } while (0)
 
+/* The same in a function without a status, whose sentence goes elsewhere (problems of a graph): it ends, with a value or
+ * without: VC_LEAVE_IF(n == 0, vc_infer_fail(in, "is no size")). */
+#define VC_LEAVE_IF(condition, refusal) \
+    do {                                \
+        if (condition) {                \
+            refusal;                    \
+            return;                     \
+        }                               \
+    } while (0)
+#define VC_LEAVE_WITH(condition, refusal, value) \
+    do {                                         \
+        if (condition) {                         \
+            refusal;                             \
+            return value;                        \
+        }                                        \
+    } while (0)
+
 /* What VC_CALL does for a NULL from vc_alloc and friends. p may be the assignment itself:
  *
  *     VC_CALL_ALLOC(row->name = vc_arena_printf(ctx, arena, "%s.scale", name)); */

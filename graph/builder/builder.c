@@ -339,23 +339,20 @@ static bool param_shape(struct vc_graph *graph, const char *name, const struct v
     for (unsigned k = 0; k < spec->n_dims; k++) {
         uint64_t size = spec->sliced && k == spec->axis ? spec->count : spec->shape[k];
 
-        if (size > INT64_MAX) {
-            vc_graph_complain(graph, "%s: a dimension of the tensor is too large", name);
-            return false;
-        }
+        VC_LEAVE_WITH(size > INT64_MAX, vc_graph_complain(graph, "%s: a dimension of the tensor is too large", name),
+                      false);
         shape[k] = vc_dim_number((int64_t)size);
     }
-    if (spec->sliced && (spec->axis >= spec->n_dims || spec->first > spec->shape[spec->axis] ||
-                         spec->count > spec->shape[spec->axis] - spec->first)) {
-        vc_graph_complain(graph, "%s: elements %llu to %llu of axis %u are outside of the tensor", name,
-                          (unsigned long long)spec->first, (unsigned long long)(spec->first + spec->count), spec->axis);
-        return false;
-    }
-    if (spec->transposed && spec->n_dims < 2) {
-        vc_graph_complain(graph, "%s: the tensor has %u dimensions, and a transposed one two or more", name,
-                          spec->n_dims);
-        return false;
-    }
+    VC_LEAVE_WITH(spec->sliced && (spec->axis >= spec->n_dims || spec->first > spec->shape[spec->axis] ||
+                                   spec->count > spec->shape[spec->axis] - spec->first),
+                  vc_graph_complain(graph, "%s: elements %llu to %llu of axis %u are outside of the tensor", name,
+                                    (unsigned long long)spec->first, (unsigned long long)(spec->first + spec->count),
+                                    spec->axis),
+                  false);
+    VC_LEAVE_WITH(spec->transposed && spec->n_dims < 2,
+                  vc_graph_complain(graph, "%s: the tensor has %u dimensions, and a transposed one two or more", name,
+                                    spec->n_dims),
+                  false);
     if (spec->transposed) {
         struct vc_dim last = shape[spec->n_dims - 1];
 
@@ -429,10 +426,9 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
     }
     for (unsigned k = 0; k < n_dims; k++) {
         dims[k] = vc_dim_number(shape[k]);
-        if (shape[k] < 0 || !vc_mul_size(n, (size_t)shape[k], &n)) {
-            vc_graph_complain(graph, "%s: the constant's shape overflows", name != NULL ? name : "");
-            return vc_graph_unknown(graph, name);
-        }
+        VC_LEAVE_WITH(shape[k] < 0 || !vc_mul_size(n, (size_t)shape[k], &n),
+                      vc_graph_complain(graph, "%s: the constant's shape overflows", name != NULL ? name : ""),
+                      vc_graph_unknown(graph, name));
     }
     uint32_t value = new_value(graph, name, "constant", VC_VALUE_CONSTANT);
     if (value == VC_NO_VALUE) {

@@ -167,10 +167,8 @@ static bool take_member(struct vc_couple_reader *r, char **s)
         return false;
     }
     m->literal = *word == '"';
-    if (m->literal && !take_quoted(&end, &m->name)) {
-        vc_couple_complain(r, r->line, "a quote without an end");
-        return false;
-    }
+    VC_LEAVE_WITH(m->literal && !take_quoted(&end, &m->name), vc_couple_complain(r, r->line, "a quote without an end"),
+                  false);
     place = m->literal ? end : NULL;
     while (*end != '\0' && *end != '=' && *end != '#' && !is_space(*end)) {
         end++;

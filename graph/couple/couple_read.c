@@ -103,11 +103,9 @@ static void find_units(struct vc_couple_reader *r, struct sizes *sizes, uint64_t
 
         whole = whole && m->whole;
         largest = m->whole && m->unit >= largest && m->unit < UINT64_MAX ? m->unit + 1 : largest;
-        if (!m->whole &&
-            !vc_mul_u64(sizes->repeats / vc_couple_divisor(sizes->repeats, m->share), m->share, &sizes->repeats)) {
-            vc_couple_complain(r, r->line, "the shares have no common multiple");
-            return;
-        }
+        VC_LEAVE_IF(!m->whole && !vc_mul_u64(sizes->repeats / vc_couple_divisor(sizes->repeats, m->share), m->share,
+                                             &sizes->repeats),
+                    vc_couple_complain(r, r->line, "the shares have no common multiple"));
     }
     if (sizes->entries == 0 && whole) {
         sizes->entries = largest;
@@ -118,13 +116,11 @@ static void find_units(struct vc_couple_reader *r, struct sizes *sizes, uint64_t
         return;
     }
     sizes->units = units != 0 ? units : sizes->entries / sizes->repeats;
-    if (sizes->units == 0 || sizes->entries % sizes->units != 0 ||
-        sizes->entries / sizes->units % sizes->repeats != 0 ||
-        (repeats != 0 && sizes->entries / sizes->units != repeats)) {
-        vc_couple_complain(r, r->line, "%llu entries cannot be %llu units", (unsigned long long)sizes->entries,
-                           (unsigned long long)(units != 0 ? units : sizes->repeats));
-        return;
-    }
+    VC_LEAVE_IF(sizes->units == 0 || sizes->entries % sizes->units != 0 ||
+                    sizes->entries / sizes->units % sizes->repeats != 0 ||
+                    (repeats != 0 && sizes->entries / sizes->units != repeats),
+                vc_couple_complain(r, r->line, "%llu entries cannot be %llu units", (unsigned long long)sizes->entries,
+                                   (unsigned long long)(units != 0 ? units : sizes->repeats)));
     sizes->repeats = sizes->entries / sizes->units;
 }
 

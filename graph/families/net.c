@@ -76,21 +76,20 @@ static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct 
         return true;
     }
     spec->index = find_tensor(net, &spec->tensor);
-    if (spec->index == VC_NO_TENSOR) {
-        vc_graph_complain(net->graph, "%s: missing, expected %s", spec->tensor,
-                          shape_text(net, tensor->n_dims, tensor->shape));
-        return false;
-    }
+    VC_LEAVE_WITH(spec->index == VC_NO_TENSOR,
+                  vc_graph_complain(net->graph, "%s: missing, expected %s", spec->tensor,
+                                    shape_text(net, tensor->n_dims, tensor->shape)),
+                  false);
     net->used[spec->index] = true;
     const struct vc_tensor *t = &net->model->tensors[spec->index];
     if (net->stated) {
         return true;
     }
-    if (t->n_dims != tensor->n_dims || memcmp(t->shape, tensor->shape, t->n_dims * sizeof *t->shape) != 0) {
-        vc_graph_complain(net->graph, "%s: the shape is %s, expected %s by config.json", spec->tensor,
-                          shape_text(net, t->n_dims, t->shape), shape_text(net, tensor->n_dims, tensor->shape));
-        return false;
-    }
+    VC_LEAVE_WITH(t->n_dims != tensor->n_dims || memcmp(t->shape, tensor->shape, t->n_dims * sizeof *t->shape) != 0,
+                  vc_graph_complain(net->graph, "%s: the shape is %s, expected %s by config.json", spec->tensor,
+                                    shape_text(net, t->n_dims, t->shape),
+                                    shape_text(net, tensor->n_dims, tensor->shape)),
+                  false);
     return true;
 }
 

@@ -327,15 +327,13 @@ static bool find_row(struct vc_net *net, const struct vc_program *program, const
         net->gguf = f;
         return true;
     }
-    if (is_known(vc_arch_family_of_gguf(name, !experts, slides))) {
-        vc_graph_complain(net->graph, "the architecture '%s' is not known %s experts", name,
-                          experts ? "with" : "without");
-        return false;
-    }
-    if (slides && is_known(vc_arch_family_of_gguf(name, experts, false))) {
-        vc_graph_complain(net->graph, "the architecture '%s' is not known with sliding windows", name);
-        return false;
-    }
+    VC_LEAVE_WITH(is_known(vc_arch_family_of_gguf(name, !experts, slides)),
+                  vc_graph_complain(net->graph, "the architecture '%s' is not known %s experts", name,
+                                    experts ? "with" : "without"),
+                  false);
+    VC_LEAVE_WITH(slides && is_known(vc_arch_family_of_gguf(name, experts, false)),
+                  vc_graph_complain(net->graph, "the architecture '%s' is not known with sliding windows", name),
+                  false);
     for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL; i++) {
         if (is_known(f) && strcmp(f->gguf, last) != 0) {
             known = vc_net_print(net, "%s%s%s", known, *known == '\0' ? "" : ", ", f->gguf);

@@ -22,18 +22,13 @@ static void read_sizes(struct resnet *r, const char *key, int64_t *sizes, int64_
     const json_t *list = vc_net_get(r->net, key);
     int64_t count = (int64_t)json_array_size(list);
 
-    if (count < 1 || count > MAX_STAGES || (*n != 0 && *n != count)) {
-        vc_net_refuse(r->net, key, "not a list with a size for each stage");
-        return;
-    }
+    VC_LEAVE_IF(count < 1 || count > MAX_STAGES || (*n != 0 && *n != count),
+                vc_net_refuse(r->net, key, "not a list with a size for each stage"));
     *n = count;
     for (int64_t k = 0; k < count; k++) {
         json_int_t size = json_integer_value(json_array_get(list, (size_t)k));
 
-        if (size < 1 || size > 1 << 20) {
-            vc_net_refuse(r->net, key, "of which an element is no size");
-            return;
-        }
+        VC_LEAVE_IF(size < 1 || size > 1 << 20, vc_net_refuse(r->net, key, "of which an element is no size"));
         sizes[k] = (int64_t)size;
     }
 }

@@ -37,16 +37,12 @@ static double number(struct scaling *s, const char *name, double otherwise)
     const json_t *value = json_object_get(s->values, name);
 
     if (value == NULL || json_is_null(value)) {
-        if (isnan(otherwise)) {
-            vc_net_refuse(s->net, s->key, vc_net_print(s->net, "which has no %s", name));
-            return 1;
-        }
+        VC_LEAVE_WITH(isnan(otherwise), vc_net_refuse(s->net, s->key, vc_net_print(s->net, "which has no %s", name)),
+                      1);
         return otherwise;
     }
-    if (!json_is_number(value) || json_number_value(value) <= 0) {
-        vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose %s is no number above 0", name));
-        return 1;
-    }
+    VC_LEAVE_WITH(!json_is_number(value) || json_number_value(value) <= 0,
+                  vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose %s is no number above 0", name)), 1);
     return json_number_value(value);
 }
 
@@ -128,19 +124,16 @@ static void divide_by_list(struct scaling *s, const char *name, double *f)
 {
     const json_t *list = json_object_get(s->values, name);
 
-    if (!json_is_array(list) || json_array_size(list) != (size_t)(s->dim / 2)) {
+    VC_LEAVE_IF(
+        !json_is_array(list) || json_array_size(list) != (size_t)(s->dim / 2),
         vc_net_refuse(s->net, s->key,
-                      vc_net_print(s->net, "whose %s is no list of %lld numbers", name, (long long)(s->dim / 2)));
-        return;
-    }
+                      vc_net_print(s->net, "whose %s is no list of %lld numbers", name, (long long)(s->dim / 2))));
     for (int64_t i = 0; i < s->dim / 2; i++) {
         const json_t *value = json_array_get(list, (size_t)i);
 
-        if (!json_is_number(value) || json_number_value(value) <= 0) {
-            vc_net_refuse(s->net, s->key,
-                          vc_net_print(s->net, "whose %s has an element that is no number above 0", name));
-            return;
-        }
+        VC_LEAVE_IF(!json_is_number(value) || json_number_value(value) <= 0,
+                    vc_net_refuse(s->net, s->key,
+                                  vc_net_print(s->net, "whose %s has an element that is no number above 0", name)));
         f[i] /= json_number_value(value);
     }
 }

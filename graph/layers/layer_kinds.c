@@ -135,20 +135,15 @@ static int64_t size_word(struct vc_layer_list *list, unsigned k, const char *wha
 {
     int64_t n = 0;
 
-    if (k >= list->layer.n_words || !number(list->layer.words[k], &n) || n == 0) {
-        vc_layer_fail(list, "needs %s, a number from 1 on", what);
-        return 0;
-    }
+    VC_LEAVE_WITH(k >= list->layer.n_words || !number(list->layer.words[k], &n) || n == 0,
+                  vc_layer_fail(list, "needs %s, a number from 1 on", what), 0);
     return n;
 }
 
 /* The layer's name, of which those of its parameters are made. NULL: a problem was noted. */
 static const char *name_word(struct vc_layer_list *list)
 {
-    if (list->layer.n_words == 0) {
-        vc_layer_fail(list, "needs a name");
-        return NULL;
-    }
+    VC_LEAVE_WITH(list->layer.n_words == 0, vc_layer_fail(list, "needs a name"), NULL);
     return list->layer.words[0];
 }
 
@@ -164,10 +159,8 @@ static uint64_t size_of(struct vc_layer_list *list, int k)
     if (list->graph->facts[list->value].unknown) {
         return 0; /* why was said before */
     }
-    if (axis >= value->n_dims || value->shape[axis].size <= 0) {
-        vc_layer_fail(list, "its input has no dimension %u of a known size", axis);
-        return 0;
-    }
+    VC_LEAVE_WITH(axis >= value->n_dims || value->shape[axis].size <= 0,
+                  vc_layer_fail(list, "its input has no dimension %u of a known size", axis), 0);
     return (uint64_t)value->shape[axis].size;
 }
 
@@ -187,10 +180,8 @@ static uint32_t part(struct vc_layer_list *list, const char *layer, const char *
     snprintf(name, sizeof name, "%s.%s", layer, what);
     if (list->model != NULL) {
         spec.index = vc_model_find(list->model, name);
-        if (spec.index == VC_NO_TENSOR) {
-            vc_layer_fail(list, "the checkpoint has no tensor '%s'", name);
-            return vc_graph_unknown(list->graph, NULL);
-        }
+        VC_LEAVE_WITH(spec.index == VC_NO_TENSOR, vc_layer_fail(list, "the checkpoint has no tensor '%s'", name),
+                      vc_graph_unknown(list->graph, NULL));
         const struct vc_tensor *tensor = vc_model_tensor(list->model, spec.index);
         if (tensor->n_dims != n_dims || memcmp(tensor->shape, shape, n_dims * sizeof *shape) != 0) {
             char wanted[200] = "";
@@ -291,10 +282,7 @@ static void plain(struct vc_layer_list *list, const char *op, const struct vc_gr
 {
     uint32_t x = list->value;
 
-    if (list->layer.n_words != 0) {
-        refuse_word(list, 0);
-        return;
-    }
+    VC_LEAVE_IF(list->layer.n_words != 0, refuse_word(list, 0));
     node(list, op, &x, 1, attrs, n_attrs, true);
 }
 
@@ -331,10 +319,8 @@ static void add_input(struct vc_layer_list *list)
     const char *type = option(list, "type");
     bool integers = type != NULL && strcmp(type, "i64") == 0;
 
-    if (list->layer.n_words != 2 || *text != '[' || text[strlen(text) - 1] != ']') {
-        vc_layer_fail(list, "needs a name and a shape, as in: input x [batch, 3, 32, 32]");
-        return;
-    }
+    VC_LEAVE_IF(list->layer.n_words != 2 || *text != '[' || text[strlen(text) - 1] != ']',
+                vc_layer_fail(list, "needs a name and a shape, as in: input x [batch, 3, 32, 32]"));
     if (type != NULL && !integers && strcmp(type, "f32") != 0) {
         vc_layer_fail(list, "type is f32 or i64, not '%s'", type);
     }
@@ -343,10 +329,8 @@ static void add_input(struct vc_layer_list *list)
 
         text += 1 + strspn(text + 1, " ");
         n = strcspn(text, ",]");
-        if (n_dims == VC_GRAPH_MAX_DIMS) {
-            vc_layer_fail(list, "the shape has more than %d sizes", VC_GRAPH_MAX_DIMS);
-            return;
-        }
+        VC_LEAVE_IF(n_dims == VC_GRAPH_MAX_DIMS,
+                    vc_layer_fail(list, "the shape has more than %d sizes", VC_GRAPH_MAX_DIMS));
         if (!shape_word(list, text, n, &shape[n_dims++]) || (text[n] == ']' && text[n + 1] != '\0')) {
             vc_layer_fail(list, "the shape is not one of numbers and names");
             return;
@@ -381,13 +365,12 @@ static void add_conv(struct vc_layer_list *list)
         return;
     }
     groups = groups_of(list, name, groups, in);
-    if (kernel[0] == 0 || kernel[1] == 0 || groups == 0 || in % (uint64_t)groups != 0) {
-        vc_layer_fail(list,
-                      kernel[0] == 0 || kernel[1] == 0 ? "needs kernel=N"
-                                                       : "groups does not divide the %llu channels of its input",
-                      (unsigned long long)in);
-        return;
-    }
+    VC_LEAVE_IF(kernel[0] == 0 || kernel[1] == 0 || groups == 0 || in % (uint64_t)groups != 0,
+                vc_layer_fail(list,
+                              kernel[0] == 0 || kernel[1] == 0
+                                  ? "needs kernel=N"
+                                  : "groups does not divide the %llu channels of its input",
+                              (unsigned long long)in));
     shape[0] = outputs_of(list, name, out);
     shape[1] = in / (uint64_t)groups;
     shape[2] = (uint64_t)kernel[0];
@@ -617,18 +600,14 @@ static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kin
     if (hidden == 0 || size_of(list, -1) == 0) {
         return;
     }
-    if (vc_graph_value(list->graph, list->value)->n_dims != 3 || n_layers < 1 || n_layers > 1000) {
-        vc_layer_fail(list, "takes [batch, steps, features], in 1 to 1000 layers");
-        return;
-    }
+    VC_LEAVE_IF(vc_graph_value(list->graph, list->value)->n_dims != 3 || n_layers < 1 || n_layers > 1000,
+                vc_layer_fail(list, "takes [batch, steps, features], in 1 to 1000 layers"));
     snprintf(tensor, sizeof tensor, "%s.weight_hr_l0", name);
-    if (projection < 0 || projection >= hidden ||
-        (projection == 0 && kind->gates == 4 && list->model != NULL &&
-         vc_model_find(list->model, tensor) != VC_NO_TENSOR)) {
-        vc_layer_fail(list, "states of '%s' have projections: proj=P says their size, which is less than %lld", tensor,
-                      (long long)hidden);
-        return;
-    }
+    VC_LEAVE_IF(projection < 0 || projection >= hidden ||
+                    (projection == 0 && kind->gates == 4 && list->model != NULL &&
+                     vc_model_find(list->model, tensor) != VC_NO_TENSOR),
+                vc_layer_fail(list, "states of '%s' have projections: proj=P says their size, which is less than %lld",
+                              tensor, (long long)hidden));
     for (int64_t k = 0; k < n_layers; k++) {
         add_recurrent_layer(list, kind, (uint64_t)k, &is, is.last && k + 1 == n_layers, k + 1 == n_layers);
     }
@@ -659,10 +638,7 @@ static void add_pool(struct vc_layer_list *list, const char *op)
     pair(list, "kernel", 0, kernel);
     pair(list, "stride", kernel[0], strides);
     pair(list, "pad", 0, pad);
-    if (kernel[0] == 0 || kernel[1] == 0) {
-        vc_layer_fail(list, "needs kernel=N");
-        return;
-    }
+    VC_LEAVE_IF(kernel[0] == 0 || kernel[1] == 0, vc_layer_fail(list, "needs kernel=N"));
     if (option(list, "stride") == NULL) {
         strides[1] = kernel[1];
     }
@@ -690,10 +666,7 @@ static void add_silu(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, list->value};
 
-    if (list->layer.n_words != 0) {
-        refuse_word(list, 0);
-        return;
-    }
+    VC_LEAVE_IF(list->layer.n_words != 0, refuse_word(list, 0));
     node(list, "Sigmoid", inputs, 1, NULL, 0, false);
     inputs[1] = list->value;
     node(list, "Mul", inputs, 2, NULL, 0, true);
@@ -769,10 +742,7 @@ static void add_multiply(struct vc_layer_list *list)
 {
     uint32_t inputs[2] = {list->value, VC_NO_VALUE};
 
-    if (list->layer.n_words != 1) {
-        vc_layer_fail(list, "needs a number");
-        return;
-    }
+    VC_LEAVE_IF(list->layer.n_words != 1, vc_layer_fail(list, "needs a number"));
     inputs[1] = vc_graph_add_float(list->graph, real(list, "the factor", list->layer.words[0], 1));
     list->layer.n_words = 0;
     node(list, "Mul", inputs, 2, NULL, 0, true);
@@ -797,10 +767,8 @@ static void add_reshape(struct vc_layer_list *list)
         shape[n++] = strtoll(text + 1, &end, 10);
         text = end == text + 1 ? "?" : end;
     }
-    if (n == 0 || strcmp(text, "]") != 0) {
-        vc_layer_fail(list, "needs a shape, as in: reshape [0, 1, 8, 8] (0: as it is, -1: what is left)");
-        return;
-    }
+    VC_LEAVE_IF(n == 0 || strcmp(text, "]") != 0,
+                vc_layer_fail(list, "needs a shape, as in: reshape [0, 1, 8, 8] (0: as it is, -1: what is left)"));
     inputs[1] = vc_graph_add_ints(list->graph, shape, n);
     list->layer.n_words = 0;
     node(list, "Reshape", inputs, 2, NULL, 0, true);

@@ -48,10 +48,8 @@ static bool split(struct vc_layer_list *list, char *line)
     while ((word = next_word(&line)) != NULL) {
         char *equals = strchr(word, '=');
 
-        if (layer->n_words == VC_LAYER_MAX_WORDS || layer->n_options == VC_LAYER_MAX_WORDS) {
-            vc_layer_fail(list, "has too many words");
-            return false;
-        }
+        VC_LEAVE_WITH(layer->n_words == VC_LAYER_MAX_WORDS || layer->n_options == VC_LAYER_MAX_WORDS,
+                      vc_layer_fail(list, "has too many words"), false);
         if (equals == NULL) {
             layer->words[layer->n_words++] = word;
         } else {

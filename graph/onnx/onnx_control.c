@@ -248,10 +248,8 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
 
     for (unsigned k = 0; k < 2; k++) {
         run_body(branches[k]);
-        if (b->graph->n_problems != n_problems) {
-            (void)refuse(b, node, 0, "decides which branch is computed, and only one of them can be");
-            return;
-        }
+        VC_LEAVE_IF(b->graph->n_problems != n_problems,
+                    refuse(b, node, 0, "decides which branch is computed, and only one of them can be"));
     }
     if (b->graph->both == NULL) {
         (void)snprintf(text, sizeof text, "both branches of %s are computed: %s",
@@ -266,10 +264,8 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
         if (b->graph->facts[yes].unknown || b->graph->facts[no].unknown) {
             continue;
         }
-        if (!are_alike(b->graph, yes, no)) {
-            (void)refuse(b, node, 0, "decides which branch is computed, and they give other shapes or types");
-            return;
-        }
+        VC_LEAVE_IF(!are_alike(b->graph, yes, no),
+                    refuse(b, node, 0, "decides which branch is computed, and they give other shapes or types"));
         vc_onnx_set_output(b, node->from, k, choose(b, condition, yes, no, vc_onnx_output_name(b, node->from, k)));
     }
 }
@@ -300,15 +296,11 @@ static void take_if(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     struct vc_onnx_build *branches[2] = {body_of(b, node, "else_branch"), body_of(b, node, "then_branch")};
     int64_t condition;
 
-    if (branches[0] == NULL || branches[1] == NULL || node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE) {
-        (void)vc_onnx_refuse(b, node, "it has no condition, or no two branches");
-        return;
-    }
+    VC_LEAVE_IF(branches[0] == NULL || branches[1] == NULL || node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE,
+                vc_onnx_refuse(b, node, "it has no condition, or no two branches"));
     for (unsigned k = 0; k < 2; k++) {
-        if (branches[k]->program->n_inputs != 0 || branches[k]->program->n_outputs != node->from->n_outputs) {
-            (void)vc_onnx_refuse(b, node, "a branch of it takes inputs, or does not give what it gives");
-            return;
-        }
+        VC_LEAVE_IF(branches[k]->program->n_inputs != 0 || branches[k]->program->n_outputs != node->from->n_outputs,
+                    vc_onnx_refuse(b, node, "a branch of it takes inputs, or does not give what it gives"));
     }
     if (b->graph->facts[node->inputs[0]].unknown) {
         return;
@@ -444,13 +436,12 @@ static void unroll(struct loop *l)
     uint32_t *joined;
 
     for (bool more = true; more && l->step < l->n_steps; l->step++) {
-        if (l->step == MAX_STEPS || l->b->graph->n_unrolled > MAX_UNROLLED) {
-            (void)vc_onnx_refuse(
+        VC_LEAVE_IF(
+            l->step == MAX_STEPS || l->b->graph->n_unrolled > MAX_UNROLLED,
+            vc_onnx_refuse(
                 l->b, l->node,
                 "it has more than 4096 steps, or with those of the loops around it more than two million nodes, and "
-                "they are laid out one behind the other");
-            return;
-        }
+                "they are laid out one behind the other"));
         more = take_step(l);
         if (l->b->graph->n_problems != 0 || l->b->graph->status != VC_OK) {
             return;
@@ -483,16 +474,13 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     struct loop l = {.b = b, .node = node, .body = body_of(b, node, "body"), .goes_on = VC_NO_VALUE};
 
     l.n_carried = node->n_inputs > 2 ? node->n_inputs - 2 : 0;
-    if (l.body == NULL || node->n_inputs < 2 || l.body->program->n_inputs != 2 + l.n_carried ||
-        l.body->program->n_outputs < 1 + l.n_carried || l.body->program->n_outputs != 1 + node->from->n_outputs) {
-        (void)vc_onnx_refuse(b, node, "its body does not take and give what it carries");
-        return;
-    }
+    VC_LEAVE_IF(l.body == NULL || node->n_inputs < 2 || l.body->program->n_inputs != 2 + l.n_carried ||
+                    l.body->program->n_outputs < 1 + l.n_carried ||
+                    l.body->program->n_outputs != 1 + node->from->n_outputs,
+                vc_onnx_refuse(b, node, "its body does not take and give what it carries"));
     for (size_t k = 0; k < node->n_inputs; k++) {
-        if (node->inputs[k] == VC_NO_VALUE && k >= 2) {
-            (void)vc_onnx_refuse(b, node, "a value that it carries is left out");
-            return;
-        }
+        VC_LEAVE_IF(node->inputs[k] == VC_NO_VALUE && k >= 2,
+                    vc_onnx_refuse(b, node, "a value that it carries is left out"));
         if (node->inputs[k] != VC_NO_VALUE && b->graph->facts[node->inputs[k]].unknown) {
             return;
         }

@@ -188,10 +188,7 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
     for (size_t k = node->n_outputs; k-- > 0;) {
         c.prefix = *node->outputs[k] != '\0' ? node->outputs[k] : c.prefix;
     }
-    if (why != NULL) {
-        refuse(in, &c, why);
-        return VC_OK;
-    }
+    VC_LEAVE_WITH(why != NULL, refuse(in, &c, why), VC_OK);
     for (size_t k = 0; k < fn->n_nodes && in->b->graph->n_problems < VC_GRAPH_MAX_PROBLEMS; k++) {
         const struct vc_program_node *inner = &fn->nodes[k];
         struct vc_program_node to = *inner;

@@ -210,10 +210,8 @@ static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t n
     if (index == VC_NO_TENSOR || !is_weight(vc_model_tensor(b->source->weights, index))) {
         return false;
     }
-    if (!same_dims(t, vc_model_tensor(b->source->weights, index), false)) {
-        vc_graph_complain(b->graph, "%s has another shape in the checkpoint", t->name);
-        return true;
-    }
+    VC_LEAVE_WITH(!same_dims(t, vc_model_tensor(b->source->weights, index), false),
+                  vc_graph_complain(b->graph, "%s has another shape in the checkpoint", t->name), true);
     b->matches[number].index = index;
     return true;
 }

@@ -117,13 +117,12 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
     const char *called = name != NULL ? name : "";
     int64_t shape[VC_GRAPH_MAX_DIMS];
 
-    if (kind == VC_DTYPE_RAW || tensor->data == NULL || tensor->n_dims > VC_GRAPH_MAX_DIMS) {
-        vc_graph_complain(b->graph, "%s: a constant %s cannot be read", called,
-                          kind == VC_DTYPE_RAW   ? "of a type that no operator here takes"
-                          : tensor->data == NULL ? "in another file, or of more than 16 MiB,"
-                                                 : "of so many dimensions");
-        return vc_graph_unknown(b->graph, name);
-    }
+    VC_LEAVE_WITH(kind == VC_DTYPE_RAW || tensor->data == NULL || tensor->n_dims > VC_GRAPH_MAX_DIMS,
+                  vc_graph_complain(b->graph, "%s: a constant %s cannot be read", called,
+                                    kind == VC_DTYPE_RAW   ? "of a type that no operator here takes"
+                                    : tensor->data == NULL ? "in another file, or of more than 16 MiB,"
+                                                           : "of so many dimensions"),
+                  vc_graph_unknown(b->graph, name));
     size_t n = count_of(tensor);
     for (unsigned d = 0; d < tensor->n_dims; d++) {
         shape[d] = (int64_t)tensor->shape[d];
@@ -291,10 +290,9 @@ static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_pro
     uint64_t shape[VC_GRAPH_MAX_DIMS];
 
     for (unsigned d = 0; d < input->n_dims; d++) {
-        if (input->shape[d].size < 0) {
-            vc_graph_complain(b->graph, "the parameter '%s': dimension %u has no size", input->name, d);
-            return vc_graph_unknown(b->graph, input->name);
-        }
+        VC_LEAVE_WITH(input->shape[d].size < 0,
+                      vc_graph_complain(b->graph, "the parameter '%s': dimension %u has no size", input->name, d),
+                      vc_graph_unknown(b->graph, input->name));
         shape[d] = (uint64_t)input->shape[d].size;
     }
     if (b->source->weights != NULL && vc_model_find(b->source->weights, tensor) != VC_NO_TENSOR) {
@@ -312,13 +310,12 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     enum vc_dtype kind = vc_onnx_kind(input->dtype);
 
-    if (kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS) {
-        vc_graph_complain(b->graph, "the input '%s' %s", name->name,
-                          kind == VC_DTYPE_RAW ? "is of a type that no operator here takes"
-                          : !input->has_shape  ? "has no shape"
-                                               : "has more dimensions than are supported");
-        return vc_graph_unknown(b->graph, name->name);
-    }
+    VC_LEAVE_WITH(kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS,
+                  vc_graph_complain(b->graph, "the input '%s' %s", name->name,
+                                    kind == VC_DTYPE_RAW ? "is of a type that no operator here takes"
+                                    : !input->has_shape  ? "has no shape"
+                                                         : "has more dimensions than are supported"),
+                  vc_graph_unknown(b->graph, name->name));
     if (name->parameter != NULL) {
         return add_parameter_input(b, input, name->parameter);
     }

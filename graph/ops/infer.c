@@ -133,10 +133,8 @@ static const struct vc_graph_attr *attr_of(struct vc_infer *in, const char *name
 
         if (strcmp(attr->name, name) == 0) {
             in->asked |= (uint64_t)1 << k;
-            if (attr->kind != kind) {
-                vc_infer_fail(in, "the attribute %s is of another kind than the operator's", name);
-                return NULL;
-            }
+            VC_LEAVE_WITH(attr->kind != kind,
+                          vc_infer_fail(in, "the attribute %s is of another kind than the operator's", name), NULL);
             return attr;
         }
     }
@@ -242,12 +240,11 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
         struct vc_dim y = k < n - b->n_dims ? vc_dim_number(1) : b->shape[k - (n - b->n_dims)];
         char text_x[128], text_y[128];
 
-        if (!may_broadcast(in, x, y)) {
-            vc_infer_fail(in, "'%s' and '%s' do not broadcast: dimension %u is %s and %s", a->name, b->name, k,
-                          vc_dim_text(&in->graph->dims, x, text_x, sizeof text_x),
-                          vc_dim_text(&in->graph->dims, y, text_y, sizeof text_y));
-            return false;
-        }
+        VC_LEAVE_WITH(!may_broadcast(in, x, y),
+                      vc_infer_fail(in, "'%s' and '%s' do not broadcast: dimension %u is %s and %s", a->name, b->name,
+                                    k, vc_dim_text(&in->graph->dims, x, text_x, sizeof text_x),
+                                    vc_dim_text(&in->graph->dims, y, text_y, sizeof text_y)),
+                      false);
         shape[k] = !vc_dim_is(x, 1) && (vc_dim_is(y, 1) || vc_dim_is_number(x)) ? x : y;
     }
     return true;
@@ -268,23 +265,18 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
         return;
     }
     for (unsigned i = 0; i < n_dims; i++) {
-        if (vc_dim_is_bad(shape[i]) || (vc_dim_is_number(shape[i]) && shape[i].size < 0)) {
-            vc_infer_fail(in,
-                          vc_dim_is_bad(shape[i]) ? "the size of dimension %u overflows or cannot be told"
-                                                  : "dimension %u of the output is negative",
-                          i);
-            return;
-        }
+        VC_LEAVE_IF(vc_dim_is_bad(shape[i]) || (vc_dim_is_number(shape[i]) && shape[i].size < 0),
+                    vc_infer_fail(in,
+                                  vc_dim_is_bad(shape[i]) ? "the size of dimension %u overflows or cannot be told"
+                                                          : "dimension %u of the output is negative",
+                                  i));
     }
     for (unsigned i = 0; i < n_dims; i++) {
         if (vc_dim_is_number(shape[i])) {
             n = __builtin_mul_overflow(n, shape[i].size, &n) || n > MOST_ELEMS ? MOST_ELEMS : n;
         }
     }
-    if (n >= MOST_ELEMS) {
-        vc_infer_fail(in, "the output has more elements than can be counted in 60 bits");
-        return;
-    }
+    VC_LEAVE_IF(n >= MOST_ELEMS, vc_infer_fail(in, "the output has more elements than can be counted in 60 bits"));
     own = vc_arena_alloc(graph->ctx, &graph->arena, (n_dims + 1) * sizeof *own);
     if (own == NULL) {
         graph->status = VC_E_NOMEM;
@@ -359,15 +351,9 @@ void vc_infer_node(struct vc_graph *graph, uint32_t index)
         return;
     }
     for (unsigned k = 0; k < row->min_in; k++) {
-        if (node->inputs[k] == VC_NO_VALUE) {
-            vc_infer_fail(&in, "input %u is missing", k);
-            return;
-        }
+        VC_LEAVE_IF(node->inputs[k] == VC_NO_VALUE, vc_infer_fail(&in, "input %u is missing", k));
     }
-    if (node->n_attrs > 64) {
-        vc_infer_fail(&in, "has %u attributes", node->n_attrs);
-        return;
-    }
+    VC_LEAVE_IF(node->n_attrs > 64, vc_infer_fail(&in, "has %u attributes", node->n_attrs));
     row->infer(&in);
     node = &graph->nodes[index];
     for (unsigned k = 0; k < node->n_attrs; k++) {

@@ -127,10 +127,8 @@ bool vc_infer_floats(struct vc_infer *in, unsigned k, const char *what, double *
         vc_infer_fail(in, "%s is computed while the model runs; it has to be constant", what);
         return false;
     }
-    if (x->n_dims > 1 || (x->n_dims == 1 && (size_t)x->shape[0].size > capacity) || capacity == 0) {
-        vc_infer_fail(in, "%s has too many elements", what);
-        return false;
-    }
+    VC_LEAVE_WITH(x->n_dims > 1 || (x->n_dims == 1 && (size_t)x->shape[0].size > capacity) || capacity == 0,
+                  vc_infer_fail(in, "%s has too many elements", what), false);
     *n = x->n_dims == 0 ? 1 : (size_t)x->shape[0].size;
     if (*n != 0) {
         memcpy(floats, x->data, *n * sizeof *floats);

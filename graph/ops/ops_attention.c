@@ -19,15 +19,12 @@ static bool split_heads(struct vc_infer *in, unsigned k, int64_t heads, struct v
         }
         return true;
     }
-    if (heads < 1) {
-        vc_infer_fail(in, "'%s' has three dimensions, and the number of heads is missing", x->name);
-        return false;
-    }
-    if (vc_dim_is_number(x->shape[2]) && x->shape[2].size % heads != 0) {
-        vc_infer_fail(in, "'%s': %lld cannot be divided into %lld heads", x->name, (long long)x->shape[2].size,
-                      (long long)heads);
-        return false;
-    }
+    VC_LEAVE_WITH(heads < 1,
+                  vc_infer_fail(in, "'%s' has three dimensions, and the number of heads is missing", x->name), false);
+    VC_LEAVE_WITH(vc_dim_is_number(x->shape[2]) && x->shape[2].size % heads != 0,
+                  vc_infer_fail(in, "'%s': %lld cannot be divided into %lld heads", x->name,
+                                (long long)x->shape[2].size, (long long)heads),
+                  false);
     shape[0] = x->shape[0];
     shape[1] = vc_dim_number(heads);
     shape[2] = x->shape[1];
@@ -95,10 +92,8 @@ void vc_infer_attention(struct vc_infer *in)
         !vc_infer_rank(in, 4, 4, 4) || !vc_infer_rank(in, 5, 4, 4)) {
         return;
     }
-    if ((vc_infer_in(in, 4) != NULL) != (vc_infer_in(in, 5) != NULL)) {
-        vc_infer_fail(in, "the keys and the values of before are given together or not at all");
-        return;
-    }
+    VC_LEAVE_IF((vc_infer_in(in, 4) != NULL) != (vc_infer_in(in, 5) != NULL),
+                vc_infer_fail(in, "the keys and the values of before are given together or not at all"));
     if (!split_heads(in, 0, q_heads, q) || !split_heads(in, 1, kv_heads, k) || !split_heads(in, 2, kv_heads, v)) {
         return;
     }
@@ -143,11 +138,10 @@ void vc_infer_rotary_embedding(struct vc_infer *in)
         !vc_infer_rank(in, 2, rank, rank) || !vc_infer_rank(in, 3, 2, 2) || !split_heads(in, 0, heads, of)) {
         return;
     }
-    if (part < 0 || (vc_dim_is_number(of[3]) && (part == 0 ? of[3].size : part) % 2 != 0) ||
-        (vc_dim_is_number(of[3]) && part > of[3].size)) {
-        vc_infer_fail(in, "%lld of %lld elements cannot be rotated in pairs", (long long)part, (long long)of[3].size);
-        return;
-    }
+    VC_LEAVE_IF(
+        part < 0 || (vc_dim_is_number(of[3]) && (part == 0 ? of[3].size : part) % 2 != 0) ||
+            (vc_dim_is_number(of[3]) && part > of[3].size),
+        vc_infer_fail(in, "%lld of %lld elements cannot be rotated in pairs", (long long)part, (long long)of[3].size));
     half = part != 0 ? vc_dim_number(part / 2) : vc_dim_divide(vc_infer_dims(in), of[3], vc_dim_number(2));
     for (unsigned k = 1; k < 3; k++) {
         const struct vc_graph_value *table = vc_infer_in(in, k);

@@ -18,10 +18,9 @@ static int64_t groups_of(struct vc_infer *in, struct vc_dim a, struct vc_dim b)
 {
     int64_t groups = vc_infer_int(in, "group", 1);
 
-    if (groups < 1 || (vc_dim_is_number(a) && a.size % groups != 0) || (vc_dim_is_number(b) && b.size % groups != 0)) {
-        vc_infer_fail(in, "the channels cannot be divided into %lld groups", (long long)groups);
-        return 0;
-    }
+    VC_LEAVE_WITH(groups < 1 || (vc_dim_is_number(a) && a.size % groups != 0) ||
+                      (vc_dim_is_number(b) && b.size % groups != 0),
+                  vc_infer_fail(in, "the channels cannot be divided into %lld groups", (long long)groups), 0);
     return groups;
 }
 

@@ -27,21 +27,13 @@ void vc_infer_einsum(struct vc_infer *in)
     struct vc_einsum e;
 
     for (unsigned k = 0; k < n && k < VC_EINSUM_INPUTS; k++) {
-        if (vc_infer_in(in, k) == NULL) {
-            vc_infer_fail(in, "input %u is missing", k);
-            return;
-        }
+        VC_LEAVE_IF(vc_infer_in(in, k) == NULL, vc_infer_fail(in, "input %u is missing", k));
         n_dims[k] = vc_infer_in(in, k)->n_dims;
     }
-    if (!vc_infer_has(in, "equation")) {
-        vc_infer_fail(in, "the attribute equation is missing");
-        return;
-    }
+    VC_LEAVE_IF(!vc_infer_has(in, "equation"), vc_infer_fail(in, "the attribute equation is missing"));
     const char *wrong = vc_einsum_parse(equation, n, n_dims, &e);
-    if (wrong != NULL || !vc_infer_types(in, "f")) {
-        vc_infer_fail(in, "the equation '%.60s' %s", equation, wrong != NULL ? wrong : "");
-        return;
-    }
+    VC_LEAVE_IF(wrong != NULL || !vc_infer_types(in, "f"),
+                vc_infer_fail(in, "the equation '%.60s' %s", equation, wrong != NULL ? wrong : ""));
     for (unsigned k = 0; k < VC_EINSUM_LABELS; k++) {
         size[k] = vc_dim_number(1);
     }

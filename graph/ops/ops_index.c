@@ -86,10 +86,8 @@ static unsigned tuple_size(struct vc_infer *in, unsigned k, unsigned most)
     const struct vc_graph_value *at = vc_infer_in(in, k);
     struct vc_dim last = at->n_dims != 0 ? at->shape[at->n_dims - 1] : vc_dim_number(0);
 
-    if (!vc_dim_is_number(last) || last.size < 1 || last.size > most) {
-        vc_infer_fail(in, "the last dimension of '%s' has to be a number from 1 to %u", at->name, most);
-        return 0;
-    }
+    VC_LEAVE_WITH(!vc_dim_is_number(last) || last.size < 1 || last.size > most,
+                  vc_infer_fail(in, "the last dimension of '%s' has to be a number from 1 to %u", at->name, most), 0);
     return (unsigned)last.size;
 }
 
@@ -107,10 +105,8 @@ void vc_infer_gather_nd(struct vc_infer *in)
     if (!vc_infer_types(in, "ai")) {
         return;
     }
-    if (batch < 0 || batch >= (int64_t)x->n_dims || batch >= (int64_t)at->n_dims) {
-        vc_infer_fail(in, "batch_dims is %lld", (long long)batch);
-        return;
-    }
+    VC_LEAVE_IF(batch < 0 || batch >= (int64_t)x->n_dims || batch >= (int64_t)at->n_dims,
+                vc_infer_fail(in, "batch_dims is %lld", (long long)batch));
     tuple = tuple_size(in, 1, x->n_dims - (unsigned)batch);
     n_dims = at->n_dims - 1 + x->n_dims - (unsigned)batch - tuple;
     if (!in->failed && n_dims > VC_GRAPH_MAX_DIMS) {
@@ -200,11 +196,9 @@ void vc_infer_one_hot(struct vc_infer *in)
     if (in->failed || !vc_infer_types(in, "iia") || !vc_infer_rank(in, 2, 1, 1)) {
         return;
     }
-    if (depth == NULL || n != 1 || x->n_dims == VC_GRAPH_MAX_DIMS) {
-        vc_infer_fail(in, depth == NULL ? "the depth is computed from values, not from the sizes of inputs"
-                                        : "the output has too many dimensions, or the depth too many numbers");
-        return;
-    }
+    VC_LEAVE_IF(depth == NULL || n != 1 || x->n_dims == VC_GRAPH_MAX_DIMS,
+                vc_infer_fail(in, depth == NULL ? "the depth is computed from values, not from the sizes of inputs"
+                                                : "the output has too many dimensions, or the depth too many numbers"));
     vc_infer_same(in, "the number of values, which are off and on", values->shape[0], vc_dim_number(2));
     memcpy(shape, x->shape, axis * sizeof *shape);
     shape[axis] = depth[0];
@@ -235,11 +229,9 @@ void vc_infer_constant_of_shape(struct vc_infer *in)
     if (!vc_infer_types(in, "i") || !vc_infer_rank(in, 0, 1, 1)) {
         return;
     }
-    if (shape == NULL || n > VC_GRAPH_MAX_DIMS) {
-        vc_infer_fail(in, shape == NULL ? "the shape is computed from values, not from the sizes of inputs"
-                                        : "the shape has too many dimensions");
-        return;
-    }
+    VC_LEAVE_IF(shape == NULL || n > VC_GRAPH_MAX_DIMS,
+                vc_infer_fail(in, shape == NULL ? "the shape is computed from values, not from the sizes of inputs"
+                                                : "the shape has too many dimensions"));
     vc_infer_out(in, 0, integer ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, (unsigned)n);
     if (integer && n <= 1 && (n == 0 || (vc_dim_is_number(shape[0]) && shape[0].size <= VC_MAX_ELEMS))) {
         size_t all = n == 0 ? 1 : (size_t)shape[0].size;
@@ -288,25 +280,17 @@ void vc_infer_range(struct vc_infer *in)
             }
         }
         count = vc_range_count(ends[0], ends[1], ends[2]);
-        if (count < 0) {
-            vc_infer_fail(in, "the range has no end");
-            return;
-        }
+        VC_LEAVE_IF(count < 0, vc_infer_fail(in, "the range has no end"));
         size = vc_dim_number((int64_t)count);
         vc_infer_out(in, 0, VC_DTYPE_F32, &size, 1);
         return;
     }
-    if (from == NULL || to == NULL) {
-        vc_infer_fail(in, "the range is computed from values, not from the sizes of inputs");
-        return;
-    }
+    VC_LEAVE_IF(from == NULL || to == NULL,
+                vc_infer_fail(in, "the range is computed from values, not from the sizes of inputs"));
     if (!vc_infer_numbers(in, 2, "the step", &step, 1, &n[2])) {
         return;
     }
-    if (step == 0 || step == INT64_MIN) {
-        vc_infer_fail(in, "the step is %lld", (long long)step);
-        return;
-    }
+    VC_LEAVE_IF(step == 0 || step == INT64_MIN, vc_infer_fail(in, "the step is %lld", (long long)step));
     size = range_size(vc_infer_dims(in), from[0], to[0], step);
     vc_infer_out(in, 0, vc_infer_in(in, 0)->dtype, &size, 1);
     if (vc_dim_is_number(size) && size.size <= VC_MAX_ELEMS) {

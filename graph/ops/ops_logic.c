@@ -221,10 +221,8 @@ void vc_infer_cast(struct vc_infer *in)
 
     vc_infer_int(in, "saturate", 1);
     vc_infer_string(in, "round_mode", "");
-    if (dtype == VC_DTYPE_NONE) {
-        vc_infer_fail(in, "conversion to the type with number %lld is not supported", (long long)to);
-        return;
-    }
+    VC_LEAVE_IF(dtype == VC_DTYPE_NONE,
+                vc_infer_fail(in, "conversion to the type with number %lld is not supported", (long long)to));
     vc_infer_out(in, 0, dtype, x->shape, x->n_dims);
     if (known == NULL && dtype == VC_DTYPE_I64 && vc_infer_quotient(in, false, elems, &n)) {
         known = elems; /* rounded to 0, which is down for what is not negative */

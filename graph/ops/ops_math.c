@@ -120,10 +120,7 @@ static void infer_together(struct vc_infer *in, const char *types, char op)
         const struct vc_graph_value *x = vc_infer_in(in, k);
         unsigned n_dims;
 
-        if (x == NULL) {
-            vc_infer_fail(in, "input %u is missing", k);
-            return;
-        }
+        VC_LEAVE_IF(x == NULL, vc_infer_fail(in, "input %u is missing", k));
         if (!vc_infer_broadcast(in, &all, x, next, &n_dims)) {
             return;
         }

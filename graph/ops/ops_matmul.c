@@ -19,10 +19,7 @@ void vc_infer_matmul(struct vc_infer *in)
     if (!vc_infer_types(in, "nx")) {
         return;
     }
-    if (a->n_dims == 0 || b->n_dims == 0) {
-        vc_infer_fail(in, "an input is a single number");
-        return;
-    }
+    VC_LEAVE_IF(a->n_dims == 0 || b->n_dims == 0, vc_infer_fail(in, "an input is a single number"));
     left.n_dims = a->n_dims > 1 ? a->n_dims - 2 : 0;
     right.n_dims = b->n_dims > 1 ? b->n_dims - 2 : 0;
     inner =

@@ -89,10 +89,8 @@ void vc_infer_transpose(struct vc_infer *in)
     for (unsigned k = 0; k < x->n_dims; k++) {
         int64_t from = perm != NULL ? perm[k] : (int64_t)(x->n_dims - 1 - k);
 
-        if (from < 0 || from >= (int64_t)x->n_dims || seen[from]) {
-            vc_infer_fail(in, "perm is no order of %u dimensions", x->n_dims);
-            return;
-        }
+        VC_LEAVE_IF(from < 0 || from >= (int64_t)x->n_dims || seen[from],
+                    vc_infer_fail(in, "perm is no order of %u dimensions", x->n_dims));
         seen[from] = true;
         shape[k] = x->shape[from];
     }
@@ -135,10 +133,7 @@ void vc_infer_concat(struct vc_infer *in)
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     unsigned axis;
 
-    if (!vc_infer_has(in, "axis")) {
-        vc_infer_fail(in, "the attribute axis is missing");
-        return;
-    }
+    VC_LEAVE_IF(!vc_infer_has(in, "axis"), vc_infer_fail(in, "the attribute axis is missing"));
     axis = vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
     if (in->failed || !vc_infer_types(in, "ax")) {
         return;
@@ -147,10 +142,7 @@ void vc_infer_concat(struct vc_infer *in)
     for (unsigned k = 1; k < vc_infer_n_in(in); k++) {
         const struct vc_graph_value *y = vc_infer_in(in, k);
 
-        if (y == NULL) {
-            vc_infer_fail(in, "input %u is missing", k);
-            return;
-        }
+        VC_LEAVE_IF(y == NULL, vc_infer_fail(in, "input %u is missing", k));
         if (!vc_infer_rank(in, k, x->n_dims, x->n_dims)) {
             return;
         }
@@ -276,14 +268,11 @@ void vc_infer_slice(struct vc_infer *in)
     if (!vc_infer_types(in, "ai")) {
         return;
     }
-    if (starts == NULL || ends == NULL) {
-        vc_infer_fail(in, "where the slice begins and ends is computed from values, not from the sizes of inputs");
-        return;
-    }
-    if (n != n_ends || n > x->n_dims) {
-        vc_infer_fail(in, "%zu starts and %zu ends are given for %u dimensions", n, n_ends, x->n_dims);
-        return;
-    }
+    VC_LEAVE_IF(
+        starts == NULL || ends == NULL,
+        vc_infer_fail(in, "where the slice begins and ends is computed from values, not from the sizes of inputs"));
+    VC_LEAVE_IF(n != n_ends || n > x->n_dims,
+                vc_infer_fail(in, "%zu starts and %zu ends are given for %u dimensions", n, n_ends, x->n_dims));
     for (unsigned k = 3; k < vc_infer_n_in(in); k++) {
         if (vc_infer_in(in, k) == NULL) {
             continue;
@@ -292,10 +281,8 @@ void vc_infer_slice(struct vc_infer *in)
                               VC_GRAPH_MAX_DIMS, &n_more)) {
             return;
         }
-        if (n_more != n) {
-            vc_infer_fail(in, "%zu starts and %zu %s are given", n, n_more, k == 3 ? "axes" : "steps");
-            return;
-        }
+        VC_LEAVE_IF(n_more != n,
+                    vc_infer_fail(in, "%zu starts and %zu %s are given", n, n_more, k == 3 ? "axes" : "steps"));
     }
     memcpy(shape, x->shape, x->n_dims * sizeof *shape);
     for (size_t k = 0; k < n; k++) {
@@ -340,15 +327,11 @@ void vc_infer_split(struct vc_infer *in)
     if (in->failed || !vc_infer_types(in, "ai")) {
         return;
     }
-    if (vc_infer_in(in, 1) != NULL && (sizes == NULL || n_sizes != (size_t)n)) {
-        vc_infer_fail(in, sizes == NULL ? "the sizes of the parts are computed from values"
-                                        : "there are more or fewer sizes than parts");
-        return;
-    }
-    if (parts != n) {
-        vc_infer_fail(in, "num_outputs is %lld and there are %lld outputs", (long long)parts, (long long)n);
-        return;
-    }
+    VC_LEAVE_IF(vc_infer_in(in, 1) != NULL && (sizes == NULL || n_sizes != (size_t)n),
+                vc_infer_fail(in, sizes == NULL ? "the sizes of the parts are computed from values"
+                                                : "there are more or fewer sizes than parts"));
+    VC_LEAVE_IF(parts != n,
+                vc_infer_fail(in, "num_outputs is %lld and there are %lld outputs", (long long)parts, (long long)n));
     struct vc_dim chunk = vc_dim_divide(dims, vc_dim_add(dims, of.shape[axis], vc_dim_number(n - 1)), vc_dim_number(n));
     memcpy(shape, of.shape, of.n_dims * sizeof *shape);
     for (int64_t k = 0; k < n; k++) {
@@ -377,11 +360,9 @@ void vc_infer_expand(struct vc_infer *in)
     if (!vc_infer_types(in, "ai") || !vc_infer_rank(in, 1, 1, 1)) {
         return;
     }
-    if (wanted == NULL || n > VC_GRAPH_MAX_DIMS) {
-        vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
-                                         : "the shape has too many dimensions");
-        return;
-    }
+    VC_LEAVE_IF(wanted == NULL || n > VC_GRAPH_MAX_DIMS,
+                vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
+                                                 : "the shape has too many dimensions"));
     if (!vc_infer_broadcast(in, x, &to, shape, &n_dims)) {
         return;
     }
@@ -407,11 +388,10 @@ void vc_infer_tile(struct vc_infer *in)
     if (!vc_infer_types(in, "ai")) {
         return;
     }
-    if (repeats == NULL || n != x->n_dims) {
-        vc_infer_fail(in, repeats == NULL ? "how often to repeat is computed from values, not from the sizes of inputs"
-                                          : "there has to be one number of repeats for each dimension");
-        return;
-    }
+    VC_LEAVE_IF(repeats == NULL || n != x->n_dims,
+                vc_infer_fail(in, repeats == NULL
+                                      ? "how often to repeat is computed from values, not from the sizes of inputs"
+                                      : "there has to be one number of repeats for each dimension"));
     for (unsigned k = 0; k < x->n_dims; k++) {
         shape[k] = vc_dim_multiply(vc_infer_dims(in), x->shape[k], repeats[k]);
     }
@@ -468,11 +448,9 @@ void vc_infer_pad(struct vc_infer *in)
     if (in->failed) {
         return;
     }
-    if (pads == NULL || n != 2 * n_axes) {
-        vc_infer_fail(in, pads == NULL ? "the padding is computed from values, not from the sizes of inputs"
-                                       : "there have to be two numbers of padding for each axis");
-        return;
-    }
+    VC_LEAVE_IF(pads == NULL || n != 2 * n_axes,
+                vc_infer_fail(in, pads == NULL ? "the padding is computed from values, not from the sizes of inputs"
+                                               : "there have to be two numbers of padding for each axis"));
     memcpy(shape, x->shape, x->n_dims * sizeof *shape);
     for (size_t k = 0; k < n_axes; k++) {
         unsigned axis = vc_infer_axis(in, axes[k], x->n_dims);
@@ -509,10 +487,7 @@ static void infer_blocks(struct vc_infer *in, bool to_space)
     if (!vc_infer_rank(in, 0, 4, 4)) {
         return;
     }
-    if (block < 1 || vc_dim_is_bad(square)) {
-        vc_infer_fail(in, "the block's size is %lld", (long long)block);
-        return;
-    }
+    VC_LEAVE_IF(block < 1 || vc_dim_is_bad(square), vc_infer_fail(in, "the block's size is %lld", (long long)block));
     if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0) {
         vc_infer_fail(in, "the mode '%s' is not supported; 'DCR' and 'CRD' are", mode);
         return;
@@ -525,11 +500,9 @@ static void infer_blocks(struct vc_infer *in, bool to_space)
     for (unsigned k = 1; k < 4; k++) {
         struct vc_dim divisor = k == 1 ? square : b;
 
-        if (to_space == (k == 1) && vc_dim_is_number(x->shape[k]) && x->shape[k].size % divisor.size != 0) {
-            vc_infer_fail(in, "dimension %u, %lld, cannot be divided into %lld", k, (long long)x->shape[k].size,
-                          (long long)divisor.size);
-            return;
-        }
+        VC_LEAVE_IF(to_space == (k == 1) && vc_dim_is_number(x->shape[k]) && x->shape[k].size % divisor.size != 0,
+                    vc_infer_fail(in, "dimension %u, %lld, cannot be divided into %lld", k, (long long)x->shape[k].size,
+                                  (long long)divisor.size));
     }
     vc_infer_out(in, 0, x->dtype, shape, 4);
 }

@@ -34,10 +34,7 @@ static void check_fits(struct vc_infer *in, unsigned k)
     if (scale == NULL || in->failed || !vc_infer_broadcast(in, x, scale, shape, &n_dims)) {
         return;
     }
-    if (n_dims != x->n_dims) {
-        vc_infer_fail(in, "'%s' has more dimensions than the input", scale->name);
-        return;
-    }
+    VC_LEAVE_IF(n_dims != x->n_dims, vc_infer_fail(in, "'%s' has more dimensions than the input", scale->name));
     for (unsigned d = 0; d < n_dims; d++) {
         if (vc_dim_is(x->shape[d], 1) && !vc_dim_is(shape[d], 1)) {
             vc_infer_fail(in, "'%s' is larger than the input in dimension %u", scale->name, d);

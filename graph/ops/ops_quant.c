@@ -15,10 +15,7 @@ static void check_scale(struct vc_infer *in)
     int64_t axis = vc_infer_int(in, "axis", 1);
     int64_t block = vc_infer_int(in, "block_size", 0);
 
-    if (block < 0) {
-        vc_infer_fail(in, "the block's size is %lld", (long long)block);
-        return;
-    }
+    VC_LEAVE_IF(block < 0, vc_infer_fail(in, "the block's size is %lld", (long long)block));
     if (scale->n_dims == 0 || (block == 0 && scale->n_dims == 1 && vc_dim_is(scale->shape[0], 1))) {
         return;
     }

@@ -204,15 +204,10 @@ static void infer(struct vc_infer *in)
         !vc_infer_rank(in, 5, 3, 3) || !vc_infer_rank(in, 6, 3, 3) || !vc_infer_rank(in, 7, 2, 2)) {
         return;
     }
-    if (strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
-        strcmp(direction, "bidirectional") != 0) {
-        vc_infer_fail(in, "there is no direction '%s'", direction);
-        return;
-    }
-    if (wrong != NULL) {
-        vc_infer_fail(in, "%s: %s", wrong, vc_node_string(node, "activations", ""));
-        return;
-    }
+    VC_LEAVE_IF(strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
+                    strcmp(direction, "bidirectional") != 0,
+                vc_infer_fail(in, "there is no direction '%s'", direction));
+    VC_LEAVE_IF(wrong != NULL, vc_infer_fail(in, "%s: %s", wrong, vc_node_string(node, "activations", "")));
     steps = vc_infer_in(in, 0)->shape[rows_first ? 1 : 0];
     batch = vc_infer_in(in, 0)->shape[rows_first ? 0 : 1];
     width = vc_infer_in(in, 0)->shape[2];

@@ -37,10 +37,8 @@ static void infer_reduce(struct vc_infer *in, const char *types, char op)
     for (unsigned k = 0; k < x->n_dims; k++) {
         bool goes = n == 0 ? !nothing : marked[k];
 
-        if (goes && op == 'm' && vc_dim_is(x->shape[k], 0)) {
-            vc_infer_fail(in, "dimension %u has no elements to choose from", k);
-            return;
-        }
+        VC_LEAVE_IF(goes && op == 'm' && vc_dim_is(x->shape[k], 0),
+                    vc_infer_fail(in, "dimension %u has no elements to choose from", k));
         if (!goes || keep) {
             shape[n_dims++] = goes ? vc_dim_number(1) : x->shape[k];
         }
@@ -82,10 +80,7 @@ static void infer_arg(struct vc_infer *in)
     if (in->failed || !vc_infer_types(in, "n")) {
         return;
     }
-    if (vc_dim_is(x->shape[axis], 0)) {
-        vc_infer_fail(in, "dimension %u has no elements to choose from", axis);
-        return;
-    }
+    VC_LEAVE_IF(vc_dim_is(x->shape[axis], 0), vc_infer_fail(in, "dimension %u has no elements to choose from", axis));
     for (unsigned k = 0; k < x->n_dims; k++) {
         if (k != axis || keep) {
             shape[n_dims++] = k != axis ? x->shape[k] : vc_dim_number(1);
@@ -134,15 +129,12 @@ void vc_infer_top_k(struct vc_infer *in)
     if (in->failed || !vc_infer_types(in, "ni")) {
         return;
     }
-    if (k == NULL || n != 1) {
-        vc_infer_fail(in, k == NULL ? "k is computed from values, not from the sizes of inputs" : "k is no number");
-        return;
-    }
-    if (vc_dim_is_number(k[0]) && vc_dim_is_number(x->shape[axis]) && k[0].size > x->shape[axis].size) {
-        vc_infer_fail(in, "k is %lld, and there are %lld elements", (long long)k[0].size,
-                      (long long)x->shape[axis].size);
-        return;
-    }
+    VC_LEAVE_IF(
+        k == NULL || n != 1,
+        vc_infer_fail(in, k == NULL ? "k is computed from values, not from the sizes of inputs" : "k is no number"));
+    VC_LEAVE_IF(vc_dim_is_number(k[0]) && vc_dim_is_number(x->shape[axis]) && k[0].size > x->shape[axis].size,
+                vc_infer_fail(in, "k is %lld, and there are %lld elements", (long long)k[0].size,
+                              (long long)x->shape[axis].size));
     memcpy(shape, x->shape, n_dims * sizeof *shape);
     shape[axis] = k[0];
     vc_infer_out(in, 0, dtype, shape, n_dims);

@@ -49,10 +49,7 @@ static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scal
 {
     struct vc_dims *dims = vc_infer_dims(in);
 
-    if (!(scale > 0) || scale > 1e9) {
-        vc_infer_fail(in, "the scale is %g", scale);
-        return vc_dim_bad();
-    }
+    VC_LEAVE_WITH(!(scale > 0) || scale > 1e9, vc_infer_fail(in, "the scale is %g", scale), vc_dim_bad());
     if (vc_dim_is_number(size)) {
         double all = floor((double)((float)size.size * (float)scale));
 
@@ -86,14 +83,10 @@ void vc_infer_resize(struct vc_infer *in)
         return;
     }
     const struct vc_dim *sizes = vc_infer_elems(in, 3, &n);
-    if (by_size ? sizes == NULL : !vc_infer_floats(in, 2, "the list of scales", scales, VC_GRAPH_MAX_DIMS, &n)) {
-        vc_infer_fail(in, "the sizes are computed from values, not from the sizes of inputs");
-        return;
-    }
-    if (n != n_axes || n > x->n_dims) {
-        vc_infer_fail(in, "%zu sizes or scales are given for %zu axes", n, n_axes);
-        return;
-    }
+    VC_LEAVE_IF(by_size ? sizes == NULL : !vc_infer_floats(in, 2, "the list of scales", scales, VC_GRAPH_MAX_DIMS, &n),
+                vc_infer_fail(in, "the sizes are computed from values, not from the sizes of inputs"));
+    VC_LEAVE_IF(n != n_axes || n > x->n_dims,
+                vc_infer_fail(in, "%zu sizes or scales are given for %zu axes", n, n_axes));
     memcpy(shape, x->shape, x->n_dims * sizeof *shape);
     for (size_t k = 0; k < n && !in->failed; k++) {
         unsigned axis = vc_infer_axis(in, axes != NULL ? axes[k] : (int64_t)k, x->n_dims);

@@ -89,10 +89,9 @@ void vc_infer_squeeze(struct vc_infer *in)
     for (unsigned k = 0; k < x->n_dims; k++) {
         bool one = vc_dim_is(x->shape[k], 1);
 
-        if (marked[k] && vc_dim_is_number(x->shape[k]) && !one) {
-            vc_infer_fail(in, "dimension %u has size %lld and cannot be left out", k, (long long)x->shape[k].size);
-            return;
-        }
+        VC_LEAVE_IF(
+            marked[k] && vc_dim_is_number(x->shape[k]) && !one,
+            vc_infer_fail(in, "dimension %u has size %lld and cannot be left out", k, (long long)x->shape[k].size));
         if (!(vc_infer_in(in, 1) != NULL ? marked[k] : one)) {
             shape[n_dims++] = x->shape[k];
         }
@@ -157,11 +156,9 @@ void vc_infer_reshape(struct vc_infer *in)
     if (!vc_infer_types(in, "ai") || !vc_infer_rank(in, 1, 1, 1)) {
         return;
     }
-    if (wanted == NULL || n > VC_GRAPH_MAX_DIMS) {
-        vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
-                                         : "the shape has too many dimensions");
-        return;
-    }
+    VC_LEAVE_IF(wanted == NULL || n > VC_GRAPH_MAX_DIMS,
+                vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
+                                                 : "the shape has too many dimensions"));
     for (size_t k = 0; k < n; k++) {
         bool number = vc_dim_is_number(wanted[k]);
 

@@ -55,20 +55,17 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
     }
     out = &run->out[k];
     for (unsigned i = 0; i < n_dims; i++) {
-        if (shape[i] < 0 || !vc_mul_size(n, (size_t)shape[i], &n)) {
-            vc_run_fail(run, "the output's size overflows");
-            return NULL;
-        }
+        VC_LEAVE_WITH(shape[i] < 0 || !vc_mul_size(n, (size_t)shape[i], &n),
+                      vc_run_fail(run, "the output's size overflows"), NULL);
         out->shape[i] = shape[i];
     }
     out->n_dims = n_dims;
     out->is_real = is_real;
     if (run->places != NULL && run->places[k] != NULL) {
-        if (n != out->n) {
-            vc_run_fail(run, "the output %s has %zu elements, and there is room for %zu",
-                        vc_graph_shape_text(shape, n_dims, text, sizeof text), n, out->n);
-            return NULL;
-        }
+        VC_LEAVE_WITH(n != out->n,
+                      vc_run_fail(run, "the output %s has %zu elements, and there is room for %zu",
+                                  vc_graph_shape_text(shape, n_dims, text, sizeof text), n, out->n),
+                      NULL);
         out->data = run->places[k];
         return out->data;
     }
@@ -109,10 +106,10 @@ bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struc
             unsigned at = walk->n_dims - values[v]->n_dims + k;
             int64_t size = values[v]->shape[k];
 
-            if (size != 1 && walk->shape[at] != 1 && walk->shape[at] != size) {
-                vc_run_fail(run, "sizes %lld and %lld do not broadcast", (long long)walk->shape[at], (long long)size);
-                return false;
-            }
+            VC_LEAVE_WITH(
+                size != 1 && walk->shape[at] != 1 && walk->shape[at] != size,
+                vc_run_fail(run, "sizes %lld and %lld do not broadcast", (long long)walk->shape[at], (long long)size),
+                false);
             walk->shape[at] = size != 1 ? size : walk->shape[at];
             walk->step[v][at] = size != 1 ? step : 0;
             step *= (size_t)size;

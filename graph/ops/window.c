@@ -19,10 +19,8 @@ static bool fill(struct vc_infer *in, const char *name, unsigned n, int64_t leas
         return false;
     }
     for (unsigned k = 0; given != NULL && k < n; k++) {
-        if (given[k] < least || given[k] > MOST) {
-            vc_infer_fail(in, "%s has the number %lld", name, (long long)given[k]);
-            return false;
-        }
+        VC_LEAVE_WITH(given[k] < least || given[k] > MOST,
+                      vc_infer_fail(in, "%s has the number %lld", name, (long long)given[k]), false);
         to[k] = given[k];
     }
     return !in->failed;
@@ -64,16 +62,12 @@ bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kerne
         !fill(in, "pads", 2 * n, 0, pads, 2 * VC_WINDOW_DIMS) || !auto_pad(in, w)) {
         return false;
     }
-    if (kernel == NULL && !vc_infer_has(in, "kernel_shape")) {
-        vc_infer_fail(in, "the attribute kernel_shape is missing");
-        return false;
-    }
+    VC_LEAVE_WITH(kernel == NULL && !vc_infer_has(in, "kernel_shape"),
+                  vc_infer_fail(in, "the attribute kernel_shape is missing"), false);
     for (unsigned k = 0; k < n; k++) {
-        if (kernel != NULL && (!vc_dim_is_number(kernel[k]) || kernel[k].size < 1 || kernel[k].size > MOST ||
-                               (vc_infer_has(in, "kernel_shape") && kernel[k].size != w->kernel[k]))) {
-            vc_infer_fail(in, "kernel_shape does not fit the weights, or is no number");
-            return false;
-        }
+        VC_LEAVE_WITH(kernel != NULL && (!vc_dim_is_number(kernel[k]) || kernel[k].size < 1 || kernel[k].size > MOST ||
+                                         (vc_infer_has(in, "kernel_shape") && kernel[k].size != w->kernel[k])),
+                      vc_infer_fail(in, "kernel_shape does not fit the weights, or is no number"), false);
         w->kernel[k] = kernel != NULL ? kernel[k].size : w->kernel[k];
         w->before[k] = w->pad == VC_PAD_NOTSET ? pads[k] : 0;
         w->behind[k] = w->pad == VC_PAD_NOTSET ? pads[n + k] : 0;
@@ -144,10 +138,7 @@ bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct 
     for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
         int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1;
 
-        if (w->in[k] > INT64_MAX / 4) {
-            vc_run_fail(run, "a dimension of the input is too large");
-            return false;
-        }
+        VC_LEAVE_WITH(w->in[k] > INT64_MAX / 4, vc_run_fail(run, "a dimension of the input is too large"), false);
         if (strncmp(pad, "SAME", 4) == 0) {
             w->out[k] = quotient_up(w->in[k], w->stride[k]);
             int64_t all = (w->out[k] - 1) * w->stride[k] + reach - w->in[k];
@@ -157,11 +148,10 @@ bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct 
             continue;
         }
         int64_t room = w->in[k] + w->before[k] + w->behind[k] - reach;
-        if (room < 0 && !(ceil && room + w->stride[k] > 0)) {
-            vc_run_fail(run, "a window of %lld elements does not fit into %lld with padding", (long long)reach,
-                        (long long)(w->in[k] + w->before[k] + w->behind[k]));
-            return false;
-        }
+        VC_LEAVE_WITH(room < 0 && !(ceil && room + w->stride[k] > 0),
+                      vc_run_fail(run, "a window of %lld elements does not fit into %lld with padding",
+                                  (long long)reach, (long long)(w->in[k] + w->before[k] + w->behind[k])),
+                      false);
         w->out[k] =
             ceil ? quotient_up(w->in[k] + w->before[k] +
                                    (w->behind[k] - reach + w->stride[k] < 0 ? w->behind[k] - reach + w->stride[k] : 0),
@@ -190,10 +180,8 @@ bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct 
         int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1 + (more != NULL && k >= skip ? more[k - skip] : 0);
         int64_t windows = w->in[k];
 
-        if (windows == 0 || windows > INT64_MAX / 4 / w->stride[k]) {
-            vc_run_fail(run, "a dimension of the input has size %lld", (long long)windows);
-            return false;
-        }
+        VC_LEAVE_WITH(windows == 0 || windows > INT64_MAX / 4 / w->stride[k],
+                      vc_run_fail(run, "a dimension of the input has size %lld", (long long)windows), false);
         int64_t all = (windows - 1) * w->stride[k] + reach; /* with what the pads cut off */
         w->in[k] = all - w->before[k] - w->behind[k];
         if (k >= skip && (shape != NULL || same)) {
@@ -202,10 +190,7 @@ bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct 
             w->before[k] = strcmp(pad, "SAME_UPPER") == 0 ? cut / 2 : cut - cut / 2;
         }
         w->out[k] = windows;
-        if (w->in[k] < 0) {
-            vc_run_fail(run, "the padding takes more than there is");
-            return false;
-        }
+        VC_LEAVE_WITH(w->in[k] < 0, vc_run_fail(run, "the padding takes more than there is"), false);
     }
     return true;
 }

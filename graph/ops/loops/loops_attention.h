@@ -26,10 +26,10 @@ static bool heads_of(struct vc_run *run, const struct vc_run_value *x, int64_t h
         memcpy(h->step, view.step, sizeof h->step);
         return true;
     }
-    if (x->shape[2] % heads != 0) {
-        vc_run_fail(run, "%lld elements cannot be divided into %lld heads", (long long)x->shape[2], (long long)heads);
-        return false;
-    }
+    VC_LEAVE_WITH(
+        x->shape[2] % heads != 0,
+        vc_run_fail(run, "%lld elements cannot be divided into %lld heads", (long long)x->shape[2], (long long)heads),
+        false);
     h->heads = heads;
     h->length = x->shape[1];
     h->size = x->shape[2] / heads;
@@ -55,14 +55,11 @@ static bool join_past(struct vc_run *run, unsigned k, unsigned past, struct head
     if (x == NULL && k >= run->node->n_outputs) { /* nothing to join, and nobody asks */
         return true;
     }
-    if (x != NULL && (x->shape[0] != h->batch || x->shape[1] != h->heads || x->shape[3] != h->size)) {
-        vc_run_fail(run, "what is kept of before has another shape");
-        return false;
-    }
-    if (k >= run->node->n_outputs) {
-        vc_run_fail(run, "keys and values of before are given, and the outputs with those of now are missing");
-        return false;
-    }
+    VC_LEAVE_WITH(x != NULL && (x->shape[0] != h->batch || x->shape[1] != h->heads || x->shape[3] != h->size),
+                  vc_run_fail(run, "what is kept of before has another shape"), false);
+    VC_LEAVE_WITH(
+        k >= run->node->n_outputs,
+        vc_run_fail(run, "keys and values of before are given, and the outputs with those of now are missing"), false);
     REAL *out = vc_run_out(run, k, true, shape, 4);
     if (out == NULL) {
         return false;
@@ -143,11 +140,10 @@ static bool attention_mask(struct vc_run *run, struct attention *a)
     for (unsigned k = 0; k < view.n_dims; k++) {
         unsigned at = 4 - view.n_dims + k;
 
-        if (view.shape[k] != 1 && view.shape[k] != scores[at]) {
-            vc_run_fail(run, "the mask has %lld in a dimension where the scores have %lld", (long long)view.shape[k],
-                        (long long)scores[at]);
-            return false;
-        }
+        VC_LEAVE_WITH(view.shape[k] != 1 && view.shape[k] != scores[at],
+                      vc_run_fail(run, "the mask has %lld in a dimension where the scores have %lld",
+                                  (long long)view.shape[k], (long long)scores[at]),
+                      false);
         a->mask_step[at] = view.shape[k] != 1 ? view.step[k] : 0;
     }
     return true;
@@ -168,11 +164,9 @@ RUN(attention)
         !heads_of(run, run->in[2], vc_node_int(run->node, "kv_num_heads", 1), &a.v)) {
         return;
     }
-    if (a.k.heads == 0 || a.q.heads % a.k.heads != 0 || a.k.heads != a.v.heads || a.k.length != a.v.length ||
-        a.q.size != a.k.size || a.q.batch != a.k.batch || a.k.batch != a.v.batch) {
-        vc_run_fail(run, "queries, keys and values do not fit together");
-        return;
-    }
+    VC_LEAVE_IF(a.k.heads == 0 || a.q.heads % a.k.heads != 0 || a.k.heads != a.v.heads || a.k.length != a.v.length ||
+                    a.q.size != a.k.size || a.q.batch != a.k.batch || a.k.batch != a.v.batch,
+                vc_run_fail(run, "queries, keys and values do not fit together"));
     a.before = run->n_in > 4 && run->in[4] != NULL ? run->in[4]->shape[2] : 0;
     a.scale = (REAL)vc_node_float(run->node, "scale", 1 / sqrt((double)a.q.size));
     a.softcap = (REAL)vc_node_float(run->node, "softcap", 0);
@@ -229,12 +223,10 @@ RUN(rotary_embedding)
     int64_t part = vc_node_int(run->node, "rotary_embedding_dim", 0);
     part = part == 0 ? h.size : part;
     int64_t half = cos_table->shape[cos_table->n_dims - 1];
-    if (part > h.size || part != 2 * half || !vc_run_expect(run, 2, "table of sines", cos_table->n) ||
-        !vc_run_expect(run, 3, "list of positions", (size_t)(h.batch * h.length)) ||
-        (at == NULL && rows != h.batch * h.length)) {
-        vc_run_fail(run, "the tables do not fit the input");
-        return;
-    }
+    VC_LEAVE_IF(part > h.size || part != 2 * half || !vc_run_expect(run, 2, "table of sines", cos_table->n) ||
+                    !vc_run_expect(run, 3, "list of positions", (size_t)(h.batch * h.length)) ||
+                    (at == NULL && rows != h.batch * h.length),
+                vc_run_fail(run, "the tables do not fit the input"));
     reshaped(run, x->shape, x->n_dims);
     out = run->out[0].data;
     for (int64_t i = 0; run->status == VC_OK && x->n != 0 && i < h.batch * h.heads * h.length; i++) {

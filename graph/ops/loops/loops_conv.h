@@ -106,10 +106,9 @@ RUN(conv)
     struct vc_window w;
     REAL *out;
 
-    if (all % groups != 0 || filters % groups != 0 || all / groups != channels) {
-        vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %zu channels", all, groups, channels);
-        return;
-    }
+    VC_LEAVE_IF(
+        all % groups != 0 || filters % groups != 0 || all / groups != channels,
+        vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %zu channels", all, groups, channels));
     if (!vc_run_expect(run, 2, "bias", filters) || !vc_run_window(run, weights->shape + 2, false, &w)) {
         return;
     }
@@ -147,11 +146,9 @@ RUN(conv_transpose)
     size_t channels = (size_t)x->shape[1];
     struct vc_window w;
 
-    if (channels % groups != 0 || channels != (size_t)weights->shape[0]) {
-        vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %lld channels", channels, groups,
-                    (long long)weights->shape[0]);
-        return;
-    }
+    VC_LEAVE_IF(channels % groups != 0 || channels != (size_t)weights->shape[0],
+                vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %lld channels", channels, groups,
+                            (long long)weights->shape[0]));
     if (!vc_run_expect(run, 2, "bias", filters) || !vc_run_window_transposed(run, weights->shape + 2, &w)) {
         return;
     }

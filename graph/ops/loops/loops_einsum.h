@@ -28,11 +28,10 @@ static bool einsum_begin(struct vc_run *run, const struct vc_einsum *e, struct e
             unsigned k = of_label[e->labels[i][d]];
             int64_t size = run->in[i]->shape[d];
 
-            if (size != 1 && w->size[k] != 1 && w->size[k] != size) {
-                vc_run_fail(run, "sizes %lld and %lld of the same letter differ", (long long)w->size[k],
-                            (long long)size);
-                return false;
-            }
+            VC_LEAVE_WITH(size != 1 && w->size[k] != 1 && w->size[k] != size,
+                          vc_run_fail(run, "sizes %lld and %lld of the same letter differ", (long long)w->size[k],
+                                      (long long)size),
+                          false);
             w->size[k] = size != 1 ? size : w->size[k];
             w->step[i][k] += size != 1 ? step : 0;
             step *= (size_t)size;

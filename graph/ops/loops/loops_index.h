@@ -123,11 +123,8 @@ RUN(gather_nd)
     size_t inner = vc_run_count(x, batch + tuple, x->n_dims);
 
     for (unsigned k = 0; k < batch; k++) {
-        if (x->shape[k] != at->shape[k]) {
-            vc_run_fail(run, "the batch dimensions %lld and %lld differ", (long long)x->shape[k],
-                        (long long)at->shape[k]);
-            return;
-        }
+        VC_LEAVE_IF(x->shape[k] != at->shape[k], vc_run_fail(run, "the batch dimensions %lld and %lld differ",
+                                                             (long long)x->shape[k], (long long)at->shape[k]));
     }
     memcpy(shape, at->shape, n_dims * sizeof *shape);
     for (unsigned k = batch + tuple; k < x->n_dims; k++) {
@@ -204,10 +201,8 @@ RUN(scatter_nd)
     size_t inner = vc_run_count(x, tuple, x->n_dims);
 
     for (unsigned k = 0; k < updates->n_dims; k++) {
-        if (updates->shape[k] != (k < at->n_dims - 1 ? at->shape[k] : x->shape[k - (at->n_dims - 1) + tuple])) {
-            vc_run_fail(run, "the updates have %lld in dimension %u", (long long)updates->shape[k], k);
-            return;
-        }
+        VC_LEAVE_IF(updates->shape[k] != (k < at->n_dims - 1 ? at->shape[k] : x->shape[k - (at->n_dims - 1) + tuple]),
+                    vc_run_fail(run, "the updates have %lld in dimension %u", (long long)updates->shape[k], k));
     }
     reshaped(run, x->shape, x->n_dims);
     for (size_t i = 0; run->status == VC_OK && updates->n != 0 && i < at->n / tuple; i++) {
@@ -321,10 +316,7 @@ RUN(range)
         uint64_t length = step > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
         uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
 
-        if (step == 0) {
-            vc_run_fail(run, "the step is 0");
-            return;
-        }
+        VC_LEAVE_IF(step == 0, vc_run_fail(run, "the step is 0"));
         n = empty ? 0 : (int64_t)((length - 1) / stride + 1);
         int64_t *out = vc_run_out(run, 0, false, &n, 1);
         for (int64_t k = 0; out != NULL && k < n; k++) {

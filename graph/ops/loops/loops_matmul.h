@@ -79,11 +79,9 @@ RUN(matmul)
 
     left.n_dims = a->n_dims > 1 ? a->n_dims - 2 : 0;
     right.n_dims = b->n_dims > 1 ? b->n_dims - 2 : 0;
-    if (m.inner != b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]) {
-        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)m.inner,
-                    (long long)b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]);
-        return;
-    }
+    VC_LEAVE_IF(m.inner != b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0],
+                vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)m.inner,
+                            (long long)b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]));
     if (!vc_run_walk_begin(run, &walk, pair, 2)) {
         return;
     }
@@ -129,17 +127,13 @@ RUN(gemm)
     const struct vc_run_value *pair[2] = {&product, c != NULL ? c : &product};
     struct vc_run_walk walk;
 
-    if (inner != b->shape[swap_b]) {
-        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)inner, (long long)b->shape[swap_b]);
-        return;
-    }
+    VC_LEAVE_IF(inner != b->shape[swap_b], vc_run_fail(run, "the inner dimensions %lld and %lld differ",
+                                                       (long long)inner, (long long)b->shape[swap_b]));
     if (!vc_run_walk_begin(run, &walk, pair, 2)) {
         return;
     }
-    if (walk.shape[0] != shape[0] || walk.shape[1] != shape[1]) {
-        vc_run_fail(run, "C is larger than the product");
-        return;
-    }
+    VC_LEAVE_IF(walk.shape[0] != shape[0] || walk.shape[1] != shape[1],
+                vc_run_fail(run, "C is larger than the product"));
     REAL *out = vc_run_out(run, 0, true, shape, 2);
     for (int64_t i = 0; out != NULL && i < shape[0]; i++) {
         for (int64_t j = 0; j < shape[1]; j++, vc_run_walk_next(&walk)) {

@@ -153,10 +153,8 @@ RUN(split)
     for (int64_t k = 0; k < n; k++) {
         int64_t part = sizes != NULL ? sizes[k] : k + 1 < n ? chunk : size - at;
 
-        if (part < 0 || part > size - at || (k + 1 == n && at + part != size)) {
-            vc_run_fail(run, "the parts do not make up the dimension of %lld", (long long)size);
-            return;
-        }
+        VC_LEAVE_IF(part < 0 || part > size - at || (k + 1 == n && at + part != size),
+                    vc_run_fail(run, "the parts do not make up the dimension of %lld", (long long)size));
         view.shape[axis] = part;
         view.base = at * view.step[axis];
         out_of_view(run, (unsigned)k, &view, view.shape, view.n_dims);
@@ -198,10 +196,8 @@ RUN(tile)
         view.shape[2 * k] = repeats[k];
         view.shape[2 * k + 1] = of.shape[k];
         view.step[2 * k + 1] = of.step[k];
-        if (repeats[k] < 0 || __builtin_mul_overflow(repeats[k], of.shape[k], &shape[k])) {
-            vc_run_fail(run, "cannot be repeated %lld times", (long long)repeats[k]);
-            return;
-        }
+        VC_LEAVE_IF(repeats[k] < 0 || __builtin_mul_overflow(repeats[k], of.shape[k], &shape[k]),
+                    vc_run_fail(run, "cannot be repeated %lld times", (long long)repeats[k]));
     }
     out_of_view(run, 0, &view, shape, of.n_dims);
 }
@@ -243,14 +239,13 @@ RUN(pad)
         unsigned axis = axes != NULL ? vc_run_axis(((const int64_t *)axes->data)[k], x->n_dims) : (unsigned)k;
 
         before[axis] = pads[k];
-        if (__builtin_add_overflow(walk.shape[axis], pads[k], &walk.shape[axis]) ||
-            __builtin_add_overflow(walk.shape[axis], pads[k + n_axes], &walk.shape[axis]) || walk.shape[axis] < 0 ||
-            pads[k] == INT64_MIN || pads[k + n_axes] == INT64_MIN ||
-            (*mode != 'c' && walk.shape[axis] != 0 && kept_of(x->shape[axis], pads[k], pads[k + n_axes]) < 1)) {
+        VC_LEAVE_IF(
+            __builtin_add_overflow(walk.shape[axis], pads[k], &walk.shape[axis]) ||
+                __builtin_add_overflow(walk.shape[axis], pads[k + n_axes], &walk.shape[axis]) || walk.shape[axis] < 0 ||
+                pads[k] == INT64_MIN || pads[k + n_axes] == INT64_MIN ||
+                (*mode != 'c' && walk.shape[axis] != 0 && kept_of(x->shape[axis], pads[k], pads[k + n_axes]) < 1),
             vc_run_fail(run, "a dimension of %lld cannot be padded by %lld and %lld", (long long)x->shape[axis],
-                        (long long)pads[k], (long long)pads[k + n_axes]);
-            return;
-        }
+                        (long long)pads[k], (long long)pads[k + n_axes]));
         if (*mode != 'c') {
             kept[axis] = kept_of(x->shape[axis], pads[k], pads[k + n_axes]);
             of.base += pads[k] < 0 ? -pads[k] * of.step[axis] : 0;
@@ -291,11 +286,10 @@ RUN(depth_to_space)
     int64_t shape[4] = {x->shape[0], c, 0, 0};
     struct vc_run_view view = {.n_dims = 6};
 
-    if (x->shape[1] % (b * b) != 0 || __builtin_mul_overflow(x->shape[2], b, &shape[2]) ||
-        __builtin_mul_overflow(x->shape[3], b, &shape[3])) {
-        vc_run_fail(run, "%lld channels cannot be divided into blocks of %lld", (long long)x->shape[1], (long long)b);
-        return;
-    }
+    VC_LEAVE_IF(
+        x->shape[1] % (b * b) != 0 || __builtin_mul_overflow(x->shape[2], b, &shape[2]) ||
+            __builtin_mul_overflow(x->shape[3], b, &shape[3]),
+        vc_run_fail(run, "%lld channels cannot be divided into blocks of %lld", (long long)x->shape[1], (long long)b));
     view.shape[0] = x->shape[0];
     view.step[0] = of.step[0];
     view.shape[1] = c;
@@ -323,11 +317,9 @@ RUN(space_to_depth)
     unsigned channel = dcr ? 3 : 1;
     struct vc_run_view view = {.n_dims = 6};
 
-    if (x->shape[2] % b != 0 || x->shape[3] % b != 0 || __builtin_mul_overflow(x->shape[1], b * b, &shape[1])) {
-        vc_run_fail(run, "%lld x %lld pixels cannot be divided into blocks of %lld", (long long)x->shape[2],
-                    (long long)x->shape[3], (long long)b);
-        return;
-    }
+    VC_LEAVE_IF(x->shape[2] % b != 0 || x->shape[3] % b != 0 || __builtin_mul_overflow(x->shape[1], b * b, &shape[1]),
+                vc_run_fail(run, "%lld x %lld pixels cannot be divided into blocks of %lld", (long long)x->shape[2],
+                            (long long)x->shape[3], (long long)b));
     view.shape[0] = x->shape[0];
     view.step[0] = of.step[0];
     view.shape[row] = b;

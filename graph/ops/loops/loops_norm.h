@@ -54,10 +54,9 @@ static void scale_and_shift(struct vc_run *run, REAL *y)
     if (!vc_run_walk_begin(run, &walk, three, 3)) {
         return;
     }
-    if (walk.n_dims != run->out[0].n_dims || memcmp(walk.shape, run->out[0].shape, walk.n_dims * sizeof *walk.shape)) {
-        vc_run_fail(run, "the scale or the bias is larger than the input");
-        return;
-    }
+    VC_LEAVE_IF(walk.n_dims != run->out[0].n_dims ||
+                    memcmp(walk.shape, run->out[0].shape, walk.n_dims * sizeof *walk.shape),
+                vc_run_fail(run, "the scale or the bias is larger than the input"));
     for (size_t i = 0; i < run->out[0].n; i++, vc_run_walk_next(&walk)) {
         y[i] *= ((const REAL *)scale->data)[walk.place[1]];
         y[i] += bias != scale ? ((const REAL *)bias->data)[walk.place[2]] : 0;

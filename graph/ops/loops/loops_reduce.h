@@ -253,10 +253,8 @@ static void arg(struct vc_run *run, bool largest)
         }
     }
     int64_t *out = vc_run_out(run, 0, false, shape, n_dims);
-    if (out != NULL && x->n == 0 && run->out[0].n != 0) {
-        vc_run_fail(run, "there are no elements to choose from");
-        return;
-    }
+    VC_LEAVE_IF(out != NULL && x->n == 0 && run->out[0].n != 0,
+                vc_run_fail(run, "there are no elements to choose from"));
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
         size_t first = i / inner * inner * (size_t)x->shape[axis] + i % inner;
         size_t best = first;
@@ -297,10 +295,8 @@ RUN(top_k)
     size_t inner = vc_run_count(x, axis + 1, x->n_dims);
     int64_t shape[VC_GRAPH_MAX_DIMS];
 
-    if (k < 0 || k > x->shape[axis]) {
-        vc_run_fail(run, "k is %lld, and there are %lld elements", (long long)k, (long long)x->shape[axis]);
-        return;
-    }
+    VC_LEAVE_IF(k < 0 || k > x->shape[axis],
+                vc_run_fail(run, "k is %lld, and there are %lld elements", (long long)k, (long long)x->shape[axis]));
     memcpy(shape, x->shape, sizeof shape);
     shape[axis] = k;
     void *values = vc_run_out(run, 0, x->is_real, shape, x->n_dims);

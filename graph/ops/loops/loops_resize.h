@@ -52,10 +52,10 @@ static bool resize_axes(struct vc_run *run, struct resize_axis *axis, int64_t *s
         shape[k] = vc_dim_value(&run->graph->dims, stated[k]);
         axis[k] = (struct resize_axis){.in = x->shape[k], .out = shape[k], .scale = 1};
         axis[k].mode = strcmp(mode, "half_pixel_symmetric") == 0 ? 's' : strcmp(mode, "asymmetric") == 0 ? 'y' : *mode;
-        if (shape[k] < 0 || (x->shape[k] == 0 && shape[k] != 0)) {
-            vc_run_fail(run, "a dimension of %lld cannot become %lld", (long long)x->shape[k], (long long)shape[k]);
-            return false;
-        }
+        VC_LEAVE_WITH(
+            shape[k] < 0 || (x->shape[k] == 0 && shape[k] != 0),
+            vc_run_fail(run, "a dimension of %lld cannot become %lld", (long long)x->shape[k], (long long)shape[k]),
+            false);
         axis[k].scale = x->shape[k] != 0 ? (double)shape[k] / (double)x->shape[k] : 1;
     }
     for (size_t k = 0; scales != NULL && k < scales->n; k++) {

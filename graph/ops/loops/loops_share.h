@@ -49,10 +49,9 @@ static void reshaped(struct vc_run *run, const int64_t *shape, unsigned n_dims)
  * the index is out of range. */
 static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
 {
-    if (at < -size || at >= size) {
-        vc_run_fail(run, "the index %lld is outside of the dimension of %lld", (long long)at, (long long)size);
-        return -1;
-    }
+    VC_LEAVE_WITH(
+        at < -size || at >= size,
+        vc_run_fail(run, "the index %lld is outside of the dimension of %lld", (long long)at, (long long)size), -1);
     return at < 0 ? at + size : at;
 }
 
