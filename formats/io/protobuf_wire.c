@@ -226,6 +226,15 @@ enum vc_status vc_wire_field(struct vc_wire *wire, struct vc_span *rest, struct 
     return VC_OK;
 }
 
+enum vc_status vc_wire_next(struct vc_wire *wire, struct vc_field *field)
+{
+    struct vc_span rest = field->rest;
+
+    VC_CALL(vc_wire_field(wire, &rest, field));
+    field->rest = rest;
+    return VC_OK;
+}
+
 enum vc_status vc_wire_expect(const struct vc_wire *wire, const struct vc_field *field, enum vc_wire_type type,
                               const char *what)
 {

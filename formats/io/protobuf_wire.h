@@ -49,6 +49,7 @@ struct vc_field {
     struct vc_span all;  /* with its tag: what is copied when a field is carried over */
     struct vc_span data; /* VC_WIRE_BYTES: the bytes; GROUP: all between its tags; fixed: the 4 or 8 bytes */
     uint64_t value;      /* of a varint; of fixed types too */
+    struct vc_span rest; /* VC_EACH_FIELD: the message behind the field */
 };
 
 enum vc_status vc_wire_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_wire *wire);
@@ -57,6 +58,19 @@ void vc_wire_close(struct vc_wire *wire); /* also of one that is all zeros */
 /* The field at the start of *rest, which moves behind it. Not to be called when rest->n is 0. VC_E_FORMAT for what is
  * no field, or none that ends within *rest. */
 enum vc_status vc_wire_field(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field);
+
+/* Each field of the message in that span, in a function that returns a status; what is no field ends it.
+ *
+ *     VC_EACH_FIELD(f, &r->wire, message) {
+ *         if (f.number == 7) { ... }
+ *     } */
+#define VC_EACH_FIELD(field, wire, span)                               \
+    for (struct vc_field field = {.rest = (span)}; field.rest.n != 0;) \
+        if (vc_wire_next((wire), &field) != VC_OK) {                   \
+            return (wire)->ctx->status;                                \
+        } else
+/* The field at the start of field->rest. */
+enum vc_status vc_wire_next(struct vc_wire *wire, struct vc_field *field);
 
 /* The varint at the start of *rest. */
 enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64_t *value);

@@ -187,11 +187,8 @@ enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_fie
 enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_field *node)
 {
     const struct onnx_coded *value;
-    struct vc_span rest = node->data;
-    struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, node->data) {
         if (f.number == ONNX_NODE_OUTPUT) {
             VC_CALL(find_coded(l, &f, &value));
             if (value != NULL) {

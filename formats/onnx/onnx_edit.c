@@ -134,13 +134,10 @@ static enum vc_status take_node(struct resolving *e, struct onnx_walk *w, const 
 {
     struct onnx_edits *edits = e->edits;
     size_t first = edits->n_changes;
-    struct vc_span rest = node->data;
     struct vc_program_node says;
     size_t symbol, at, n, i;
-    struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &w->r.wire, node->data) {
         if (f.number != ONNX_NODE_OUTPUT) {
             continue;
         }
@@ -214,14 +211,11 @@ static void look_at_constant(const struct vc_program_node *node, struct old *old
 static enum vc_status take_constant(struct onnx_walk *w, const struct vc_field *node)
 {
     struct resolving *e = w->user;
-    struct vc_span rest = node->data;
     size_t symbol = ONNX_NONE;
     struct vc_program_node says;
-    struct vc_field f;
 
-    while (rest.n != 0 && symbol == ONNX_NONE) {
-        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
-        if (f.number == ONNX_NODE_OUTPUT) {
+    VC_EACH_FIELD(f, &w->r.wire, node->data) {
+        if (f.number == ONNX_NODE_OUTPUT && symbol == ONNX_NONE) {
             VC_CALL(symbol_of(w, &f, &symbol));
         }
     }

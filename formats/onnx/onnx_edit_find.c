@@ -19,11 +19,9 @@ enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span mess
 {
     uint64_t type = 0;
     uint32_t found = 0;
-    struct vc_field f;
 
     r->name[0] = '\0';
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         if (f.number == ONNX_ATTRIBUTE_NAME) {
             VC_CALL(vc_onnx_string_read(r, &f, "the name of an attribute"));
         } else if (f.number == ONNX_ATTRIBUTE_TYPE) {
@@ -64,14 +62,13 @@ static enum vc_status each_node(struct onnx_walk *w, struct vc_span graph, vc_on
 /* The graphs in the attributes of a node. */
 static enum vc_status each_inner(struct onnx_walk *w, struct vc_span node, vc_onnx_node_taker *take)
 {
+    const struct vc_span none = {0, 0};
     uint32_t around = w->graph;
-    struct vc_field attribute;
-    struct vc_field f;
 
-    while (node.n != 0) {
-        VC_CALL(vc_wire_field(&w->r.wire, &node, &attribute));
-        while (attribute.number == ONNX_NODE_ATTRIBUTE && attribute.type == VC_WIRE_BYTES && attribute.data.n != 0) {
-            VC_CALL(vc_wire_field(&w->r.wire, &attribute.data, &f));
+    VC_EACH_FIELD(attribute, &w->r.wire, node) {
+        bool is_one = attribute.number == ONNX_NODE_ATTRIBUTE && attribute.type == VC_WIRE_BYTES;
+
+        VC_EACH_FIELD(f, &w->r.wire, is_one ? attribute.data : none) {
             if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && f.type == VC_WIRE_BYTES) {
                 w->graph = vc_onnx_graph_number(w->self->source, f.data);
                 VC_CALL(each_node(w, f.data, take));
@@ -84,10 +81,7 @@ static enum vc_status each_inner(struct onnx_walk *w, struct vc_span node, vc_on
 
 static enum vc_status each_node(struct onnx_walk *w, struct vc_span graph, vc_onnx_node_taker *take)
 {
-    struct vc_field f;
-
-    while (graph.n != 0) {
-        VC_CALL(vc_wire_field(&w->r.wire, &graph, &f));
+    VC_EACH_FIELD(f, &w->r.wire, graph) {
         if (f.number == ONNX_GRAPH_NODE && f.type == VC_WIRE_BYTES) {
             VC_CALL(take(w, &f));
             VC_CALL(each_inner(w, f.data, take));

@@ -29,11 +29,9 @@ static void put_numbers(struct onnx_layout *l, uint32_t number, const struct vc_
 enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct vc_field *field,
                                             const struct onnx_change *changes, size_t n, bool *done)
 {
-    struct vc_span rest = field->data;
     bool added = false;
     uint32_t number;
     size_t mark;
-    struct vc_field f;
 
     *done = false;
     VC_CALL(vc_onnx_attribute_look(&l->r, field->data, &number));
@@ -43,8 +41,7 @@ enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct 
     }
     *done = true;
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (!added && f.number >= number) {
             put_numbers(l, number, change->edit);
             added = true;
@@ -103,17 +100,14 @@ static int64_t number_at(const struct new_shape *shape, unsigned d)
 /* A dimension: its number in place of a number or a name; what else it says is copied. */
 static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field *field, int64_t number)
 {
-    struct vc_span rest = field->data;
     size_t mark;
-    struct vc_field f;
 
     if (number < 0) {
         return vc_onnx_add_rest(l, field, ONNX_KIND_GRAPH);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
     vc_wire_put_int(&l->self->literals, ONNX_DIM_VALUE, (uint64_t)number);
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM) {
             VC_CALL(vc_onnx_add_copy(l, f.all));
         }
@@ -124,12 +118,9 @@ static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field
 /* The edits speak of as many dimensions as the file declares. */
 static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *shape, const struct new_shape *to)
 {
-    struct vc_span rest = shape->data;
     unsigned n_dims = 0;
-    struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, shape->data) {
         n_dims += f.number == ONNX_SHAPE_DIM;
     }
     for (size_t i = 0; i < to->n; i++) {
@@ -146,17 +137,14 @@ static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field 
                                    size_t depth)
 {
     static const uint32_t way[] = {ONNX_INFO_TYPE, ONNX_TYPE_TENSOR, ONNX_TYPE_SHAPE, ONNX_SHAPE_DIM};
-    struct vc_span rest = field->data;
     unsigned d = 0;
     size_t mark;
-    struct vc_field f;
 
     if (way[depth] == ONNX_SHAPE_DIM && depth == 3) {
         VC_CALL(check_rank(l, field, to));
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (f.number != way[depth] || f.type != VC_WIRE_BYTES) {
             VC_CALL(vc_onnx_add_copy(l, f.all));
         } else if (depth == 2 && to->dropped) {

@@ -56,10 +56,8 @@ enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span mess
 {
     enum { OTHER, LOCATION, OFFSET, LENGTH } key = OTHER;
     struct vc_field value = {.number = 0};
-    struct vc_field field;
 
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &field));
+    VC_EACH_FIELD(field, &r->wire, message) {
         if (field.number == ONNX_ENTRY_KEY) {
             VC_CALL(vc_onnx_string_read(r, &field, "a key of its external data"));
             if (strcmp(r->name, "location") == 0) {

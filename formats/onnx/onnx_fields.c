@@ -8,10 +8,7 @@
 
 enum vc_status vc_onnx_each(struct onnx_program_reader *r, struct vc_span message, vc_onnx_taker *take, void *to)
 {
-    struct vc_field f;
-
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         VC_CALL(take(r, &f, to));
     }
     return VC_OK;

@@ -14,12 +14,12 @@ static enum vc_status take_node(struct onnx_walk *w, const struct vc_field *node
 {
     struct onnx_edits *edits = &w->self->edits;
     size_t names[6] = {ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE}; /* five inputs, an output */
-    struct vc_span rest = node->data;
     unsigned k = 0;
-    struct vc_field f;
 
-    while (rest.n != 0 && w->graph == ONNX_MAIN) {
-        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
+    if (w->graph != ONNX_MAIN) {
+        return VC_OK;
+    }
+    VC_EACH_FIELD(f, &w->r.wire, node->data) {
         bool input = f.number == ONNX_NODE_INPUT && k < 5;
         if (input || (f.number == ONNX_NODE_OUTPUT && names[5] == ONNX_NONE)) {
             VC_CALL(vc_onnx_string_read(&w->r, &f, "the input or output of a node"));

@@ -33,14 +33,10 @@ static void define(struct onnx_reader *r, size_t symbol)
  * values in another file, which the writer cannot take along. named: its name is one of the graph. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
-
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor"));
     r->self->n_inner += field->all.n >= LARGE_BYTES;
     r->self->inner_bytes += field->all.n >= LARGE_BYTES ? field->all.n : 0;
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
+    VC_EACH_FIELD(f, &r->wire, field->data) {
         if (named && f.number == ONNX_TENSOR_NAME) {
             size_t symbol;
 
@@ -57,13 +53,9 @@ enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field
 /* A SparseTensorProto is two tensors, values and indices; its name is that of the values. */
 enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
-
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a sparse tensor"));
     r->self->has_sparse = true;
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
+    VC_EACH_FIELD(f, &r->wire, field->data) {
         if (f.number == ONNX_SPARSE_VALUES || f.number == ONNX_SPARSE_INDICES) {
             VC_CALL(vc_onnx_inner_tensor(r, &f, named && f.number == ONNX_SPARSE_VALUES));
         }
@@ -76,13 +68,9 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
 /* The name of a ValueInfoProto. *symbol stays ONNX_NONE where it has none. */
 static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *field, size_t *symbol)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
-
     *symbol = ONNX_NONE;
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input or output of the graph"));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
+    VC_EACH_FIELD(f, &r->wire, field->data) {
         if (f.number == ONNX_INFO_NAME) {
             VC_CALL(vc_onnx_symbol_read(r, &f, "the name of an input or output", symbol));
         }
@@ -94,22 +82,18 @@ static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *fi
  * are pinned: a pass that renames or removes tensors would break the annotation. */
 static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_field *field)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
-
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an annotation"));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
+    VC_EACH_FIELD(f, &r->wire, field->data) {
         size_t symbol = ONNX_NONE;
         if (f.number == 1) {
             VC_CALL(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
         } else if (f.number == 2 && f.type == VC_WIRE_BYTES) {
-            struct vc_span pair = f.data;
-
-            while (pair.n != 0 && symbol == ONNX_NONE) {
-                VC_CALL(vc_wire_field(&r->wire, &pair, &f));
-                if (f.number == ONNX_ENTRY_VALUE) {
-                    VC_CALL(vc_onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
+            VC_EACH_FIELD(entry, &r->wire, f.data) {
+                if (entry.number == ONNX_ENTRY_VALUE) {
+                    VC_CALL(vc_onnx_symbol_read(r, &entry, "the name in an annotation", &symbol));
+                }
+                if (symbol != ONNX_NONE) {
+                    break;
                 }
             }
         }
@@ -125,17 +109,18 @@ static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_fie
 /* Looks for the name of a TensorProto first, so that sentences about everything else can begin with it. */
 static enum vc_status find_name(struct onnx_reader *r, struct vc_span message, const char **name)
 {
-    struct vc_field f;
     size_t symbol = ONNX_NONE;
 
     *name = NULL;
-    while (message.n != 0 && symbol == ONNX_NONE) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         if (f.number == ONNX_TENSOR_NAME) {
             VC_CALL(vc_onnx_symbol_read(r, &f, "its name", &symbol));
         }
+        if (symbol != ONNX_NONE) {
+            *name = r->self->symbols.list[symbol].name;
+            break;
+        }
     }
-    *name = symbol != ONNX_NONE ? r->self->symbols.list[symbol].name : NULL;
     return VC_OK;
 }
 
@@ -239,11 +224,8 @@ static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_fi
 /* Texts and types that are not known stay inside their nodes. The last data_type counts, as protobuf has it. */
 static enum vc_status is_shown(struct onnx_reader *r, struct vc_span message, bool *yes)
 {
-    struct vc_field f;
-
     *yes = false;
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         if (f.number == ONNX_TENSOR_TYPE) {
             *yes = vc_onnx_dtype(f.value) != VC_DTYPE_RAW;
         }
@@ -354,10 +336,8 @@ out:
 static enum vc_status list_bound(struct onnx_reader *r, struct vc_span message, uint32_t number, bool info, size_t *n)
 {
     struct onnx_uses *all = &r->all;
-    struct vc_field f;
 
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         if (f.number == number) {
             VC_CALL(VC_GROW(r->ctx, VC_TAG_NAMES, all->bound, all->bound_capacity, all->n_bound + 1));
             if (info) {

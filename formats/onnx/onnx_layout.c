@@ -54,10 +54,7 @@ static bool is_header_field(uint32_t number)
 /* Fields of the source's TensorProto that stay: notes and what is not known here; the header where it holds. */
 static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message, bool header)
 {
-    struct vc_field f;
-
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &message, &f));
+    VC_EACH_FIELD(f, &l->r.wire, message) {
         if (!is_value_field(f.number) && (!is_header_field(f.number) || header) &&
             !(l->self->strip && (f.number == ONNX_TENSOR_DOC || f.number == ONNX_TENSOR_METADATA))) {
             VC_CALL(vc_onnx_add_copy(l, f.all));
@@ -233,13 +230,10 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
 /* The attribute of a node: its graphs are put together anew, everything else is copied. */
 static enum vc_status add_attribute(struct onnx_layout *l, const struct vc_field *field)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && has_graphs(l, f.data)) {
             const struct onnx_graph *graph = graph_at(l->self->source, f.data.at);
             uint32_t around = l->graph;
@@ -267,14 +261,11 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
                                    const struct onnx_change *changes, size_t n, const struct onnx_raised *raised)
 {
     const struct onnx_folded *folded = vc_onnx_folded_at(l->self, field->all.at, true);
-    struct vc_span rest = field->data;
     unsigned n_inputs = 0;
-    struct vc_field f;
     size_t mark;
 
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         bool done = false;
         if (f.number == ONNX_NODE_ATTRIBUTE && raised != NULL) {
             VC_CALL(vc_onnx_raised_attribute(l, raised, &f, &done));
@@ -436,16 +427,14 @@ static void put_new_inputs(struct onnx_layout *l)
  * order of the tensors, so that passes one after the other write what one run of all writes. */
 static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, uint32_t number)
 {
-    struct vc_field field;
     bool front = true;
     bool begun = number != ONNX_MAIN; /* what stands behind the nodes in front */
     size_t next = 0;
 
     l->graph = number;
-    while (message.n != 0) {
+    VC_EACH_FIELD(field, &l->r.wire, message) {
         size_t out = ONNX_NONE;
 
-        VC_CALL(vc_wire_field(&l->r.wire, &message, &field));
         front = front && names_tensor(l, &field, &out);
         if (!front || out != ONNX_NONE) {
             put_new_nodes(l, &next, front ? out : l->self->outs->n);
@@ -487,16 +476,13 @@ static void place_pieces(struct onnx_sink *self)
 /* A function of the model: its value_info goes where shapes change. */
 static enum vc_status add_function(struct onnx_layout *l, const struct vc_field *field)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
     size_t mark;
 
     if (!l->self->edits.reshaped) {
         return vc_onnx_add_rest(l, field, ONNX_KIND_MODEL);
     }
     VC_CALL(vc_onnx_begin_message(l, &mark));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (f.number != ONNX_FUNCTION_VALUE_INFO) {
             VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_FUNCTION));
         }
@@ -508,12 +494,9 @@ static enum vc_status add_function(struct onnx_layout *l, const struct vc_field 
  * vcompress's own counts as what computes nothing. */
 static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *field)
 {
-    struct vc_span rest = field->data;
     bool own = false;
-    struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (f.number == ONNX_ENTRY_KEY) {
             VC_CALL(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
             own = strncmp(l->r.name, "vcompress", strlen("vcompress")) == 0;
@@ -555,12 +538,9 @@ static enum vc_status add_new_entries(struct onnx_layout *l)
 static enum vc_status add_model(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
-    struct vc_span rest = {0, self->source->file->size_bytes};
-    struct vc_field f;
     size_t mark;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, ((struct vc_span){0, self->source->file->size_bytes})) {
         if (f.all.at == self->source->graph_field.at) {
             VC_CALL(vc_onnx_begin_message(l, &mark));
             VC_CALL(add_graph(l, self->source->graph, ONNX_MAIN));

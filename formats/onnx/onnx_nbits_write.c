@@ -234,10 +234,7 @@ static bool is_replaced(uint32_t number)
 /* Copies the fields of the old node that stay and have these numbers. */
 static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, uint32_t first, uint32_t last)
 {
-    struct vc_field f;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, rest) {
         if (f.number >= first && f.number <= last && !is_replaced(f.number)) {
             VC_CALL(vc_onnx_add_rest(l, &f, ONNX_KIND_NODE));
         }
@@ -292,14 +289,11 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
 {
     struct onnx_sink *self = l->self;
     const struct onnx *source = self->source;
-    struct vc_span rest = field->data;
     bool goes = self->n_nbits == 0 && self->n_nbits_gone != 0 && self->n_nbits_gone == source->n_microsoft;
     bool is_theirs = false;
     bool is_own = true;
-    struct vc_field f;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         if (f.number == ONNX_OPSET_DOMAIN) {
             VC_CALL(vc_onnx_string_read(&l->r, &f, "the domain of its opset_import"));
             is_theirs = strcmp(l->r.name, ONNX_MICROSOFT) == 0;

@@ -148,10 +148,8 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
     struct vc_span name_span = {0, 0};
     char name[MAX_WORD + 1] = "";
     int64_t value = 0;
-    struct vc_field f;
 
-    while (message.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &message, &f));
+    VC_EACH_FIELD(f, &r->wire, message) {
         switch (f.number) {
         case ONNX_ATTRIBUTE_NAME:
             VC_CALL(read_word(r, &f, "the name of an attribute", name));

@@ -80,10 +80,8 @@ static enum vc_status find_row(struct raising *e, struct onnx_reader *r, struct 
 {
     char op[MAX_NAME] = "";
     bool own = true;
-    struct vc_field f;
 
-    while (node.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &node, &f));
+    VC_EACH_FIELD(f, &r->wire, node) {
         if (f.number == ONNX_NODE_OP && f.data.n < MAX_NAME) {
             VC_CALL(vc_wire_read(&r->wire, f.data.at, op, (size_t)f.data.n));
             op[f.data.n] = '\0';
@@ -180,18 +178,17 @@ static enum vc_status move_all(struct raising *e, struct onnx_raised *node)
 /* The value is declared by the main graph with so many dimensions; 0: nothing is known. */
 static enum vc_status rank_of(struct onnx_walk *w, const char *name, unsigned *rank)
 {
-    struct vc_span rest = w->self->source->graph;
     struct vc_program_value value;
-    struct vc_field f;
 
     *rank = 0;
-    while (rest.n != 0 && *rank == 0) {
-        VC_CALL(vc_wire_field(&w->r.wire, &rest, &f));
-        if (f.number != ONNX_GRAPH_INPUT && f.number != ONNX_GRAPH_OUTPUT && f.number != ONNX_GRAPH_VALUE_INFO) {
-            continue;
+    VC_EACH_FIELD(f, &w->r.wire, w->self->source->graph) {
+        if (f.number == ONNX_GRAPH_INPUT || f.number == ONNX_GRAPH_OUTPUT || f.number == ONNX_GRAPH_VALUE_INFO) {
+            VC_CALL(vc_onnx_program_value(&w->p, &f, &value));
+            *rank = value.has_shape && strcmp(value.name, name) == 0 ? value.n_dims : 0;
         }
-        VC_CALL(vc_onnx_program_value(&w->p, &f, &value));
-        *rank = value.has_shape && strcmp(value.name, name) == 0 ? value.n_dims : 0;
+        if (*rank != 0) {
+            break;
+        }
     }
     return VC_OK;
 }

@@ -14,14 +14,11 @@
 /* An OperatorSetIdProto: the version of the default domain is kept, others do not matter here. */
 static enum vc_status take_opset(struct onnx_reader *r, const struct vc_field *field)
 {
-    struct vc_span rest = field->data;
     bool is_default = true;
     uint64_t version = 0;
-    struct vc_field f;
 
     VC_CALL(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its opset_import"));
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &f));
+    VC_EACH_FIELD(f, &r->wire, field->data) {
         if (f.number == ONNX_OPSET_DOMAIN) {
             VC_CALL(vc_onnx_string_read(r, &f, "the domain of its opset_import"));
             is_default = r->name[0] == '\0' || strcmp(r->name, "ai.onnx") == 0;
@@ -72,11 +69,7 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
 /* After the graph: the functions of the file, whose nodes read what calls give them. */
 static enum vc_status read_functions(struct onnx_reader *r)
 {
-    struct vc_span rest = {0, r->wire.file->size_bytes};
-    struct vc_field field;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+    VC_EACH_FIELD(field, &r->wire, ((struct vc_span){0, r->wire.file->size_bytes})) {
         if (field.number == ONNX_MODEL_FUNCTION) {
             VC_CALL(vc_onnx_function_scan(r, &field));
         }
@@ -87,11 +80,7 @@ static enum vc_status read_functions(struct onnx_reader *r)
 /* Goes over the fields of the file, then reads the graph and the functions that it calls. */
 static enum vc_status read_model(struct onnx_reader *r)
 {
-    struct vc_span rest = {0, r->wire.file->size_bytes};
-    struct vc_field field;
-
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+    VC_EACH_FIELD(field, &r->wire, ((struct vc_span){0, r->wire.file->size_bytes})) {
         VC_CALL(take_field(r, &field));
     }
     VC_REFUSE_IF(r->self->graph_field.n == 0, r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");

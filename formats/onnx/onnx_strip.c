@@ -38,8 +38,6 @@ static const struct {
 static enum vc_status take(struct onnx_layout *l, const struct vc_field *field, enum onnx_kind kind, bool add)
 {
     size_t n_rows = sizeof rows / sizeof *rows;
-    struct vc_span rest = field->data;
-    struct vc_field f;
     size_t k = 0;
     size_t mark = 0;
 
@@ -56,8 +54,10 @@ static enum vc_status take(struct onnx_layout *l, const struct vc_field *field, 
     } else if (add) {
         VC_CALL(vc_onnx_add_copy(l, field->all));
     }
-    while (k < n_rows && rest.n != 0) {
-        VC_CALL(vc_wire_field(&l->r.wire, &rest, &f));
+    if (k == n_rows) {
+        return VC_OK;
+    }
+    VC_EACH_FIELD(f, &l->r.wire, field->data) {
         VC_CALL(take(l, &f, rows[k].inner, opens));
     }
     return opens ? vc_onnx_end_message(l, mark, field->number) : VC_OK;

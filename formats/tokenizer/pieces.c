@@ -38,11 +38,9 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
 {
     struct vc_piece piece = {.type = VC_PIECE_NORMAL};
     char *text = NULL;
-    struct vc_field field;
     uint64_t type = VC_PIECE_NORMAL;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+    VC_EACH_FIELD(field, &r->wire, rest) {
         if (field.number == 1) {
             VC_CALL(take_bytes(r, &field, MOST_TEXT, &text));
             piece.n = (size_t)field.data.n;
@@ -67,10 +65,8 @@ static enum vc_status take_piece(struct reading *r, struct vc_span rest)
 static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 {
     struct vc_piece_rules *rules = r->rules;
-    struct vc_field field;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+    VC_EACH_FIELD(field, &r->wire, rest) {
         if (field.type != VC_WIRE_VARINT) {
             continue;
         }
@@ -89,11 +85,9 @@ static enum vc_status take_trainer(struct reading *r, struct vc_span rest)
 static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
 {
     struct vc_piece_rules *rules = r->rules;
-    struct vc_field field;
     char *bytes;
 
-    while (rest.n != 0) {
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
+    VC_EACH_FIELD(field, &r->wire, rest) {
         if (field.number == 2) {
             VC_CALL(take_bytes(r, &field, MOST_CHARSMAP, &bytes));
             rules->charsmap = (const unsigned char *)bytes;
@@ -108,13 +102,10 @@ static enum vc_status take_normalizer(struct reading *r, struct vc_span rest)
 }
 
 /* Messages in the order of the file. */
-static enum vc_status take_model(struct reading *r, struct vc_span rest)
+static enum vc_status take_model(struct reading *r, struct vc_span span)
 {
-    struct vc_field field;
-
-    while (rest.n != 0) {
+    VC_EACH_FIELD(field, &r->wire, span) {
         VC_CALL(vc_check_cancelled(r->ctx));
-        VC_CALL(vc_wire_field(&r->wire, &rest, &field));
         if (field.number < 1 || field.number > 3) {
             continue;
         }
