@@ -137,8 +137,8 @@ void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
         }                                \
     } while (0)
 
-/* The same in a function without a status, whose sentence goes elsewhere (problems of a graph): it ends, with a value or
- * without: VC_LEAVE_IF(n == 0, vc_infer_fail(in, "is no size")). */
+/* The same in a function without a status, whose sentence or status goes elsewhere (to a graph): it ends, with a value or
+ * without: VC_LEAVE_IF(n == 0, vc_infer_fail(in, "is no size")), VC_LEAVE_WITH(p == NULL, graph->status = VC_E_NOMEM, NULL). */
 #define VC_LEAVE_IF(condition, refusal) \
     do {                                \
         if (condition) {                \

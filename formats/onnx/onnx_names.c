@@ -57,16 +57,14 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
             "the outputs in runs of their own",
             t->name);
     }
-    if (t->quant->scheme == VC_SCHEME_INT4 && opset < ONNX_BLOCKS_OPSET) {
-        return refuse_opset(ctx, self, t->name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "target=int8",
-                            " needs 7; or ");
-    }
+    VC_RETURN_IF(
+        t->quant->scheme == VC_SCHEME_INT4 && opset < ONNX_BLOCKS_OPSET,
+        refuse_opset(ctx, self, t->name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "target=int8", " needs 7; or "));
     VC_RETURN_IF(opset < BROADCAST_OPSET, refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET,
                                                        "target=f16", opset >= CAST_OPSET ? " needs 6; or " : ""));
-    if (opset < ONNX_BLOCKS_OPSET && groups) {
-        return refuse_opset(ctx, self, t->name, "a scale per group", ONNX_BLOCKS_OPSET, "granularity",
-                            " channel needs 7; or ");
-    }
+    VC_RETURN_IF(opset < ONNX_BLOCKS_OPSET && groups,
+                 refuse_opset(ctx, self, t->name, "a scale per group", ONNX_BLOCKS_OPSET, "granularity",
+                              " channel needs 7; or "));
     VC_REFUSE_IF(groups && !groups_fit(t), ctx, VC_E_UNSUPPORTED,
                  "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
                  "%s channel, or exclude it",
@@ -81,12 +79,10 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     uint64_t opset = self->opset;
     bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
 
-    if (self->out[out].moved && !self->dequantizes && !self->out[out].nbits) {
-        return vc_onnx_refuse_form(ctx, self, t.name, vc_onnx_why_no_nbits(self, out));
-    }
-    if (self->out[out].moved && opset < ONNX_BLOCKS_OPSET && self->dequantizes) {
-        return refuse_opset(ctx, self, t.name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "", "");
-    }
+    VC_RETURN_IF(self->out[out].moved && !self->dequantizes && !self->out[out].nbits,
+                 vc_onnx_refuse_form(ctx, self, t.name, vc_onnx_why_no_nbits(self, out)));
+    VC_RETURN_IF(self->out[out].moved && opset < ONNX_BLOCKS_OPSET && self->dequantizes,
+                 refuse_opset(ctx, self, t.name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "", ""));
     if (vc_onnx_is_quantized(self, out) && !self->out[out].nbits) {
         VC_CALL(check_quantized(ctx, self, &t));
     }

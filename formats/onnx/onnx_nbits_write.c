@@ -85,15 +85,13 @@ enum vc_status vc_onnx_check_others(struct vc_ctx *ctx, const struct onnx_sink *
         size_t tensor = source->symbols.list[node->in[0]].tensor;
         const char *name = source->symbols.list[node->out].name;
 
-        if (self->dequantizes && node->op == ONNX_OP_NBITS && node->weights == ONNX_NONE) {
-            return vc_onnx_refuse_form(ctx, self, name,
-                                       "has codes of another number of bits than 4, g_idx, zero points of floats, or "
-                                       "codes that others use in another way");
-        }
-        if (!self->dequantizes && node->op == ONNX_OP_DEQUANTIZE && !node->taken && tensor != ONNX_NONE &&
-            (source->tensors[tensor].type == ONNX_INT4 || source->tensors[tensor].type == ONNX_UINT4)) {
-            return vc_onnx_refuse_form(ctx, self, name, "its codes or scales are not those of one weight alone");
-        }
+        VC_RETURN_IF(self->dequantizes && node->op == ONNX_OP_NBITS && node->weights == ONNX_NONE,
+                     vc_onnx_refuse_form(ctx, self, name,
+                                         "has codes of another number of bits than 4, g_idx, zero points of floats, or "
+                                         "codes that others use in another way"));
+        VC_RETURN_IF(!self->dequantizes && node->op == ONNX_OP_DEQUANTIZE && !node->taken && tensor != ONNX_NONE &&
+                         (source->tensors[tensor].type == ONNX_INT4 || source->tensors[tensor].type == ONNX_UINT4),
+                     vc_onnx_refuse_form(ctx, self, name, "its codes or scales are not those of one weight alone"));
     }
     return VC_OK;
 }

@@ -201,9 +201,8 @@ static enum vc_status flatten(struct raising *e, struct onnx_raised *node, struc
     unsigned rank = 0;
 
     node->axis = attr != NULL ? attr->i : 1;
-    if (node->node.n_inputs == 0 || node->node.n_outputs == 0) {
-        return refuse(e, node->node.op, "has no input or output");
-    }
+    VC_RETURN_IF(node->node.n_inputs == 0 || node->node.n_outputs == 0,
+                 refuse(e, node->node.op, "has no input or output"));
     const char *y = node->node.outputs[0];
     if (main) {
         VC_CALL(rank_of(w, node->node.inputs[0], &rank));
@@ -230,13 +229,11 @@ static enum vc_status take_old(struct raising *e, struct onnx_walk *w, const str
 
     VC_CALL(vc_onnx_program_node(&w->p, field, &node.node));
     const struct vc_program_attr *dropped = vc_onnx_find_attr(&node.node, row->drop);
-    if (dropped != NULL && dropped->kind == VC_PROGRAM_INT && dropped->i == 0) {
-        return refuse(e, node.node.op, "has statistics for each pixel (spatial=0)");
-    }
-    if (strcmp(node.node.op, "Dropout") == 0 && e->from < 10 && node.node.n_outputs > 1 &&
-        *node.node.outputs[1] != '\0') {
-        return refuse(e, node.node.op, "gives a mask of floats");
-    }
+    VC_RETURN_IF(dropped != NULL && dropped->kind == VC_PROGRAM_INT && dropped->i == 0,
+                 refuse(e, node.node.op, "has statistics for each pixel (spatial=0)"));
+    VC_RETURN_IF(strcmp(node.node.op, "Dropout") == 0 && e->from < 10 && node.node.n_outputs > 1 &&
+                     *node.node.outputs[1] != '\0',
+                 refuse(e, node.node.op, "gives a mask of floats"));
     VC_CALL(move_all(e, &node));
     if (row->flat) {
         VC_CALL(flatten(e, &node, w));

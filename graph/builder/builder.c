@@ -500,10 +500,7 @@ static const uint32_t *make_outputs(struct vc_graph *graph, const struct vc_node
 {
     uint32_t *outputs = vc_arena_alloc(graph->ctx, &graph->arena, (spec->n_outputs + 1) * sizeof *outputs);
 
-    if (outputs == NULL) {
-        graph->status = VC_E_NOMEM;
-        return NULL;
-    }
+    VC_LEAVE_WITH(outputs == NULL, graph->status = VC_E_NOMEM, NULL);
     for (unsigned k = 0; k < spec->n_outputs; k++) {
         outputs[k] =
             new_value(graph, spec->output_names != NULL ? spec->output_names[k] : NULL, spec->op, VC_VALUE_RESULT);

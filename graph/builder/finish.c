@@ -60,10 +60,7 @@ static void make_constants(struct vc_graph *graph)
             continue;
         }
         data = vc_arena_alloc(graph->ctx, &graph->arena, (n + 1) * sizeof *data);
-        if (data == NULL) {
-            graph->status = VC_E_NOMEM;
-            return;
-        }
+        VC_LEAVE_IF(data == NULL, graph->status = VC_E_NOMEM);
         for (size_t k = 0; k < n; k++) {
             data[k] = graph->facts[v].elems[k].size;
             if (value->dtype == VC_DTYPE_F32) {
@@ -113,10 +110,7 @@ static const uint32_t *renumbered(struct sweep *sweep, const uint32_t *list, uns
 {
     uint32_t *to = vc_arena_alloc(sweep->graph->ctx, &sweep->graph->arena, (n + 1) * sizeof *to);
 
-    if (to == NULL) {
-        sweep->graph->status = VC_E_NOMEM;
-        return list;
-    }
+    VC_LEAVE_WITH(to == NULL, sweep->graph->status = VC_E_NOMEM, list);
     for (unsigned k = 0; k < n; k++) {
         to[k] = list[k] == VC_NO_VALUE ? VC_NO_VALUE : sweep->number[list[k]];
     }

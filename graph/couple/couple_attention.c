@@ -60,11 +60,9 @@ void vc_couple_attention(struct vc_couple *c)
     uint32_t pair[2];
     int64_t n[3], sizes[3];
 
-    if (!heads_of(c, 0, "q_num_heads", &n[0], &sizes[0]) || !heads_of(c, 1, "kv_num_heads", &n[1], &sizes[1]) ||
-        !heads_of(c, 2, "kv_num_heads", &n[2], &sizes[2]) || n[0] % n[1] != 0) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!heads_of(c, 0, "q_num_heads", &n[0], &sizes[0]) || !heads_of(c, 1, "kv_num_heads", &n[1], &sizes[1]) ||
+                    !heads_of(c, 2, "kv_num_heads", &n[2], &sizes[2]) || n[0] % n[1] != 0,
+                vc_couple_mixes(c));
     uint32_t kv = pair[0] = vc_axes_atom(&c->axes, vc_dim_number(n[1]));
     pair[1] = vc_axes_atom(&c->axes, vc_dim_number(n[0] / n[1]));
     vc_couple_fix(c, pair[1], "has that many queries for each key");
@@ -105,10 +103,7 @@ void vc_couple_rotary(struct vc_couple *c)
     int64_t n = 0;
     int64_t size = 0;
 
-    if (!heads_of(c, 0, "num_heads", &n, &size)) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!heads_of(c, 0, "num_heads", &n, &size), vc_couple_mixes(c));
     uint32_t heads = vc_axes_atom(&c->axes, vc_dim_number(n));
     uint32_t of_head = vc_axes_atom(&c->axes, vc_dim_number(size));
     vc_couple_fix(c, of_head, head_size);

@@ -224,10 +224,7 @@ void vc_couple_conv(struct vc_couple *c)
     int64_t n = vc_couple_int(c, "group", 1);
     uint32_t rows = vc_couple_axis(c, 1, 0);
 
-    if (!vc_dim_is_number(w->shape[0]) || !vc_dim_is_number(w->shape[1]) || n < 1) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!vc_dim_is_number(w->shape[0]) || !vc_dim_is_number(w->shape[1]) || n < 1, vc_couple_mixes(c));
     vc_couple_makes(c, 1, 0);
     if (n == 1) {
         vc_axes_join(&c->axes, vc_couple_axis(c, 0, 1), vc_couple_axis(c, 1, 1));
@@ -248,10 +245,7 @@ void vc_couple_conv_transpose(struct vc_couple *c)
     int64_t n = vc_couple_int(c, "group", 1);
     uint32_t channels = vc_couple_axis(c, 1, 1);
 
-    if (!vc_dim_is_number(w->shape[0]) || !vc_dim_is_number(w->shape[1]) || n < 1) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!vc_dim_is_number(w->shape[0]) || !vc_dim_is_number(w->shape[1]) || n < 1, vc_couple_mixes(c));
     vc_couple_makes(c, 1, 1);
     vc_axes_join(&c->axes, vc_couple_axis(c, 0, 1), vc_couple_axis(c, 1, 0));
     if (n > 1) {
@@ -292,10 +286,7 @@ void vc_couple_group_norm(struct vc_couple *c)
     const struct vc_graph_value *x = vc_couple_in(c, 0);
     int64_t n = vc_couple_int(c, "num_groups", 1);
 
-    if (!vc_dim_is_number(x->shape[1]) || n < 1) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!vc_dim_is_number(x->shape[1]) || n < 1, vc_couple_mixes(c));
     uint32_t groups = vc_axes_atom(&c->axes, vc_dim_number(n));
     uint32_t share = vc_axes_atom(&c->axes, vc_dim_number(x->shape[1].size / n));
     vc_axes_set_unit(&c->axes, share, VC_UNIT_HIDDEN);

@@ -76,11 +76,9 @@ void vc_couple_einsum(struct vc_couple *c)
     for (unsigned k = 0; k < node->n_inputs && k < VC_EINSUM_INPUTS; k++) {
         n_dims[k] = vc_couple_in(c, k)->n_dims;
     }
-    if (equation == NULL || equation->kind != VC_ATTR_STRING || node->n_inputs > VC_EINSUM_INPUTS ||
-        vc_einsum_parse(equation->s, node->n_inputs, n_dims, &e) != NULL || !join_letters(c, &e, letters)) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(equation == NULL || equation->kind != VC_ATTR_STRING || node->n_inputs > VC_EINSUM_INPUTS ||
+                    vc_einsum_parse(equation->s, node->n_inputs, n_dims, &e) != NULL || !join_letters(c, &e, letters),
+                vc_couple_mixes(c));
     for (unsigned k = 0; k < e.n_labels; k++) {
         struct letter *letter = &letters[e.order[k]];
 

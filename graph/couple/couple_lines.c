@@ -147,10 +147,8 @@ static char *place_of(char *word)
 
 static struct vc_written_member *add_written(struct vc_couple_reader *r)
 {
-    if (VC_GROW(r->ctx, VC_TAG_MISC, r->members, r->capacity, r->n + 1) != VC_OK) {
-        r->status = VC_E_NOMEM;
-        return NULL;
-    }
+    VC_LEAVE_WITH(VC_GROW(r->ctx, VC_TAG_MISC, r->members, r->capacity, r->n + 1) != VC_OK, r->status = VC_E_NOMEM,
+                  NULL);
     r->members[r->n] = (struct vc_written_member){.literal = false};
     return &r->members[r->n++];
 }

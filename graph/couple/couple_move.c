@@ -176,10 +176,7 @@ void vc_couple_concat(struct vc_couple *c)
     unsigned axis = vc_couple_int_axis(c, "axis", 0, n);
     uint32_t *parts = vc_alloc_array(c->ctx, VC_TAG_MISC, node->n_inputs, sizeof *parts);
 
-    if (parts == NULL) {
-        c->axes.status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(parts == NULL, c->axes.status = VC_E_NOMEM);
     vc_couple_pass(c);
     for (unsigned k = 0; k < node->n_inputs; k++) {
         parts[k] = vc_couple_axis(c, k, axis);
@@ -268,10 +265,7 @@ void vc_couple_slice(struct vc_couple *c)
     struct vc_size behind[VC_GRAPH_MAX_DIMS] = {{.number = 0}};
     bool known = true;
 
-    if (starts == NULL || ends == NULL || n > VC_GRAPH_MAX_DIMS) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(starts == NULL || ends == NULL || n > VC_GRAPH_MAX_DIMS, vc_couple_mixes(c));
     vc_couple_pass(c);
     for (size_t k = 0; k < n; k++) {
         unsigned axis = axes != NULL ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
@@ -327,10 +321,7 @@ void vc_couple_split(struct vc_couple *c)
     bool known = vc_dim_is_number(x->shape[axis]);
     int64_t first = 0;
 
-    if (sizes == NULL) {
-        c->axes.status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(sizes == NULL, c->axes.status = VC_E_NOMEM);
     vc_couple_first(c);
     for (unsigned o = 0; o < node->n_outputs; o++) {
         const struct vc_graph_value *out = vc_couple_out(c, o);
@@ -429,10 +420,7 @@ void vc_couple_tile(struct vc_couple *c)
     size_t n;
     const struct vc_dim *repeats = vc_couple_elems(c, 1, &n);
 
-    if (repeats == NULL || n != x->n_dims) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(repeats == NULL || n != x->n_dims, vc_couple_mixes(c));
     for (unsigned k = 0; k < x->n_dims; k++) {
         uint32_t pair[2] = {vc_axes_atom(&c->axes, repeats[k]), vc_couple_axis(c, 0, k)};
 

@@ -213,10 +213,7 @@ static void bind_line(struct vc_couple_reader *r)
         return;
     }
     struct vc_group *group = vc_couplings_add(r->couplings, r->head.unit, sizes.units);
-    if (group == NULL) {
-        r->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(group == NULL, r->status = VC_E_NOMEM);
     group->line = r->line;
     for (size_t k = 0; k < r->n && r->status == VC_OK; k++) {
         if (is_glob(&r->members[k])) {

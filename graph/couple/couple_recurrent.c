@@ -43,10 +43,7 @@ void vc_couple_recurrent(struct vc_couple *c)
     uint32_t directions = vc_couple_axis(c, 2, 0);
     uint32_t hidden = vc_couple_axis(c, 2, 2);
 
-    if (!vc_dim_is_number(r->shape[0]) || !vc_dim_is_number(r->shape[2])) {
-        vc_couple_mixes(c);
-        return;
-    }
+    VC_LEAVE_IF(!vc_dim_is_number(r->shape[0]) || !vc_dim_is_number(r->shape[2]), vc_couple_mixes(c));
     vc_couple_fix(c, steps, "goes from step to step");
     vc_couple_fix(c, directions, "has that many directions");
     join_lists(c, 1, gates, hidden);

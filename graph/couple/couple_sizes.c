@@ -33,11 +33,9 @@ void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, co
     struct vc_size *list = vc_arena_alloc(ctx, sizes->arena, (said->n + 1) * sizeof *list);
 
     own.value = vc_arena_copy(ctx, sizes->arena, said->value, strlen(said->value));
-    if (list == NULL || own.value == NULL ||
-        VC_GROW(ctx, VC_TAG_MISC, sizes->said, sizes->capacity, sizes->n + 1) != VC_OK) {
-        axes->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(list == NULL || own.value == NULL ||
+                    VC_GROW(ctx, VC_TAG_MISC, sizes->said, sizes->capacity, sizes->n + 1) != VC_OK,
+                axes->status = VC_E_NOMEM);
     if (said->n != 0) {
         memcpy(list, said->sizes, said->n * sizeof *list);
     }

@@ -33,10 +33,9 @@ static uint32_t cached_attention(struct vc_net *net, const struct vc_net_attenti
         graph->facts[inputs[2]].unknown) {
         return vc_graph_unknown(graph, NULL);
     }
-    if (VC_GROW(net->ctx, VC_TAG_MISC, net->presents, net->presents_capacity, net->n_presents + (size_t)2) != VC_OK) {
-        graph->status = VC_E_NOMEM;
-        return VC_NO_VALUE;
-    }
+    VC_LEAVE_WITH(VC_GROW(net->ctx, VC_TAG_MISC, net->presents, net->presents_capacity, net->n_presents + (size_t)2) !=
+                      VC_OK,
+                  graph->status = VC_E_NOMEM, VC_NO_VALUE);
     cache(net, how->kv_heads, inputs[1], 0, &inputs[4], &names[1]);
     cache(net, how->kv_heads, inputs[2], 1, &inputs[5], &names[2]);
     uint32_t y = vc_graph_add_node(graph, &(struct vc_node_spec){.op = "Attention",
@@ -170,10 +169,7 @@ static uint32_t bucket_table(struct vc_net *net, const struct vc_net_relative *h
     int64_t n = 2 * how->longest + 1;
     int64_t *table = vc_arena_alloc(net->ctx, net->arena, (size_t)n * sizeof *table);
 
-    if (table == NULL) {
-        net->graph->status = VC_E_NOMEM;
-        return VC_NO_VALUE;
-    }
+    VC_LEAVE_WITH(table == NULL, net->graph->status = VC_E_NOMEM, VC_NO_VALUE);
     for (int64_t k = 0; k < n; k++) {
         int64_t place = k - how->longest;
 

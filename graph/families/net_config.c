@@ -272,9 +272,6 @@ const char *vc_net_print(struct vc_net *net, const char *format, ...)
     va_start(args, format);
     const char *text = vc_arena_vprintf(net->ctx, net->arena, format, args);
     va_end(args);
-    if (text == NULL) {
-        net->graph->status = VC_E_NOMEM;
-        return "";
-    }
+    VC_LEAVE_WITH(text == NULL, net->graph->status = VC_E_NOMEM, "");
     return text;
 }

@@ -51,10 +51,7 @@ static double *frequencies(struct scaling *s)
 {
     double *f = vc_arena_alloc(s->net->ctx, s->net->arena, (size_t)(s->dim / 2 + 1) * sizeof *f);
 
-    if (f == NULL) {
-        s->net->graph->status = VC_E_NOMEM;
-        return NULL;
-    }
+    VC_LEAVE_WITH(f == NULL, s->net->graph->status = VC_E_NOMEM, NULL);
     for (int64_t i = 0; i < s->dim / 2; i++) {
         f[i] = vc_rope_frequency(s->theta, (double)s->dim, (uint64_t)i);
     }

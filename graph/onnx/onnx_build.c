@@ -66,10 +66,7 @@ static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, cons
     bool is_float = attr->kind == VC_PROGRAM_FLOAT || attr->kind == VC_PROGRAM_FLOATS;
     n = attr->kind == VC_PROGRAM_INTS || attr->kind == VC_PROGRAM_FLOATS ? attr->n : 1;
     tensor = vc_arena_alloc(b->ctx, b->source->arena, sizeof *tensor + sizeof *shape + 8 * n);
-    if (tensor == NULL) {
-        b->graph->status = VC_E_NOMEM;
-        return NULL;
-    }
+    VC_LEAVE_WITH(tensor == NULL, b->graph->status = VC_E_NOMEM, NULL);
     shape = (uint64_t *)(tensor + 1);
     unsigned char *data = (unsigned char *)(shape + 1);
     shape[0] = n;
@@ -345,10 +342,7 @@ static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *fr
         case VC_PROGRAM_STRINGS: /* functions of recurrent layers: one text here, with commas between them */
             to.kind = VC_ATTR_STRING;
             to.s = join(b, a);
-            if (to.s == NULL) {
-                b->graph->status = VC_E_NOMEM;
-                return false;
-            }
+            VC_LEAVE_WITH(to.s == NULL, b->graph->status = VC_E_NOMEM, false);
             break;
         case VC_PROGRAM_TENSOR:
             continue; /* asked for where an operator has one */
@@ -390,10 +384,7 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
                                 .attrs = node->attrs};
     const char **names = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_outputs + (size_t)1, sizeof *names);
 
-    if (names == NULL) {
-        b->graph->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(names == NULL, b->graph->status = VC_E_NOMEM);
     spec.n_outputs = (unsigned)from->n_outputs;
     /* optional ones; those of Split say how many parts there are */
     while (spec.n_outputs > 1 && strcmp(node->op, "Split") != 0 &&

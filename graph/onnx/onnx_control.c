@@ -364,10 +364,10 @@ static bool take_step(struct loop *l)
         uint32_t value = output_of(l->body, 1 + k);
 
         if (l->goes_on != VC_NO_VALUE) {
-            if (b->graph->facts[value].unknown || !are_alike(b->graph, value, l->carried[k])) {
-                return vc_onnx_refuse(
-                    b, l->node, "its condition is computed from data, and a value that it carries changes its shape");
-            }
+            VC_RETURN_IF(
+                b->graph->facts[value].unknown || !are_alike(b->graph, value, l->carried[k]),
+                vc_onnx_refuse(b, l->node,
+                               "its condition is computed from data, and a value that it carries changes its shape"));
             value = choose(b, l->goes_on, value, l->carried[k], NULL);
         }
         l->carried[k] = value;
@@ -384,10 +384,10 @@ static bool take_step(struct loop *l)
     if (b->graph->n_problems != n_problems || b->graph->facts[condition].unknown || (known && yes == 0)) {
         return false;
     }
-    if (!known && l->n_joined != 0) {
-        return vc_onnx_refuse(
-            b, l->node, "its condition is computed from data, and so is the size of what it joins over its steps");
-    }
+    VC_RETURN_IF(
+        !known && l->n_joined != 0,
+        vc_onnx_refuse(b, l->node,
+                       "its condition is computed from data, and so is the size of what it joins over its steps"));
     if (!known && l->goes_on != VC_NO_VALUE) {
         condition = vc_graph_add(b->graph, "And", NULL, (uint32_t[]){l->goes_on, scalar(b, condition)}, 2);
     }
@@ -407,9 +407,8 @@ static bool count_steps(struct loop *l)
 
     l->n_steps = INT64_MAX;
     if (steps != VC_NO_VALUE && !number_of(l->b, steps, &l->n_steps, &dim)) {
-        if (vc_dim_is_number(dim)) {
-            return refuse(l->b, node, 0, "is the number of its steps, and computed while the model runs");
-        }
+        VC_RETURN_IF(vc_dim_is_number(dim),
+                     refuse(l->b, node, 0, "is the number of its steps, and computed while the model runs"));
         (void)vc_dim_text(&l->b->graph->dims, dim, text, sizeof text);
         (void)snprintf(why, sizeof why,
                        "the number of its steps is %.100s, which the sizes of the inputs decide: %s NAME=N says a size",
@@ -417,15 +416,13 @@ static bool count_steps(struct loop *l)
         return vc_onnx_refuse(l->b, node, why);
     }
     if (condition != VC_NO_VALUE && !number_of(l->b, condition, &begins, NULL)) {
-        if (l->n_joined != 0) {
-            return refuse(l->b, node, 1, "decides whether it has steps, and so the size of what it joins over them");
-        }
+        VC_RETURN_IF(l->n_joined != 0,
+                     refuse(l->b, node, 1, "decides whether it has steps, and so the size of what it joins over them"));
         l->goes_on = scalar(l->b, condition);
     }
     l->n_steps = begins == 0 || l->n_steps < 0 ? 0 : l->n_steps;
-    if (l->n_steps == 0 && l->n_joined != 0) {
-        return vc_onnx_refuse(l->b, node, "it has no steps, and what it joins over them is empty");
-    }
+    VC_RETURN_IF(l->n_steps == 0 && l->n_joined != 0,
+                 vc_onnx_refuse(l->b, node, "it has no steps, and what it joins over them is empty"));
     return true;
 }
 
@@ -451,10 +448,7 @@ static void unroll(struct loop *l)
         vc_onnx_set_output(l->b, l->node->from, k, l->carried[k]);
     }
     joined = vc_calloc_array(l->b->ctx, VC_TAG_NAMES, n_room + 1, sizeof *joined);
-    if (joined == NULL) {
-        l->b->graph->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(joined == NULL, l->b->graph->status = VC_E_NOMEM);
     for (size_t k = 0; k < l->n_joined; k++) {
         const struct vc_graph_attr axis = vc_attr_int("axis", 0);
         size_t at = l->n_carried + k;
@@ -491,10 +485,7 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     }
     size_t room = l.n_carried + l.n_joined * (size_t)(l.n_steps < MAX_STEPS ? l.n_steps : MAX_STEPS);
     l.carried = vc_calloc_array(b->ctx, VC_TAG_NAMES, room + 1, sizeof *l.carried);
-    if (l.carried == NULL) {
-        b->graph->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(l.carried == NULL, b->graph->status = VC_E_NOMEM);
     for (size_t k = 0; k < l.n_carried; k++) {
         l.carried[k] = node->inputs[2 + k];
     }

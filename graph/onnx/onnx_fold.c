@@ -148,10 +148,7 @@ static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *ou
         all *= d.size;
     }
     ones = vc_alloc_array(b->ctx, VC_TAG_NAMES, (size_t)all, sizeof *ones);
-    if (ones == NULL) {
-        b->graph->status = VC_E_NOMEM;
-        return VC_NO_VALUE;
-    }
+    VC_LEAVE_WITH(ones == NULL, b->graph->status = VC_E_NOMEM, VC_NO_VALUE);
     for (int64_t k = 0; k < all; k++) {
         ones[k] = 1;
     }

@@ -108,9 +108,7 @@ enum vc_status vc_onnx_take_word(struct vc_onnx_text *t, const char *expected, c
 {
     size_t n = vc_onnx_word_length(t);
 
-    if (n == 0) {
-        return vc_onnx_fail_at(t, expected);
-    }
+    VC_RETURN_IF(n == 0, vc_onnx_fail_at(t, expected));
     *word = vc_arena_copy(t->ctx, t->arena, t->at, n);
     t->at += n;
     return *word == NULL ? VC_E_NOMEM : VC_OK;
@@ -131,9 +129,7 @@ enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, 
 {
     const char *from;
 
-    if (vc_onnx_peek_char(t) != '"') {
-        return vc_onnx_fail_at(t, "a string in quotes");
-    }
+    VC_RETURN_IF(vc_onnx_peek_char(t) != '"', vc_onnx_fail_at(t, "a string in quotes"));
     for (from = ++t->at; t->at < t->end && *t->at != '"'; t->at++) {
         t->at += *t->at == '\\';
     }
@@ -163,9 +159,7 @@ enum vc_status vc_onnx_take_name(struct vc_onnx_text *t, const char *expected, c
         return vc_onnx_take_word(t, expected, name);
     }
     VC_CALL(vc_onnx_take_string(t, name, &n));
-    if (strlen(*name) != n) {
-        return vc_onnx_fail_at(t, "a name without NUL before");
-    }
+    VC_RETURN_IF(strlen(*name) != n, vc_onnx_fail_at(t, "a name without NUL before"));
     return VC_OK;
 }
 
@@ -190,13 +184,10 @@ enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int
                   isdigit((unsigned char)text[n - 1]);
     errno = 0;
     *f = strtod(text, &end);
-    if (n == 0 || *end != '\0' || strpbrk(text, "xXpP") != NULL || *text == '+') {
-        return vc_onnx_fail_at(t, "a number");
-    }
+    VC_RETURN_IF(n == 0 || *end != '\0' || strpbrk(text, "xXpP") != NULL || *text == '+',
+                 vc_onnx_fail_at(t, "a number"));
     *i = *is_integer ? (int64_t)strtoll(text, NULL, 10) : 0;
-    if (*is_integer && errno == ERANGE) {
-        return vc_onnx_fail_at(t, "an integer of 64 bits");
-    }
+    VC_RETURN_IF(*is_integer && errno == ERANGE, vc_onnx_fail_at(t, "an integer of 64 bits"));
     t->at += n;
     return VC_OK;
 }
@@ -267,9 +258,7 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
     size_t n = 0;
     size_t room = 0;
 
-    if (!vc_onnx_next_type(t, &value->dtype)) {
-        return vc_onnx_fail_at(t, "the type of a tensor");
-    }
+    VC_RETURN_IF(!vc_onnx_next_type(t, &value->dtype), vc_onnx_fail_at(t, "the type of a tensor"));
     VC_CALL(vc_onnx_take_word(t, "a type", &word));
     value->has_shape = true;
     if (!vc_onnx_take_char(t, '[')) {
@@ -294,9 +283,7 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
     if (value->has_shape) {
         VC_CALL(vc_onnx_expect_char(t, ']'));
     }
-    if (n > UINT32_MAX / 2) {
-        return vc_onnx_fail_at(t, "fewer dimensions before");
-    }
+    VC_RETURN_IF(n > UINT32_MAX / 2, vc_onnx_fail_at(t, "fewer dimensions before"));
     value->shape = dims;
     value->n_dims = (unsigned)n;
     return VC_OK;
@@ -347,13 +334,10 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
 
     VC_CALL_ALLOC(shape);
     for (unsigned d = 0; d < type->n_dims; d++) {
-        if (!type->has_shape || type->shape[d].size < 0) {
-            return vc_onnx_fail_at(t, "dimensions that are numbers before the values");
-        }
+        VC_RETURN_IF(!type->has_shape || type->shape[d].size < 0,
+                     vc_onnx_fail_at(t, "dimensions that are numbers before the values"));
         shape[d] = (uint64_t)type->shape[d].size;
-        if (!vc_mul_u64(want, shape[d], &want)) {
-            return vc_onnx_fail_at(t, "a smaller tensor before the values");
-        }
+        VC_RETURN_IF(!vc_mul_u64(want, shape[d], &want), vc_onnx_fail_at(t, "a smaller tensor before the values"));
     }
     *to = (struct vc_program_tensor){.dtype = type->dtype, .n_dims = type->n_dims, .shape = shape};
     if (vc_onnx_take_char(t, '[')) {
@@ -392,9 +376,8 @@ enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_progr
             }
         } else {
             VC_CALL(vc_onnx_take_number(t, &is_integer, &i, &f));
-            if (!is_integer && type->dtype != VC_DTYPE_F32 && type->dtype != VC_DTYPE_F64) {
-                return vc_onnx_fail_at(t, "an integer before");
-            }
+            VC_RETURN_IF(!is_integer && type->dtype != VC_DTYPE_F32 && type->dtype != VC_DTYPE_F64,
+                         vc_onnx_fail_at(t, "an integer before"));
         }
         put_element(type->dtype, i, f, data + n * size);
         n++;

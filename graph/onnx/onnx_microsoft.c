@@ -15,9 +15,8 @@
 static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node, size_t first)
 {
     for (size_t k = first; k < node->from->n_outputs; k++) {
-        if (vc_onnx_output_is_used(b, node->from, k)) {
-            return vc_onnx_refuse(b, node, "an output that is for training, or of no use to others, is used");
-        }
+        VC_RETURN_IF(vc_onnx_output_is_used(b, node->from, k),
+                     vc_onnx_refuse(b, node, "an output that is for training, or of no use to others, is used"));
     }
     return true;
 }
@@ -72,10 +71,9 @@ static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node
     double alpha = vc_onnx_float(node, "alpha", 1);
     uint32_t in[2] = {node->inputs[0], vc_onnx_number(node, 1)};
 
-    if (vc_onnx_int(node, "transBatchA", 0) != 0 || vc_onnx_int(node, "transBatchB", 0) != 0 ||
-        vc_onnx_input(b, node, 0) == NULL || vc_onnx_input(b, node, 1) == NULL) {
-        return vc_onnx_refuse(b, node, "with transBatchA or transBatchB it is not supported");
-    }
+    VC_RETURN_IF(vc_onnx_int(node, "transBatchA", 0) != 0 || vc_onnx_int(node, "transBatchB", 0) != 0 ||
+                     vc_onnx_input(b, node, 0) == NULL || vc_onnx_input(b, node, 1) == NULL,
+                 vc_onnx_refuse(b, node, "with transBatchA or transBatchB it is not supported"));
     in[0] = vc_onnx_int(node, "transA", 0) != 0 ? swapped(b, in[0]) : in[0];
     in[1] = vc_onnx_int(node, "transB", 0) != 0 ? swapped(b, in[1]) : in[1];
     if (alpha == 1) {
@@ -140,12 +138,11 @@ static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node
     const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", 1), vc_attr_int("block_size", block)};
     uint32_t in[3];
 
-    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || block < 16 || (bits != 4 && bits != 8) ||
-        !is_integers(b, node, 1) || vc_onnx_has_input(node, 4) ||
-        (vc_onnx_has_input(node, 3) && !is_integers(b, node, 3))) {
-        return vc_onnx_refuse(b, node,
-                              "only codes of 4 and 8 bits, zero points of integers, and no g_idx are supported");
-    }
+    VC_RETURN_IF(
+        k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || block < 16 || (bits != 4 && bits != 8) ||
+            !is_integers(b, node, 1) || vc_onnx_has_input(node, 4) ||
+            (vc_onnx_has_input(node, 3) && !is_integers(b, node, 3)),
+        vc_onnx_refuse(b, node, "only codes of 4 and 8 bits, zero points of integers, and no g_idx are supported"));
     if (bits == 4) {
         in[0] = halves(b, node->inputs[1], n, blocks * block / 2);
     } else {
@@ -199,9 +196,8 @@ static bool take_dynamic_lstm(struct vc_onnx_build *b, struct vc_onnx_node *node
         uint32_t scale = beside_rows(b, node, 6 + 2 * k);
         uint32_t zero = beside_rows(b, node, 7 + 2 * k);
 
-        if (!is_integers(b, node, k) || scale == VC_NO_VALUE || zero == VC_NO_VALUE) {
-            return vc_onnx_refuse(b, node, "only weights of 8-bit codes with scales and zero points are supported");
-        }
+        VC_RETURN_IF(!is_integers(b, node, k) || scale == VC_NO_VALUE || zero == VC_NO_VALUE,
+                     vc_onnx_refuse(b, node, "only weights of 8-bit codes with scales and zero points are supported"));
         in[k] = vc_onnx_two_in(b, "Sub", vc_onnx_cast(b, in[k], VC_ONNX_FLOAT), vc_onnx_cast(b, zero, VC_ONNX_FLOAT));
         in[k] = vc_onnx_two_in(b, "Mul", in[k], scale);
         in[k] = vc_onnx_add_one(b, "Transpose", NULL, &in[k], 1, &perm, 1);
@@ -252,9 +248,8 @@ static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     uint32_t in[3];
     uint32_t at = vc_onnx_number(node, 8);
 
-    if (ids == NULL || node->n_inputs < 7 || vc_onnx_output_is_used(b, node->from, 1)) {
-        return vc_onnx_refuse(b, node, "its inputs are missing, or the output mask_index is used");
-    }
+    VC_RETURN_IF(ids == NULL || node->n_inputs < 7 || vc_onnx_output_is_used(b, node->from, 1),
+                 vc_onnx_refuse(b, node, "its inputs are missing, or the output mask_index is used"));
     if (at == VC_NO_VALUE) { /* 0, 1, ... */
         const int64_t none = 0;
 
@@ -299,9 +294,8 @@ static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node,
     if (!vc_onnx_has_input(node, mask)) {
         return true;
     }
-    if (m == NULL || m->n_dims != 2) {
-        return vc_onnx_refuse(b, node, "only masks of the form [batch, keys] are supported");
-    }
+    VC_RETURN_IF(m == NULL || m->n_dims != 2,
+                 vc_onnx_refuse(b, node, "only masks of the form [batch, keys] are supported"));
     mask = added_mask(b, node->inputs[mask], vc_onnx_float(node, "mask_filter_value", -10000));
     *sum = *sum == VC_NO_VALUE ? mask : vc_onnx_two_in(b, "Add", *sum, mask);
     return true;
@@ -351,10 +345,10 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
     uint32_t in[6] = {VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
     uint32_t two[2];
 
-    if (w == NULL || w->n_dims != 2 || !vc_dim_is_number(w->shape[1]) || vc_onnx_has_input(node, 4) ||
-        vc_onnx_has_input(node, 6) || vc_onnx_int(node, "do_rotary", 0) != 0 || vc_onnx_input(b, node, 0) == NULL) {
-        return vc_onnx_refuse(b, node, "with keys and values of before, or rotary positions, it is not supported");
-    }
+    VC_RETURN_IF(w == NULL || w->n_dims != 2 || !vc_dim_is_number(w->shape[1]) || vc_onnx_has_input(node, 4) ||
+                     vc_onnx_has_input(node, 6) || vc_onnx_int(node, "do_rotary", 0) != 0 ||
+                     vc_onnx_input(b, node, 0) == NULL,
+                 vc_onnx_refuse(b, node, "with keys and values of before, or rotary positions, it is not supported"));
     int64_t columns = w->shape[1].size;
     if (!only_first(b, node, 1) || !take_masks(b, node, 3, 5, &in[3])) {
         return false;
@@ -399,10 +393,9 @@ static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
     for (unsigned k = 0; k < 3; k++) {
         const struct vc_graph_value *x = vc_onnx_input(b, node, k);
 
-        if (x == NULL || x->n_dims != 3 || vc_onnx_has_input(node, 8) || vc_onnx_has_input(node, 9)) {
-            return vc_onnx_refuse(b, node,
-                                  "only queries, keys and values of three dimensions, each by itself, are supported");
-        }
+        VC_RETURN_IF(x == NULL || x->n_dims != 3 || vc_onnx_has_input(node, 8) || vc_onnx_has_input(node, 9),
+                     vc_onnx_refuse(
+                         b, node, "only queries, keys and values of three dimensions, each by itself, are supported"));
     }
     if (vc_onnx_output_is_used(b, node->from, 3) || !take_masks(b, node, 4, 5, &in[3])) {
         return vc_onnx_output_is_used(b, node->from, 3) && only_first(b, node, 3);
@@ -414,9 +407,8 @@ static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
         if (!vc_onnx_has_input(node, 3)) {
             continue;
         }
-        if (!vc_dim_is_number(size)) {
-            return vc_onnx_refuse(b, node, "its bias cannot be divided: a size depends on an input");
-        }
+        VC_RETURN_IF(!vc_dim_is_number(size),
+                     vc_onnx_refuse(b, node, "its bias cannot be divided: a size depends on an input"));
         in[k] = vc_onnx_two_in(b, "Add", in[k], part_of(b, node->inputs[3], first, size.size));
         first += size.size;
     }
@@ -436,10 +428,10 @@ static bool take_rotary(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                      vc_attr_int("rotary_embedding_dim", part)};
     uint32_t in[4];
 
-    if (node->n_inputs != 4 || x == NULL || at == NULL || table == NULL || at->n_dims != 2 || table->n_dims != 2 ||
-        vc_onnx_int(node, "is_packed_batching", 0) != 0 || vc_onnx_float(node, "scale", 1) != 1) {
-        return vc_onnx_refuse(b, node, "only positions of the form [batch, length], and no scale, are supported");
-    }
+    VC_RETURN_IF(node->n_inputs != 4 || x == NULL || at == NULL || table == NULL || at->n_dims != 2 ||
+                     table->n_dims != 2 || vc_onnx_int(node, "is_packed_batching", 0) != 0 ||
+                     vc_onnx_float(node, "scale", 1) != 1,
+                 vc_onnx_refuse(b, node, "only positions of the form [batch, length], and no scale, are supported"));
     if (heads == 0 && x->n_dims == 3 && vc_dim_is_number(x->shape[2]) && vc_dim_is_number(table->shape[1]) &&
         table->shape[1].size > 0) {
         heads = x->shape[2].size / (2 * table->shape[1].size);

@@ -27,10 +27,9 @@ static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
     vc_onnx_ints_to_input(b, node, "split", 1);
     if (b->opset < 18 && !vc_onnx_has_input(node, 1) && x != NULL && n != 0) {
         axis += axis < 0 ? (int64_t)x->n_dims : 0;
-        if (axis >= 0 && axis < (int64_t)x->n_dims && vc_dim_is_number(x->shape[axis]) &&
-            x->shape[axis].size % n != 0) {
-            return vc_onnx_refuse(b, node, "its outputs have no equal sizes, as they have to before operator set 18");
-        }
+        VC_RETURN_IF(
+            axis >= 0 && axis < (int64_t)x->n_dims && vc_dim_is_number(x->shape[axis]) && x->shape[axis].size % n != 0,
+            vc_onnx_refuse(b, node, "its outputs have no equal sizes, as they have to before operator set 18"));
     }
     return true;
 }
@@ -142,9 +141,8 @@ static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
 /* spatial (before 9) is what is always done now; training outputs are left out, with a note of the graph. */
 static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    if (vc_onnx_int(node, "spatial", 1) == 0) {
-        return vc_onnx_refuse(b, node, "statistics for each pixel (spatial=0) are not supported");
-    }
+    VC_RETURN_IF(vc_onnx_int(node, "spatial", 1) == 0,
+                 vc_onnx_refuse(b, node, "statistics for each pixel (spatial=0) are not supported"));
     if (vc_onnx_int(node, "training_mode", 0) != 0) {
         note_training(b, node);
     }
@@ -198,10 +196,9 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
     VC_RETURN_IF(node->n_inputs != 2, vc_onnx_refuse(b, node, "its scales are missing"));
     const struct vc_graph_value *v = vc_onnx_input(b, node, 1);
     for (int64_t k = 0; v != NULL && k < (v->n_dims == 1 && v->data != NULL ? v->shape[0].size : 0); k++) {
-        if (((const double *)v->data)[k] < 1) {
-            return vc_onnx_refuse(b, node,
-                                  "making an image smaller in this way is not supported before operator set 11");
-        }
+        VC_RETURN_IF(
+            ((const double *)v->data)[k] < 1,
+            vc_onnx_refuse(b, node, "making an image smaller in this way is not supported before operator set 11"));
     }
     vc_onnx_set_input(node, 2, node->inputs[1]);
     node->inputs[1] = VC_NO_VALUE;
@@ -237,9 +234,8 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
         return true;
     }
     uint32_t constant = vc_onnx_add_tensor(b, NULL, tensor);
-    if (constant == VC_NO_VALUE || !vc_onnx_scalar(b, constant, &x)) {
-        return vc_onnx_refuse(b, node, "its value is no single number");
-    }
+    VC_RETURN_IF(constant == VC_NO_VALUE || !vc_onnx_scalar(b, constant, &x),
+                 vc_onnx_refuse(b, node, "its value is no single number"));
     if (b->graph->values[constant].dtype == VC_DTYPE_F32) {
         node->attrs[node->n_attrs++] = vc_attr_float("value", x);
         return true;

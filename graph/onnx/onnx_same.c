@@ -97,9 +97,8 @@ static bool take_reduce_log_sum(struct vc_onnx_build *b, struct vc_onnx_node *no
 /* onnxruntime's SimplifiedLayerNormalization, which stands in the default domain, is RMSNormalization. */
 static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    if (vc_onnx_output_is_used(b, node->from, 1)) {
-        return vc_onnx_refuse(b, node, "its second output is used, which is for training");
-    }
+    VC_RETURN_IF(vc_onnx_output_is_used(b, node->from, 1),
+                 vc_onnx_refuse(b, node, "its second output is used, which is for training"));
     vc_onnx_drop_attr(node, "stash_type");
     node->op = "RMSNormalization";
     return true;
@@ -120,9 +119,8 @@ static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *
     uint32_t zero = vc_graph_add_float(b->graph, 0);
     uint32_t in[3] = {node->n_inputs == 1 ? node->inputs[0] : VC_NO_VALUE};
 
-    if (in[0] == VC_NO_VALUE || node->from->n_outputs != 3) {
-        return vc_onnx_refuse(b, node, "has one input and three outputs");
-    }
+    VC_RETURN_IF(in[0] == VC_NO_VALUE || node->from->n_outputs != 3,
+                 vc_onnx_refuse(b, node, "has one input and three outputs"));
     uint32_t most = vc_onnx_two_in(b, "Max", vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
     uint32_t least = vc_onnx_two_in(b, "Min", vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
     uint32_t scale = vc_onnx_two_in(b, "Div", vc_onnx_two_in(b, "Sub", most, least), vc_graph_add_float(b->graph, 255));

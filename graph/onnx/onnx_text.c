@@ -31,9 +31,7 @@ static enum vc_status skip_graph(struct vc_onnx_text *t)
     do {
         char c = vc_onnx_peek_char(t);
 
-        if (c == '\0' || depth > MAX_DEPTH) {
-            return vc_onnx_fail_at(t, "the end of a graph");
-        }
+        VC_RETURN_IF(c == '\0' || depth > MAX_DEPTH, vc_onnx_fail_at(t, "the end of a graph"));
         if (c == '"') {
             VC_CALL(vc_onnx_take_string(t, &s, &n));
             continue;
@@ -105,9 +103,8 @@ static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_s
 
         VC_CALL(i != NULL && f != NULL && s != NULL ? VC_OK : VC_E_NOMEM);
         VC_CALL(take_single(t, &one));
-        if (one.kind != VC_PROGRAM_INT && one.kind != VC_PROGRAM_FLOAT && one.kind != VC_PROGRAM_STRING) {
-            return vc_onnx_fail_at(t, "a list of numbers or strings before");
-        }
+        VC_RETURN_IF(one.kind != VC_PROGRAM_INT && one.kind != VC_PROGRAM_FLOAT && one.kind != VC_PROGRAM_STRING,
+                     vc_onnx_fail_at(t, "a list of numbers or strings before"));
         is_float |= one.kind == VC_PROGRAM_FLOAT;
         is_strings |= one.kind == VC_PROGRAM_STRING;
         *i = one.i;

@@ -128,10 +128,7 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
         shape[d] = (int64_t)tensor->shape[d];
     }
     void *elements = vc_alloc_array(b->ctx, VC_TAG_NAMES, n + 1, 8);
-    if (elements == NULL) {
-        b->graph->status = VC_E_NOMEM;
-        return VC_NO_VALUE;
-    }
+    VC_LEAVE_WITH(elements == NULL, b->graph->status = VC_E_NOMEM, VC_NO_VALUE);
     for (size_t k = 0; k < n; k++) {
         if (kind == VC_DTYPE_F32) {
             ((double *)elements)[k] = vc_onnx_real_at(tensor, k);

@@ -278,10 +278,7 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
     }
     VC_LEAVE_IF(n >= MOST_ELEMS, vc_infer_fail(in, "the output has more elements than can be counted in 60 bits"));
     own = vc_arena_alloc(graph->ctx, &graph->arena, (n_dims + 1) * sizeof *own);
-    if (own == NULL) {
-        graph->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(own == NULL, graph->status = VC_E_NOMEM);
     if (n_dims != 0) {
         memcpy(own, shape, n_dims * sizeof *own);
     }
@@ -316,10 +313,7 @@ void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *el
         }
     }
     own = vc_arena_alloc(graph->ctx, &graph->arena, (n + 1) * sizeof *own);
-    if (own == NULL) {
-        graph->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(own == NULL, graph->status = VC_E_NOMEM);
     if (n != 0) {
         memcpy(own, elems, n * sizeof *own);
     }

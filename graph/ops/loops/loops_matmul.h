@@ -99,10 +99,7 @@ RUN(matmul)
     m.out = vc_run_out(run, 0, a->is_real, shape, n_dims);
     if (m.out != NULL && a->is_real) {
         m.part = vc_alloc_array(run->ctx, VC_TAG_TILES, (size_t)m.columns + 1, sizeof *m.part);
-        if (m.part == NULL) {
-            run->status = VC_E_NOMEM;
-            return;
-        }
+        VC_LEAVE_IF(m.part == NULL, run->status = VC_E_NOMEM);
     }
     for (size_t s = 0; m.out != NULL && s < n_stack; s++, vc_run_walk_next(&walk)) {
         matmul_rows(&m, walk.place[0] * (size_t)(m.rows * m.inner), walk.place[1] * (size_t)(m.inner * m.columns),

@@ -297,10 +297,7 @@ static void recurrent(struct vc_run *run)
         return;
     }
     room = vc_alloc_array(run->ctx, VC_TAG_TILES, (size_t)(rows + 2 * n.hidden) + 1, sizeof *room);
-    if (room == NULL) {
-        run->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(room == NULL, run->status = VC_E_NOMEM);
     n.sums = room;
     n.h = room + rows;
     n.c = n.h + n.hidden;

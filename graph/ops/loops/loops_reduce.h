@@ -189,10 +189,7 @@ RUN(reduce_log_sum_exp)
         return;
     }
     most = vc_alloc_array(run->ctx, VC_TAG_TILES, run->out[0].n + 1, sizeof *most);
-    if (most == NULL) {
-        run->status = VC_E_NOMEM;
-        return;
-    }
+    VC_LEAVE_IF(most == NULL, run->status = VC_E_NOMEM);
     for (size_t i = 0; i < run->out[0].n; i++) {
         most[i] = -(REAL)INFINITY;
         out[i] = 0;
