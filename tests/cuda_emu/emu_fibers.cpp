@@ -11,14 +11,13 @@
  * Under ThreadSanitizer fibers are synchronised by __syncthreads and __syncwarp alone, so that it reports races between barriers and
  * between blocks; this file is built without instrumentation. One kernel at a time per host thread; host threads do
  * not share anything here. */
-#undef _FORTIFY_SOURCE /* its longjmp refuses to change stacks */
-
 #include "emu.h"
 #include "emu_sanitizers.h"
 
-#include <setjmp.h>
 #include <sys/mman.h>
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -39,12 +38,57 @@
 #define STACK_BYTES ((size_t)256 << 10)
 #else
 #define STACK_BYTES ((size_t)64 << 10)
-#define FAST_SWITCH \
-    1 /* _setjmp and _longjmp: ten times as fast as swapcontext, which asks the system about signals \
-       */
 #endif
 
 thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
+
+/* Where a fiber, or the scheduler, has stopped. swapcontext asks the system about signals at each switch, and AddressSanitizer
+ * cleans the shadow of the whole stack that it goes to: half of the time of these tests. So x86-64 has a switch of its own. */
+#ifdef __x86_64__
+typedef void **context;
+
+/* Keeps the registers that a call must not change on the stack, hands out where they lie, and goes on at `to`. */
+extern "C" __attribute__((visibility("hidden"))) void vc_emu_switch(context *from, context to);
+
+asm(".text\n"
+    ".globl vc_emu_switch\n"
+    ".hidden vc_emu_switch\n"
+    ".type vc_emu_switch, @function\n"
+    "vc_emu_switch:\n"
+    "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+    "    movq %rsp, (%rdi)\n"
+    "    movq %rsi, %rsp\n"
+    "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+    "    ret\n"
+    ".size vc_emu_switch, . - vc_emu_switch\n");
+
+#define SAVED_REGISTERS 6
+
+/* A context whose first switch enters the function, which does not return: six registers, its address, and, as behind a call,
+ * where it would return to. */
+static void make_context(context *made, char *stack, size_t bytes, void (*function)(void))
+{
+    *made = (context)(stack + bytes) - 2 - SAVED_REGISTERS; /* of fresh memory: zeros */
+    (*made)[SAVED_REGISTERS] = (void *)function;
+}
+
+#else
+typedef ucontext_t context;
+
+static void vc_emu_switch(context *from, const context &to)
+{
+    swapcontext(from, &to);
+}
+
+static void make_context(context *made, char *stack, size_t bytes, void (*function)(void))
+{
+    getcontext(made);
+    made->uc_stack.ss_sp = stack;
+    made->uc_stack.ss_size = bytes;
+    made->uc_link = NULL;
+    makecontext(made, function, 0);
+}
+#endif
 
 namespace
 {
@@ -54,14 +98,10 @@ enum state { READY, AT_BARRIER, AT_WARP, DONE };
 
 /* One thread of the block: its stack, where it stopped, and why. Used again for every block and kernel. */
 struct fiber {
-    ucontext_t context;
+    context at;
     char *stack;
     void *fake_stack; /* ASan */
     void *tsan;
-#ifdef FAST_SWITCH
-    jmp_buf jump;
-    bool started;
-#endif
     enum state state;
     const char *file; /* where it waits */
     int line;
@@ -88,10 +128,7 @@ struct machine {
     std::vector<shared_array> shared;
     char *arena; /* the block's shared memory */
     size_t arena_used;
-    ucontext_t scheduler;
-#ifdef FAST_SWITCH
-    jmp_buf scheduler_jump;
-#endif
+    context scheduler;
     const void *scheduler_stack;
     size_t scheduler_stack_bytes;
     void *scheduler_fake, *scheduler_tsan;
@@ -151,36 +188,6 @@ void fail(const char *what, const char *file, int line)
     m.failed = true;
 }
 
-#ifdef FAST_SWITCH
-void switch_to_scheduler(fiber &f)
-{
-    if (_setjmp(f.jump) == 0) {
-        _longjmp(m.scheduler_jump, 1);
-    }
-}
-
-void switch_to_fiber(fiber &f)
-{
-    if (_setjmp(m.scheduler_jump) == 0) {
-        if (f.started) {
-            _longjmp(f.jump, 1);
-        }
-        f.started = true;
-        setcontext(&f.context);
-    }
-}
-#else
-void switch_to_scheduler(fiber &f)
-{
-    swapcontext(&f.context, &m.scheduler);
-}
-
-void switch_to_fiber(fiber &f)
-{
-    swapcontext(&m.scheduler, &f.context);
-}
-#endif
-
 /* Leaves the running fiber; returns when it is resumed. */
 void to_scheduler(void)
 {
@@ -188,7 +195,7 @@ void to_scheduler(void)
 
     emu_start_switch_fiber(&f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
     emu_switch_to_fiber(m.scheduler_tsan, 1);
-    switch_to_scheduler(f);
+    vc_emu_switch(&f.at, m.scheduler);
     emu_finish_switch_fiber(f.fake_stack, &m.scheduler_stack, &m.scheduler_stack_bytes);
 }
 
@@ -214,7 +221,7 @@ void resume(unsigned t)
     threadIdx.x = t;
     emu_start_switch_fiber(&m.scheduler_fake, f.stack, STACK_BYTES);
     emu_switch_to_fiber(f.tsan, 1);
-    switch_to_fiber(f);
+    vc_emu_switch(&m.scheduler, f.at);
     emu_finish_switch_fiber(m.scheduler_fake, NULL, NULL);
 }
 
@@ -234,8 +241,9 @@ bool all_wait(unsigned first, unsigned end, enum state state)
 {
     for (unsigned t = first; t < end; t++) {
         const fiber &f = m.fibers[t];
+        const char *file = m.fibers[first].file;
 
-        if (f.state != state || f.line != m.fibers[first].line || strcmp(f.file, m.fibers[first].file) != 0) {
+        if (f.state != state || f.line != m.fibers[first].line || (f.file != file && strcmp(f.file, file) != 0)) {
             return false;
         }
     }
@@ -317,11 +325,7 @@ void create_fiber(fiber &f)
 {
     f.stack = map_memory(STACK_BYTES);
     f.tsan = emu_create_fiber(0);
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack;
-    f.context.uc_stack.ss_size = STACK_BYTES;
-    f.context.uc_link = NULL;
-    makecontext(&f.context, fiber_main, 0);
+    make_context(&f.at, f.stack, STACK_BYTES, fiber_main);
 }
 
 /* As many fibers as the block has threads, all at the beginning of the kernel. */
