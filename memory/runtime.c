@@ -118,11 +118,11 @@ enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *gra
     return n == 0 ? VC_OK : vc_graph_bind(ctx, graph, "sequence", (int64_t)n);
 }
 
-/* For the question what a runtime would take that keeps codes as codes: vLLM where the layout is its own, else an ideal
- * one without losses. */
+/* For the question what a runtime would take that keeps codes as codes, where the usual one decodes them: vLLM where the
+ * layout is its own, else an ideal one without losses. */
 void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal)
 {
-    if (options->runtime == VC_RUNTIME_NATIVE) {
+    if (options->runtime != VC_RUNTIME_DEQUANTIZE) {
         return;
     }
     if (layout != NULL && strcmp(layout->name, "compressed-tensors") == 0) {

@@ -49,28 +49,31 @@ static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_planned_weights *
 }
 
 /* What the layout keeps with a weight that is codes, beside the parts that passes make: compressed-tensors the shape of
- * integers, two i64; ComfyUI's a text; bitsandbytes of four bits the 16 values and a text of some 80 letters, a block of memory
- * each. Returns how many. */
+ * integers, two i64; ComfyUI's a text; bitsandbytes of four bits the 16 values and a text of some 80 letters, of eight bits a
+ * byte for the order of the codes, a block of memory each. Returns how many. */
 static size_t constants_of(const struct vc_report *report, enum vc_dtype codes, uint64_t bytes[2])
 {
     const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
     const char *name = layout != NULL ? layout->name : "";
     bool floats = codes == VC_DTYPE_F8_E4M3 || codes == VC_DTYPE_F8_E5M2 || codes == VC_DTYPE_F4_E2M1;
-    bool four_bits = strcmp(name, "bitsandbytes") == 0 && codes != VC_DTYPE_I8;
+    bool eight_bits = codes == VC_DTYPE_I8;
 
-    bool comfy = strcmp(name, "comfyui") == 0;
-
-    bytes[0] = four_bits ? 64 : comfy ? 32 : 16;
     bytes[1] = 80;
-    return four_bits ? 2 : comfy || (strcmp(name, "compressed-tensors") == 0 && !floats);
+    if (strcmp(name, "bitsandbytes") == 0) {
+        bytes[0] = eight_bits ? 1 : 64;
+        return eight_bits ? 1 : 2;
+    }
+    bool comfy = strcmp(name, "comfyui") == 0;
+    bytes[0] = comfy ? 32 : 16;
+    return comfy || (strcmp(name, "compressed-tensors") == 0 && !floats);
 }
 
 /* A tensor of whole numbers that the layout has beside codes. */
 static void add_constant(struct vc_planned_weights *w, size_t tensor, uint64_t bytes)
 {
     w->tensors[w->n++] = (struct vc_tensor){.name = w->tensors[tensor].name,
-                                            .dtype = VC_DTYPE_I64,
-                                            .n_elems = bytes / 8,
+                                            .dtype = VC_DTYPE_U8,
+                                            .n_elems = bytes,
                                             .size_bytes = bytes,
                                             .part_of = tensor,
                                             .alias_of = VC_NO_TENSOR,

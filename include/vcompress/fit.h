@@ -30,8 +30,8 @@ struct vc_fit_options {
     uint64_t context_bytes;
     uint64_t workspace_bytes; /* workspace of the matrix library; default 32 MiB: cuBLAS on the newest devices */
     uint64_t used_bytes;      /* memory that other programs use */
-    /* Memory that must stay free. Default 256 MiB; that default is a sixteenth of the need where bitsandbytes runs the
-     * model and that is more. */
+    /* Memory that must stay free. Default 256 MiB; without margin_given it is a sixteenth of the need where bitsandbytes
+     * runs the model and that is more. */
     uint64_t margin_bytes;
     /* Training: memory that the allocator cannot use, as a share of activations and transients. 0.3 means 30 %.
      * Negative (the default): the report's VC_MEMORY_SLACK, which is 0.3 with VC_ALLOCATOR_PYTORCH. */
@@ -41,6 +41,8 @@ struct vc_fit_options {
     uint64_t activation_bytes;
     bool ideal; /* true: the runtime keeps only needed values (llama.cpp, onnxruntime); false: PyTorch's eager mode */
     bool usual_positions; /* vc_fit_largest: as in vc_recipe_options */
+    bool
+        margin_given; /* margin_bytes is what was asked for, and counts as it is; another value than the default does, too */
 };
 
 VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);

@@ -104,7 +104,8 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
         return vc_fail(ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
     }
     uint64_t free_bytes = minus(visible_bytes, own.used_bytes);
-    if (memory != NULL && memory->program == VC_RUN_BY_BITSANDBYTES && own.margin_bytes == fit_defaults.margin_bytes) {
+    if (memory != NULL && memory->program == VC_RUN_BY_BITSANDBYTES && !own.margin_given &&
+        own.margin_bytes == fit_defaults.margin_bytes) {
         own.margin_bytes =
             vc_max_u64(own.margin_bytes, out->need_bytes / 16); /* its own state, which nobody publishes */
     }
@@ -188,6 +189,11 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
     }
     VC_CALL(status);
     VC_CALL(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, &s->options, &fit));
+    if (s->memory.recompute == VC_RECOMPUTE_AUTO && s->memory.budget_bytes == INT64_MAX) { /* the room on the device */
+        struct vc_memory_options own = s->memory;
+
+        VC_CALL(vc_fit_budget(s->ctx, s->graph, s->model, &own, &s->options, &report, &fit));
+    }
     *fits = fit.verdict == VC_FITS;
     return VC_OK;
 }

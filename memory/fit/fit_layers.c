@@ -1,5 +1,6 @@
 /* fit_layers.c - how many layers of a model a device has room for, when the others, or their experts, are on the host. */
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "memory/estimate.h"
@@ -131,7 +132,9 @@ enum vc_status vc_fit_cpu_moe(struct vc_ctx *ctx, const struct vc_graph *graph, 
                               const struct vc_memory_options *memory, uint64_t visible_bytes,
                               const struct vc_fit_options *options, uint64_t *least, uint64_t *n, bool *fits)
 {
-    uint64_t low = 0;
+    enum vc_status status = VC_OK;
+    size_t least_of;
+    bool enough;
 
     vc_clear_error(ctx);
     *n = memory->program == VC_RUN_BY_LLAMA_CPP ? vc_estimate_moe_layers(graph, model) : 0;
@@ -141,13 +144,12 @@ enum vc_status vc_fit_cpu_moe(struct vc_ctx *ctx, const struct vc_graph *graph, 
         return VC_OK;
     }
     VC_CALL(fits_with(ctx, graph, model, memory, visible_bytes, options, *n, fits));
-    while (*fits && low < *least) {
-        uint64_t middle = low + (*least - low) / 2;
-        bool enough;
-
-        VC_CALL(fits_with(ctx, graph, model, memory, visible_bytes, options, middle, &enough));
-        low = enough ? low : middle + 1;
-        *least = enough ? middle : *least;
+    if (*fits) {
+        VC_BISECT(least_of, *n, k,
+                  status == VC_OK &&
+                      (status = fits_with(ctx, graph, model, memory, visible_bytes, options, k, &enough)) == VC_OK &&
+                      !enough);
+        *least = least_of;
     }
-    return VC_OK;
+    return status;
 }

@@ -1,6 +1,16 @@
-/* attention.c - how many keys an Attention reads, copies of them for each head, and its matrix of scores. */
+/* attention.c - how many keys an Attention reads, copies of them for each head, and its matrix of scores; whose Attention
+ * it is. */
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"
+
+/* What decodes tensor by tensor, without a program's name, counts as onnxruntime does: codes of a file must not need more
+ * than its floats, only because the way to load them was named. */
+bool vc_storages_by_onnxruntime(const struct vc_storages *s)
+{
+    return s->options->program == VC_RUN_BY_ONNXRUNTIME ||
+           (s->options->program == VC_RUN_BY_ANY && s->options->runtime == VC_RUNTIME_LAYERWISE &&
+            s->options->mode == VC_MEMORY_INFER);
+}
 
 /* Attention whose heads share keys and values copies these for each head; the copies are what is kept. One kernel for
  * all does without them only where no mask is given, for padding or a window. */
@@ -32,13 +42,14 @@ static bool has_kernel(const struct vc_storages *s, uint32_t n)
            (bias == VC_NO_VALUE || vc_graph_value(s->graph, bias)->stepwise);
 }
 
-/* Whether scores are never written: by the option, or where PyTorch's kernel takes these inputs. */
+/* Whether scores are never written: by the option, or where PyTorch's kernel takes these inputs. onnxruntime's Attention
+ * has one matrix of them. */
 bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
     return s->options->attention == VC_ATTENTION_FUSED ||
-           (s->options->attention == VC_ATTENTION_AUTO && has_kernel(s, n) &&
+           (s->options->attention == VC_ATTENTION_AUTO && !vc_storages_by_onnxruntime(s) && has_kernel(s, n) &&
             !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
 }
 

@@ -379,6 +379,12 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         return scores == 0 ? 0 : copies + scores / vc_storages_positions(s, n) * 4;
     }
     *transient = scores * softmax;
+    if (vc_storages_by_onnxruntime(s)) { /* its softmax, too; a mask of bytes becomes floats */
+        uint32_t mask = node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE;
+
+        *transient = (scores + (mask != VC_NO_VALUE && s->width[mask] == 1 ? elems_of(s, mask) : 0)) * width;
+        return 0;
+    }
     if (s->options->program ==
         VC_RUN_BY_LLAMA_CPP) { /* the softmax writes over the scores, heads share keys as they are, ... */
         *transient -=
@@ -529,7 +535,9 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     }
     bytes = vc_recurrent_copy_bytes(s, n);
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
-        *transient = bytes;
+        bool temporary = vc_node_is(node, VC_OP_gelu) && vc_storages_by_onnxruntime(s); /* for x / sqrt(2), BiasGelu */
+
+        *transient = bytes + (temporary ? s->bytes[node->outputs[0]] : 0);
         return node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE ? table_bytes(s, n) : 0;
     }
     bytes += dropout_bytes(s, n, transient) + vc_beside_bytes(s, n) + row_bytes(s, n);
@@ -575,11 +583,15 @@ uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
 
 /* ---- sharing ---- */
 
-/* One place along an axis, x[:, 0], is a view; rows that are looked up by numbers are not. */
+/* One place along an axis, x[:, 0], is a view; rows that are looked up by numbers are not. onnxruntime copies what only
+ * strides would tell: Transpose, Slice, Split, Expand, Gather. */
 static bool is_view(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
+    if (vc_storages_by_onnxruntime(s)) {
+        return (s->eager[n] & VC_OP_VIEW) != 0;
+    }
     if (!vc_node_is(node, VC_OP_gather)) {
         return (s->eager[n] & (VC_OP_VIEW | VC_EAGER_VIEW)) != 0;
     }
@@ -626,6 +638,9 @@ static uint32_t shares(const void *user, uint32_t n, unsigned k)
 
     if (is_bias_for_all(s, node)) {
         return k == 0 ? node->inputs[1] : VC_NO_VALUE;
+    }
+    if (vc_storages_by_onnxruntime(s)) { /* which adds a bias as it adds other things: share_in_place */
+        return is_view(s, n) ? node->inputs[0] : VC_NO_VALUE;
     }
     return is_view(s, n) ? node->inputs[0] : k == 0 && is_bias(s, node, &product) ? node->inputs[product] : VC_NO_VALUE;
 }
@@ -674,17 +689,37 @@ static uint32_t find_root(struct vc_storages *s, uint32_t v)
 }
 
 /* Where it is asked for; and llama.cpp and onnxruntime, whose products and shares element by element do it, too
- * (ggml_op_can_inplace, MayInplace). What decodes tensor by tensor, without a program's name, counts as onnxruntime does:
- * codes of a file must not need more than its floats, only because the way to load them was named. */
+ * (ggml_op_can_inplace, MayInplace). */
 static bool writes_over(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     bool may = (s->eager[n] & VC_EAGER_IN_PLACE) != 0;
-    bool all = s->options->program == VC_RUN_BY_LLAMA_CPP || s->options->program == VC_RUN_BY_ONNXRUNTIME ||
-               (s->options->program == VC_RUN_BY_ANY && s->options->runtime == VC_RUNTIME_LAYERWISE &&
-                s->options->mode == VC_MEMORY_INFER);
+    bool all = s->options->program == VC_RUN_BY_LLAMA_CPP || vc_storages_by_onnxruntime(s);
 
     return all ? may || vc_node_is(node, VC_OP_mul) || vc_node_is(node, VC_OP_div) : may && s->options->in_place;
+}
+
+/* onnxruntime uses a buffer again where it knows, before it runs, that the sizes are the same: by their names, as inputs
+ * have them. A range of positions, and rows up to a number that is computed, have sizes without a name, and so has all
+ * that follows. */
+static void find_unnamed(struct vc_storages *s)
+{
+    for (uint32_t n = 0; vc_storages_by_onnxruntime(s) && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        bool unnamed = vc_node_is(node, VC_OP_range);
+
+        for (unsigned k = 0; k < node->n_inputs && (k < 3 || !vc_node_is(node, VC_OP_attention)); k++) {
+            uint32_t v = node->inputs[k];
+            bool bound = vc_node_is(node, VC_OP_slice) && k != 0;
+
+            unnamed = unnamed || (v != VC_NO_VALUE && (s->unnamed[v] || (bound && is_result(s, v))));
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                s->unnamed[node->outputs[k]] = unnamed;
+            }
+        }
+    }
 }
 
 /* Operators that may write over their first input do so where nobody needs that any more. */
@@ -696,15 +731,72 @@ static void share_in_place(struct vc_storages *s)
         uint32_t from = node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? find_root(s, node->inputs[0]) : to;
 
         if (writes_over(s, n) && from != to && to != VC_NO_VALUE && is_result(s, from) && s->last_use[from] == n &&
-            !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
+            !s->saved[from] && !s->unnamed[to] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
             s->root[to] = from;
             s->last_use[from] = s->last_use[to];
             s->saved[from] = s->saved[to];
         }
     }
-    for (uint32_t v = 0; v < s->n_values; v++) {
-        s->root[v] = find_root(s, v);
+}
+
+/* Sizes and bytes of an element are the same. */
+static bool is_alike(const struct vc_storages *s, uint32_t v, uint32_t w)
+{
+    const struct vc_graph_value *a = vc_graph_value(s->graph, v);
+    const struct vc_graph_value *b = vc_graph_value(s->graph, w);
+    bool alike = !s->unnamed[v] && !s->unnamed[w] && a->n_dims == b->n_dims && s->width[v] == s->width[w] &&
+                 s->bytes[v] == s->bytes[w];
+
+    for (unsigned k = 0; alike && k < a->n_dims; k++) {
+        alike = vc_graph_dim_value(s->graph, a->shape[k]) == vc_graph_dim_value(s->graph, b->shape[k]);
     }
+    return alike;
+}
+
+/* onnxruntime plans which buffers are used again before it runs (PlannerImpl::FindReusableTensor): a result takes the
+ * buffer that died last of those with its shape, and such a buffer is there from its first value to its last one, in
+ * between, too; a network's outputs take none.
+ *
+ *     q = MatMul(x)   [8, 197, 768]  |---- q ----|            |---- out ----|
+ *     Attention; Gelu                            |............|   nobody reads it, and it is not given back */
+static enum vc_status share_dead(struct vc_storages *s)
+{
+    VC_SCOPED uint32_t *behind = vc_alloc_array(s->ctx, VC_TAG_MISC, s->n_values, sizeof *behind);
+    uint32_t dead = VC_NO_VALUE; /* the list of dead buffers: the last one that died, then behind[] */
+
+    if (behind == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; !s->idle[n] && k < node->n_outputs; k++) {
+            uint32_t v = node->outputs[k];
+            uint32_t *at = &dead;
+
+            if (v == VC_NO_VALUE || s->root[v] != v || s->last_use[v] >= s->n_nodes) {
+                continue;
+            }
+            while (*at != VC_NO_VALUE && !is_alike(s, *at, v)) {
+                at = &behind[*at];
+            }
+            if (*at != VC_NO_VALUE) {
+                s->root[v] = *at;
+                s->last_use[*at] = s->last_use[v];
+                *at = behind[*at];
+            }
+        }
+        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs + node->n_outputs; k++) {
+            uint32_t v = k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
+            uint32_t root = v == VC_NO_VALUE ? v : find_root(s, v);
+
+            if (v != VC_NO_VALUE && is_result(s, root) && s->last_use[root] == n && root != dead) {
+                behind[root] = dead;
+                dead = root;
+            }
+        }
+    }
+    return VC_OK;
 }
 
 /* ---- all of it ---- */
@@ -730,11 +822,12 @@ static enum vc_status allocate(struct vc_storages *s)
     s->inside = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->inside);
     s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
     s->decoded = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->decoded);
+    s->unnamed = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->unnamed);
     s->cached = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->cached);
     return s->eager == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
                    s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
                    s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL || s->decoded == NULL ||
-                   s->statistic == NULL || s->cached == NULL || s->inside == NULL
+                   s->statistic == NULL || s->unnamed == NULL || s->cached == NULL || s->inside == NULL
                ? VC_E_NOMEM
                : VC_OK;
 }
@@ -766,6 +859,7 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->used);
     vc_free(s->ctx, s->decoded);
     vc_free(s->ctx, s->cached);
+    vc_free(s->ctx, s->unnamed);
     vc_free(s->ctx, s->statistic);
     vc_frames_release(s);
 }
@@ -844,6 +938,13 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     find_trained(out);
     find_uses(out);
     share_gradients(out);
+    find_unnamed(out);
     share_in_place(out);
+    if (vc_storages_by_onnxruntime(out)) {
+        VC_CALL(share_dead(out));
+    }
+    for (uint32_t v = 0; v < out->n_values; v++) {
+        out->root[v] = find_root(out, v);
+    }
     return VC_OK;
 }

@@ -412,6 +412,9 @@ static void add_inference(struct maker *m)
         if (s->frames.until != NULL && s->options->reuse) {
             last = vc_min_u64(s->frames.until[v], end);
         }
+        if (kind == VC_VALUE_INPUT && vc_storages_by_onnxruntime(s)) {
+            last = end; /* who calls Run has them */
+        }
         m->node = kind == VC_VALUE_RESULT ? maker_of(m, v) : VC_NO_NODE;
         if (s->root[v] == v && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
             add(m, s->bytes[v], first, last, kind == VC_VALUE_INPUT ? VC_MEMORY_INPUTS : VC_MEMORY_ACTIVATIONS);

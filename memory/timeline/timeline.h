@@ -56,6 +56,7 @@ struct vc_storages {
     bool *idle;             /* by node: another stage of the pipeline computes it */
     bool *adapted;          /* by node: a product with an adapter of low rank */
     bool *inside;           /* by value: inside of one of PyTorch's operators, which has its gradient in a workspace */
+    bool *unnamed;          /* by value: onnxruntime does not know its sizes before it runs */
     bool *used;             /* by value: a node that is not idle reads or makes it */
     uint64_t *cached;       /* by node: positions that an Attention reads of a cache, with those in work; 0: none */
     uint64_t *decoded;      /* by value: bytes of the floats that a parameter becomes while a node reads it */
@@ -147,6 +148,9 @@ uint64_t vc_beside_bytes(const struct vc_storages *s, uint32_t node);
 uint64_t vc_storages_gradient_bytes(const struct vc_storages *s, uint32_t node, uint32_t v);
 
 /* ---- storage.c ---- */
+
+/* Whether values are counted as onnxruntime makes them. */
+bool vc_storages_by_onnxruntime(const struct vc_storages *s);
 
 /* What else the backward step needs: statistics, places, the matrix of scores. `transient`: what only the forward step
  * itself takes beside its output. */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "memory/estimate.h"
@@ -248,6 +249,8 @@ static enum vc_status try_experts(struct search *s, const struct vc_choice *choi
     bool can = choice->memory.program == VC_RUN_BY_LLAMA_CPP && p->memory.cpu_moe_layers == 0;
     uint64_t most = 0;
     size_t n = s->n;
+    size_t least;
+    enum vc_status status = VC_OK;
     bool fits;
 
     if (can && may(p, VC_LEVER_EXPERTS)) {
@@ -260,14 +263,10 @@ static enum vc_status try_experts(struct search *s, const struct vc_choice *choi
     if (!fits) {
         return VC_OK;
     }
-    for (uint64_t low = 0; most - low > 1;) {
-        uint64_t middle = low + (most - low) / 2;
-
-        VC_CALL(try_host(s, n, *choice, middle, &fits));
-        low = fits ? low : middle;
-        most = fits ? middle : most;
-    }
-    return try_host(s, n, *choice, most, &fits);
+    VC_BISECT(least, most - 1, k,
+              status == VC_OK && (status = try_host(s, n, *choice, k + 1, &fits)) == VC_OK && !fits);
+    VC_CALL(status);
+    return try_host(s, n, *choice, least + 1, &fits);
 }
 
 /* All forms with all types of keys and values, for one batch and context. */

@@ -350,6 +350,7 @@ static int run_plan(struct app *app, int n_args, char **args)
     cli.memory.own_allocator = true; /* as fit */
     cli.fit.context_bytes = cli.memory.memory.context_bytes;
     cli.fit.ideal = memory_cli_is_ideal(app, &cli.memory);
+    cli.fit.margin_given = options_seen(&app->parsed, "margin");
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
