@@ -156,11 +156,14 @@ static const char *set_experts(json_t *out, const json_t *text, json_int_t layer
 {
     json_int_t n = size_of(text, "n_routed_experts|num_experts|num_local_experts|moe_num_experts", 0);
     json_int_t size = size_of(text, "moe_intermediate_size|expert_ffn_hidden_size|expert_intermediate_size", f);
+    size_t kinds =
+        json_array_size(json_object_get(text, "moe_intermediate_size")); /* of experts: ERNIE 4.5 VL, side by side */
     json_int_t shared = size_of(text, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size", 0);
     json_int_t dense = size_of(text, "first_k_dense_replace|num_dense_layers|moe_layer_start_index", 0);
     json_int_t step = size_of(text, "decoder_sparse_step|interleave_moe_layer_step|expert_layer_period", 1);
     json_t *list = json_array();
 
+    size *= kinds > 1 && (json_int_t)kinds != layers ? (json_int_t)kinds : 1;
     if (n < 2 || json_is_false(json_object_get(text, "is_moe"))) { /* Doge has experts only where it says so */
         json_decref(list);
         return "qwen3";
@@ -214,11 +217,12 @@ static bool ends_in(const char *name, const char *end)
     return name != NULL && strlen(name) >= strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
 }
 
-/* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT). */
+/* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT), nor such with parts whose
+ * weights are not known here: tables and products of entities (LUKE), towers of several stages (Florence 2). */
 static enum form form_of(const json_t *config, const json_t *text, const char *type)
 {
-    static const char *const others[] = {"projection_dim",    "projection_size", "conv_dim",
-                                         "num_hidden_groups", "num_conv_layers", "block_sizes"};
+    static const char *const others[] = {"projection_dim",  "projection_size", "conv_dim",         "num_hidden_groups",
+                                         "num_conv_layers", "block_sizes",     "entity_vocab_size"};
     static const char *const ends[] = {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForImageTextToText"};
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     bool causal = ends_in(name, "ForCausalLM");
@@ -230,6 +234,9 @@ static enum form form_of(const json_t *config, const json_t *text, const char *t
         if (json_object_get(config, others[k]) != NULL || json_object_get(text, others[k]) != NULL) {
             return FORM_NONE;
         }
+    }
+    if (json_object_get(json_object_get(config, "vision_config"), "depths") != NULL) {
+        return FORM_NONE;
     }
     for (size_t k = 0; name != NULL && k < sizeof ends / sizeof *ends; k++) {
         writes = writes || strstr(name, ends[k]) != NULL;
