@@ -125,7 +125,7 @@ static enum vc_status report_pair(struct vc_ctx *ctx, const struct verify *v, co
 /* ---- the whole ---- */
 
 /* Fills in the row, and the totals: SQNR over all tensors that are not the same bytes, and which of them is
- * the worst. */
+ * the worst. What the source has under two names counts once, as in the report of the pass. */
 static void take_figures(struct verify *v, const struct vc_diff_pair *pair, const struct vc_diff_row *diff,
                          struct vc_exact_sum *sums)
 {
@@ -143,8 +143,10 @@ static void take_figures(struct verify *v, const struct vc_diff_pair *pair, cons
     r->n_compared++;
     r->n_identical += diff->identical;
     if (diff->numeric && !diff->identical) {
-        vc_exact_add(&sums[0], diff->sum_x2);
-        vc_exact_add(&sums[1], diff->sum_e2);
+        if (v->source->tensors[pair->a].alias_of == VC_NO_TENSOR) {
+            vc_exact_add(&sums[0], diff->sum_x2);
+            vc_exact_add(&sums[1], diff->sum_e2);
+        }
         r->measured = true;
         r->worst = r->worst == VC_NO_TENSOR || diff->sqnr_db < v->rows[r->worst].sqnr_db ? pair->b : r->worst;
     }

@@ -6,6 +6,7 @@ PyTorch 1.13, whose restricted loader knows no floating-point numbers.
 import argparse
 import glob
 import inspect
+import json
 import os
 import sys
 import unittest
@@ -114,6 +115,14 @@ class Torch(Judge):
             self.assertEqual(out["w"].data_ptr(), out["tied"].data_ptr())
             self.assertIsInstance(out["parameter"], torch.nn.Parameter)
             self.assertTrue(out["parameter"].requires_grad)
+
+    def test_tied_counts_once(self):
+        """verify --against has the SQNR of the report: what has two names is one tensor."""
+        torch.save(Tied().state_dict(), self.path("tied.pt"))
+        self.vc("quantize", "-qf", "--int4", "--min-elements", "0", f"--json={self.path('q.json')}", self.path("tied.pt"), "-o", self.path("tied.int4.pt"))
+        self.vc("verify", "-q", f"--json={self.path('v.json')}", self.path("tied.int4.pt"), "--against", self.path("tied.pt"))
+        with open(self.path("q.json")) as q, open(self.path("v.json")) as v:
+            self.assertEqual(json.load(v)["against"]["sqnr_db"], json.load(q)["totals"]["sqnr_db"])
 
     def back_from(self, name, want):
         """The same file as .pt, npz and GGUF has all names."""
