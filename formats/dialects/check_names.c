@@ -200,8 +200,11 @@ static enum vc_status check_one(const struct names *names, const struct vc_tenso
     if (vc_ends_in(t->name, ".qweight")) {
         return check_twice(names, t->name, "qweight", "weight");
     }
-    return t->dtype == VC_DTYPE_I8 && !vc_ends_in(t->name, "zero_point") ? check_codes(names, t)
-                                                                         : check_orphan(names, t->name);
+    if (t->dtype == VC_DTYPE_I8 && !vc_ends_in(t->name, "zero_point")) {
+        return check_codes(names, t);
+    }
+    /* A graph says who reads it: onnxruntime multiplies ConvInteger's answers by such a scale. */
+    return t->use == VC_USE_UNKNOWN ? check_orphan(names, t->name) : VC_OK;
 }
 
 enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, bool is_shard)

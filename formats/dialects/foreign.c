@@ -295,7 +295,7 @@ static enum vc_status say_once(struct marking *m, const char *name, const char *
                : vc_find(m->ctx, m->is_shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR, "parts", name, "%s", sentence);
 }
 
-/* Names that loaders use for parts of codes, and no row and no dialect knows these. */
+/* Names that loaders use for parts of codes, and no row, no dialect and no graph knows these. */
 static enum vc_status mark_rest(struct marking *m)
 {
     static const char sentence[] = "is a part of codes that cannot be decoded: its weight is not read, or not there";
@@ -304,7 +304,7 @@ static enum vc_status mark_rest(struct marking *m)
         struct vc_tensor *t = &m->model->tensors[i];
         bool explained = false;
 
-        if (!is_open(t) || !vc_name_is_quantized_part(t->name)) {
+        if (!is_open(t) || t->use != VC_USE_UNKNOWN || !vc_name_is_quantized_part(t->name)) {
             continue;
         }
         bool owned = has_owner(m, t, &explained);

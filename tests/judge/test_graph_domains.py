@@ -5,6 +5,7 @@ the optimizer of onnxruntime.transformers fuses an encoder, which has to give wh
 """
 import os
 import tempfile
+import subprocess
 import unittest
 
 import test_graph_onnx as base
@@ -340,6 +341,20 @@ Twice <by> (a, b) => (c, d) {
             proto = onnx.load(out)
             self.assertIn("MatMulInteger", {n.op_type for n in proto.graph.node})
             self.compare(proto, feed)
+
+    def test_scales_behind_integers(self):
+        """weight_scale of ConvInteger is read by Mul: verify finds no weight missing."""
+        try:
+            from onnxruntime.quantization import quantize_dynamic
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        h, kind = onnx.helper, onnx.TensorProto.FLOAT
+        graph = h.make_graph([h.make_node("Conv", ["x", "c.weight"], ["y"])], "g", [h.make_tensor_value_info("x", kind, [1, 3, 8, 8])],
+                             [h.make_tensor_value_info("y", kind, [1, 4, 6, 6])], [h.make_tensor("c.weight", kind, [4, 3, 3, 3], f(4, 3, 3, 3).ravel())])
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 13)], ir_version=8), self.path("c.onnx"))
+        quantize_dynamic(self.path("c.onnx"), self.path("c8.onnx"))
+        said = subprocess.run([os.environ["VCOMPRESS_PROGRAM"], "verify", "--data", self.path("c8.onnx")], capture_output=True, text=True)
+        self.assertEqual(said.returncode, 0, said.stdout)
 
     def test_quantizer_of_bits(self):
         try:
