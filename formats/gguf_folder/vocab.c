@@ -126,10 +126,11 @@ static enum vc_status read_tokens(struct vocab *v)
     if (path != NULL && type == NULL) {
         return vc_vocab_read_words(v);
     }
+    bool ranks = false;
     if (v->tokenizer.root == NULL) {
-        VC_CALL(vc_vocab_read_ranks(v, &byte_level));
+        VC_CALL(vc_vocab_read_ranks(v, &ranks));
     }
-    return byte_level ? VC_OK : refuse_kind(v, type);
+    return ranks ? VC_OK : refuse_kind(v, type);
 }
 
 /* llama.cpp's Unigram has no tokens for bytes: what has no token of its own is unknown, line feeds too. */
