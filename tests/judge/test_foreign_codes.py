@@ -120,6 +120,22 @@ class ForeignCodes(Judge):
             self.assertIn("b.q.weight", said)
             self.assertEqual(run("verify", "--data", path).code, 1)
 
+    def test_plain_fp8_beside_our_codes(self):
+        """quantize leaves plain floats of 8 bits as they are, and all commands read its output."""
+        path, out, back = self.path("p.safetensors"), self.path("o.safetensors"), self.path("b.safetensors")
+        plain = bytes_of((32, 128), "F8_E4M3", 120)
+        weights = np.random.default_rng(4).standard_normal((64, 128)).astype("f4")
+        save(path, None, {"a.q.weight": tensor(weights), "b.q.weight": plain})
+        for words in (["--int8"], ["--fp8"], ["--nf4", "--layout", "bitsandbytes"], ["--int8", "--layout", "compressed-tensors"]):
+            with self.subTest(words):
+                self.vc("quantize", *words, "-q", "--force", path, "-o", out)
+                self.vc("verify", "--data", out)
+                self.vc("dequantize", "-q", "--force", out, "-o", back)
+                np.testing.assert_array_equal(values(load(back)[1]["b.q.weight"]), e4m3()[values(plain).view("u1")])
+        # Codes of floats that no manifest of ours lists: one of them may have lost its scale.
+        save(path, None, {"a.q.weight": plain, "a.q.weight_scale": tensor(0.5), "b.q.weight": plain})
+        self.assertIn("b.q.weight", self.refuse(3, "dequantize", path, "-o", back, "--force"))
+
     def test_gguf_in_one_run(self):
         os.mkdir(self.path("m"))
         t = {k: v for k, v in base_tensors().items()}
