@@ -600,6 +600,9 @@ def test_refusals():
     refused("expert", "2 tensors of the folder become it, expected 3", "mixtral",
             tensors={f"model.layers.0.block_sparse_moe.experts.{E - 1}.w1.weight": None})
     refused("no tokenizer", "there is no tokenizer that is known", options=())
+    lone = bytes_json([])
+    del lone["model"]["merges"]  # steps of bytes without merges
+    refused("no merges", "there is no tokenizer that is known", options=(), tokenizer__json=lone)
     refused("cut", "the way is: x+", options=(), tokenizer__json=bytes_json([], regex="x+"))
     refused("normalizer", "its normalizer is 'Lowercase'", options=(), tokenizer__json=bytes_json([], normalizer={"type": "Lowercase"}))
     for merge, says in ((["b", "a"], "not both parts of the merge 'b' 'a'"), ("a z", "not both parts"), ("a b a", "not of two texts"), (3, "not of two texts")):
