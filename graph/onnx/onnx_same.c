@@ -17,8 +17,8 @@ static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
     int64_t to = vc_onnx_type_of_input(b, node->from, 1);
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
 
-    if (node->n_inputs != 2 || like == NULL || x == NULL) {
-        return true;
+    if (node->n_inputs != 2 || like == NULL || x == NULL) { /* one that is unknown has been told already */
+        return !vc_onnx_has_input(node, 0) || !vc_onnx_has_input(node, 1);
     }
     to = like->dtype == VC_DTYPE_F32 ? VC_ONNX_FLOAT : like->dtype == VC_DTYPE_BOOL ? VC_ONNX_BOOL : to;
     VC_RETURN_IF(to == 0, vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have"));
@@ -184,8 +184,8 @@ static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node
     bool each = zero != NULL && zero->n_dims == 1 && n_dims > 1; /* filter has a zero point */
     uint32_t in[2];
 
-    if (node->n_inputs < 2 || w == NULL || vc_onnx_input(b, node, 0) == NULL) {
-        return true;
+    if (w == NULL || vc_onnx_input(b, node, 0) == NULL) { /* as in take_cast_like */
+        return !vc_onnx_has_input(node, 0) || !vc_onnx_has_input(node, 1);
     }
     in[0] = centred(b, node, 0);
     if (each) {

@@ -22,13 +22,14 @@
 
 #include "graph/ops/ops.h"
 
-/* Known elements of input 0 in another order: along dimension k of the output they are step[k] apart, from `first` on.
+/* Known elements of input 0 as those of output `out`, in another order: along dimension k of the output they are
+ * step[k] apart, from `first` on.
  *     {batch, 12, 64} sliced by [::-1]: first 2, step {-1}     ->     {64, 12, batch}
  * Gives up where the output has more than VC_MAX_ELEMS elements.
  * That many elements are more than any list of dimensions has; a longer list is data, and no size is
  * computed from it. */
-static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step, const struct vc_dim *shape,
-                        unsigned n_dims)
+static void moved_elems(struct vc_infer *in, unsigned out, int64_t first, const int64_t *step,
+                        const struct vc_dim *shape, unsigned n_dims)
 {
     struct vc_dim elems[VC_MAX_ELEMS];
     size_t n;
@@ -55,7 +56,7 @@ static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step,
         elems[i] = x[at];
     }
     if (x != NULL) {
-        vc_infer_out_elems(in, 0, elems, all);
+        vc_infer_out_elems(in, out, elems, all);
     }
 }
 
@@ -102,7 +103,7 @@ void vc_infer_transpose(struct vc_infer *in)
         for (unsigned k = 0; k < x->n_dims; k++) {
             moved[k] = step[perm != NULL ? perm[k] : (int64_t)(x->n_dims - 1 - k)];
         }
-        moved_elems(in, 0, moved, shape, x->n_dims);
+        moved_elems(in, 0, 0, moved, shape, x->n_dims);
     }
 }
 
@@ -248,7 +249,7 @@ static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct v
         first += from.size * step[axis];
         step[axis] *= steps[k];
     }
-    moved_elems(in, first, step, shape, x->n_dims); /* shape is what slice_size made: all of them are there */
+    moved_elems(in, 0, first, step, shape, x->n_dims); /* shape is what slice_size made: all of them are there */
 }
 
 /* Inputs: starts, ends, axes (default 0, 1, ...), steps (default 1). Starts and ends may depend on sizes of
@@ -319,7 +320,8 @@ void vc_infer_split(struct vc_infer *in)
     unsigned axis = vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
     int64_t n = vc_infer_n_out(in);
     int64_t parts = vc_infer_int(in, "num_outputs", n);
-    size_t n_sizes = 0;
+    int64_t step[VC_GRAPH_MAX_DIMS];
+    size_t n_sizes = 0, n_known;
     const struct vc_dim *sizes = vc_infer_elems(in, 1, &n_sizes);
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     struct vc_dim sum = vc_dim_number(0);
@@ -333,11 +335,19 @@ void vc_infer_split(struct vc_infer *in)
     VC_LEAVE_IF(parts != n,
                 vc_infer_fail(in, "num_outputs is %lld and there are %lld outputs", (long long)parts, (long long)n));
     struct vc_dim chunk = vc_dim_divide(dims, vc_dim_add(dims, of.shape[axis], vc_dim_number(n - 1)), vc_dim_number(n));
+    bool known = vc_infer_all_elems(in, 0, &n_known) != NULL; /* then all dimensions are numbers */
     memcpy(shape, of.shape, of.n_dims * sizeof *shape);
+    if (known) {
+        steps_of(&of, step);
+    }
     for (int64_t k = 0; k < n; k++) {
         shape[axis] = sizes != NULL ? sizes[k] : k + 1 < n ? chunk : vc_dim_subtract(dims, of.shape[axis], sum);
+        struct vc_dim from = sum;
         sum = vc_dim_add(dims, sum, shape[axis]);
         vc_infer_out(in, (unsigned)k, of.dtype, shape, of.n_dims);
+        if (known && !in->failed && vc_dim_is_number(sum) && sum.size <= of.shape[axis].size) {
+            moved_elems(in, (unsigned)k, from.size * step[axis], step, shape, of.n_dims);
+        }
     }
     vc_infer_same(in, "the sum of the parts and the dimension", sum, of.shape[axis]);
 }

@@ -487,6 +487,22 @@ static void parts_and_pads(void **state)
           "}");
     expect_ops("Pad");
     expect_shape("y", "N 3 15 13");
+    vc_graph_close(graph);
+    graph = NULL; /* sizes that Split takes apart, of equal parts and of others */
+    build("<opset_import: [\"\" : 20]> g (float[N, 3, 8, 10] x) => (float y, float z)\n"
+          "<int64[2] sizes = {1, 3}, int64[1] minus = {-1}> {\n"
+          "    s = Shape (x)  n, c, h, w = Split<num_outputs = 4> (s)  wide = Mul (h, w)\n"
+          "    list = Concat<axis = 0> (n, wide, c)  y = Reshape (x, list)\n"
+          "    first, rest = Split (s, sizes)  some = Concat<axis = 0> (rest, minus)  z = Reshape (x, some)\n"
+          "}");
+    expect_shape("y", "N 80 3");
+    expect_shape("z", "3 8 10 N");
+    vc_graph_close(graph);
+    graph = NULL; /* behind an operator that is not there CastLike is not told */
+    assert_int_equal(
+        parse("<opset_import: [\"\" : 20]> g (float[N] x) => (float y) { u = Foo (x)  y = CastLike (u, x) }"),
+        VC_E_FORMAT);
+    assert_null(strstr(vc_ctx_message(ctx), "CastLike"));
 }
 
 static void no_memory(void **state)
