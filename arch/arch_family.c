@@ -806,11 +806,11 @@ static const struct vc_arch_family families[] = {
                              "laurel_post_norm",
      .whole = "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm altup_proj altup_unembd_proj",
      .activation = TANH, .rules = rules_of_gemma3n, .keeps = "vocab_size_per_layer_input"},
-    {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY),
+    {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY),
      .windows = VC_WINDOW_PATTERN, .layer = GEMMA4, .maybe = MAYBE_GEMMA4, .activation = TANH,
      .rules = rules_of_gemma4},
     {"gemma4_text+experts", "Gemma4", NULL, "gemma4",
-     ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(ONE_WAY) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .windows = VC_WINDOW_PATTERN,
      .layer = GEMMA4 " ffn_gate_inp ffn_gate_inp.scale ffn_gate_up_exps ffn_down_exps ffn_down_exps.scale "
                      "pre_ffw_norm_2 post_ffw_norm_1 post_ffw_norm_2",

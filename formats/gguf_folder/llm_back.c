@@ -163,7 +163,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
      * of transformers; values minus 1; log(-value); rows of one element; codes and scales in tensors of their own. */
     bool experts = strchr(rule->from, '*') != NULL;
     uint64_t n_experts = strncmp(rule->to, "altup", 5) == 0 ? sizes->copies - 1 : sizes->experts;
-    bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
+    bool row = rule->shape[0] == '1' && rule->shape[1] != '\0' &&
+               t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
     bool heads = vc_arch_has(b->family, VC_ARCH_PERMUTES) &&
                  (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
     bool less_one = vc_llm_has_one_more(b->family, tail);

@@ -118,6 +118,9 @@ static enum vc_status take_number(struct llm_back *b, const struct vc_arch_pair 
         return VC_OK;
     }
     VC_RETURN_IF(n > INT32_MAX || n < !may_be_0, refuse(b, key->gguf, "is no size, or is missing"));
+    if (key->source == VC_FROM_ROTATED && strcmp(b->family->gguf, "gemma4") == 0) {
+        return VC_OK; /* rope_freqs.weight says which pairs turn */
+    }
     if (key->source == VC_FROM_ROTATED) {
         if (share > 1 || (share != 1 && !vc_arch_has(b->family, VC_ARCH_PARTIAL))) {
             return refuse(b, key->gguf, "all elements of a head are rotated in such a model of transformers");
@@ -339,6 +342,32 @@ static bool take_rest(struct llm_back *b)
     return rope;
 }
 
+/* Gemma 4, whose full layers turn the pairs that have another divisor than 1e30. */
+static enum vc_status make_proportional(struct llm_back *b)
+{
+    json_auto_t *list = json_array();
+    size_t turning = 0;
+
+    if (has_tensor(b, "rope_freqs.weight")) {
+        VC_CALL(read_factors(b, "rope_freqs.weight", list));
+    }
+    while (json_number_value(json_array_get(list, turning)) > 0 &&
+           json_number_value(json_array_get(list, turning)) < 1e29) {
+        turning++;
+    }
+    json_t *factor = json_number_value(json_array_get(list, 0)) != 1.0 ? json_array_get(list, 0) : NULL;
+    double n = (double)json_array_size(list);
+    double share = (double)turning / n;
+    share = share * n == (double)turning ? share : ((double)turning + 0.25) / n;
+    vc_back_set(b, b->config, "rope_parameters",
+                json_pack("{s:{s:s, s:O, s:o*, s:O*}, s:{s:s, s:O}}", "full_attention", "rope_type",
+                          n > 0 ? "proportional" : "default", "rope_theta", json_object_get(b->config, "rope_theta"),
+                          "partial_rotary_factor", n > 0 ? json_real(share) : NULL, "factor", factor,
+                          "sliding_attention", "rope_type", "default", "rope_theta",
+                          json_object_get(b->config, "rope_local_base_freq")));
+    return VC_OK;
+}
+
 /* The block of scaled rotary embeddings. Where this program wrote the file, VC_LLM_REST has the block as it was. Else
  * the type comes from a key (linear, yarn), from two tensors (longrope), or from one tensor (llama3). */
 static enum vc_status set_scaling(struct llm_back *b)
@@ -359,6 +388,9 @@ static enum vc_status set_scaling(struct llm_back *b)
     }
     if (take_rest(b)) {
         return VC_OK;
+    }
+    if (strcmp(b->family->gguf, "gemma4") == 0) {
+        return make_proportional(b);
     }
     if (!keyed && vc_llm_says_recurrent(b->family) && strcmp(b->family->gguf, "qwen3next") != 0) {
         vc_back_set(b, b->config, "rope_scaling",
@@ -467,6 +499,38 @@ static json_t *rows_of(const struct llm_back *b, const char *name)
                : json_null();
 }
 
+/* Layers of two sizes of heads. Where values are keys, the key heads of full layers are of another number; layers that
+ * use the keys of others may have a feed-forward part of twice the size. */
+static void set_gemma4(struct llm_back *b)
+{
+    const json_t *keys = vc_back_find(b, ".attention.head_count_kv");
+    const json_t *parts = vc_back_find(b, ".feed_forward_length");
+    json_int_t owners = said(b, "num_hidden_layers") - said(b, "num_kv_shared_layers");
+    json_int_t shared = -1; /* a layer whose values are its keys */
+    char name[64];
+
+    for (json_int_t i = 0; shared < 0 && i < owners && i < INT16_MAX; i++) {
+        (void)snprintf(name, sizeof name, "blk.%d.attn_v.weight", (int)i);
+        shared = has_tensor(b, name) ? -1 : i;
+    }
+    vc_back_set(b, b->config, "head_dim", json_incref(vc_back_find(b, ".attention.key_length_swa")));
+    vc_back_set(b, b->config, "global_head_dim", json_incref(vc_back_find(b, ".attention.key_length")));
+    vc_back_set(b, b->config, "attention_k_eq_v", json_boolean(shared >= 0));
+    vc_back_set(b, b->config, "num_global_key_value_heads",
+                shared >= 0 && json_is_array(keys) ? json_incref(json_array_get(keys, (size_t)shared)) : json_null());
+    vc_back_set(b, b->config, "enable_moe_block", json_boolean(vc_arch_has(b->family, VC_ARCH_EXPERTS)));
+    vc_back_set(b, b->config, "hidden_size_per_layer_input",
+                json_integer(json_integer_value(vc_back_find(b, ".embedding_length_per_layer_input"))));
+    if (json_is_array(parts)) {
+        vc_back_set(b, b->config, "intermediate_size", json_incref(json_array_get(parts, 0)));
+    }
+    vc_back_set(b, b->config, "use_double_wide_mlp",
+                json_boolean(json_integer_value(largest(parts)) > said(b, "intermediate_size")));
+    if (json_number_value(json_object_get(b->config, "final_logit_softcapping")) == 0.0) {
+        vc_back_set(b, b->config, "final_logit_softcapping", json_null());
+    }
+}
+
 /* Members of encoders, and of models with two stacks or several copies of the states; other names of some classes. */
 static void set_others(struct llm_back *b)
 {
@@ -481,6 +545,7 @@ static void set_others(struct llm_back *b)
                  {"T5", "intermediate_size", "d_ff"},
                  {"T5", "num_hidden_layers", "num_layers"},
                  {"T5", "num_attention_heads", "num_heads"},
+                 {"Gemma4", "num_experts_per_tok", "top_k_experts"},
                  {"DistilBert", "hidden_size", "dim"},
                  {"DistilBert", "intermediate_size", "hidden_dim"},
                  {"DistilBert", "num_hidden_layers", "n_layers"},
@@ -518,9 +583,17 @@ static void set_others(struct llm_back *b)
             b->failed = json_array_append_new(sparse, json_real(i < 10 ? 0.95 : 0.0)) != 0 || b->failed;
         }
         vc_back_set(b, b->config, "activation_sparsity_pattern", sparse);
+    }
+    if (vc_is_one_of(gguf, "gemma3n|gemma4")) {
+        bool inputs = has_tensor(b, "per_layer_token_embd.weight");
+
         vc_back_set(b, b->config, "num_kv_shared_layers",
                     json_integer(json_integer_value(vc_back_find(b, ".attention.shared_kv_layers"))));
-        vc_back_set(b, b->config, "vocab_size_per_layer_input", rows_of(b, "per_layer_token_embd.weight"));
+        vc_back_set(b, b->config, "vocab_size_per_layer_input",
+                    rows_of(b, inputs ? "per_layer_token_embd.weight" : "token_embd.weight"));
+    }
+    if (strcmp(gguf, "gemma4") == 0) {
+        set_gemma4(b);
     }
 }
 

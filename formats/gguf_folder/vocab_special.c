@@ -226,8 +226,8 @@ static void put_ids(struct vocab *v, const struct around *a, struct llm_pairs *p
     }
 }
 
-/* Where no step says it, tokenizer_config.json does; where that is silent, SentencePiece's BPE begins with bos, and
- * Unigram ends with eos. */
+/* Where no step says it, tokenizer_config.json does; where that is silent, SentencePiece's BPE begins with bos, Unigram
+ * ends with eos, and WordPiece has both. */
 static void put_around(struct vocab *v, struct llm_pairs *pairs)
 {
     const json_t *begin = json_object_get(v->settings.root, "add_bos_token");
@@ -236,8 +236,8 @@ static void put_around(struct vocab *v, struct llm_pairs *pairs)
 
     look_at_step(json_object_get(v->tokenizer.root, "post_processor"), &a, 0);
     if (!a.known) {
-        a.begin = json_is_boolean(begin) ? json_is_true(begin) : strcmp(v->kind, "llama") == 0;
-        a.end = json_is_boolean(end) ? json_is_true(end) : strcmp(v->kind, "t5") == 0;
+        a.begin = json_is_boolean(begin) ? json_is_true(begin) : vc_is_one_of(v->kind, "llama|bert");
+        a.end = json_is_boolean(end) ? json_is_true(end) : vc_is_one_of(v->kind, "t5|bert");
     }
     a.begin = a.begin || strcmp(v->kind, "gemma4") == 0; /* llama.cpp takes nothing else */
     put_ids(v, &a, pairs);

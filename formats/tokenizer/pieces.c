@@ -157,11 +157,24 @@ out:
  *          4      n  units u32 of a double array (Darts): 8 bits label, bit 8 a leaf follows, 10 and up offset
  *        4+n    ...  texts, each with a NUL behind; the value of a leaf is the place of its text */
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void vc_base64_put(struct vc_text *to, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t bits =
+            (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) | (i + 2 < n ? bytes[i + 2] : 0);
+
+        for (size_t k = 0; k < 4; k++) {
+            vc_text_add_bytes(to, i + k <= n ? &digits[bits >> (18 - 6 * k) & 63] : "=", 1);
+        }
+    }
+}
+
 /* 4 digits are 3 bytes; up to the first '='. */
 enum vc_status vc_base64_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, const char *what,
                                 const unsigned char **out, size_t *n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned char *bytes = vc_arena_alloc(ctx, arena, strlen(text) / 4 * 3 + 3);
     uint32_t bits = 0;
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/base/arena.h"
+#include "core/text/text.h"
 
 enum vc_piece_type {
     VC_PIECE_NORMAL = 1,
@@ -53,6 +54,7 @@ struct vc_charsmap {
  * token. what: what the text is, for the sentence. */
 enum vc_status vc_base64_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, const char *what,
                                 const unsigned char **out, size_t *n);
+void vc_base64_put(struct vc_text *to, const unsigned char *bytes, size_t n);
 /* VC_E_FORMAT: it is none. n 0: an empty one. */
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out);
 /* What the longest, or the shortest, key that s begins with becomes; *used: bytes of the key. NULL: no key fits. */

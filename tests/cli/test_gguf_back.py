@@ -4,6 +4,7 @@
 The folders of gguf_folders.py go to GGUF and back: tensors have the bits that they had, config.json says what it said, and
 the way there leads to the same file again. Then rotary embeddings, vocabularies, the other commands, and each refusal, after
 which nothing may be written. Standard library only."""
+import base64
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import gguf_folders
 from gguf_folders import FAMILIES, M, RANDOM, WRONG, Gguf, check, convert, count, folder, gpt_oss, make, read, run, write
 from test_gguf_folder import bytes_json, main, piece, pieces, vocabulary
 
-BACK = set(FAMILIES) - {"gemma4_text", "gemma4", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"}
+BACK = set(FAMILIES) - {"qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"}
 
 
 def read_folder(path):
@@ -65,9 +66,9 @@ def back_family(kind, config, source):
         near = 1e-6 if "plus" in special and ("norm" in name or "A_log" in name) else 0
         if not ("factor" in special and "q_norm" in name):  # there, the scale stays in the values
             check(made[1][name][0] == shape and all(abs(a - b) <= near for a, b in zip(made[1][name][1], x)), f"{kind}: back: {name}")
-    others = {"architectures", "layer_types", "intermediate_size" if config["intermediate_size"] is None else "", "sliding_window_pattern", "partial_rotary_factor", "query_pre_attn_scalar", "rope_parameters"}
+    others = {"architectures", "layer_types", "per_layer_config", "intermediate_size" if config["intermediate_size"] is None else "", "sliding_window_pattern", "partial_rotary_factor", "query_pre_attn_scalar", "rope_parameters"}
     for key, value in config.items():
-        if key not in others and not (kind in ("mistral", "qwen3_5_moe") and key in ("model_type", "sliding_window")):
+        if key not in others and not (kind in ("mistral", "qwen3_5_moe", "gemma4") and key in ("model_type", "sliding_window")):
             check(made[0].get(key) == value, f"{kind}: back: {key} is {made[0].get(key)}, not {value}")
 
 
@@ -229,6 +230,29 @@ def test_back_vocabularies():
     go_back("pieces.back")
     model = read("pieces.back/tokenizer.model")
     check(piece("\u2581a", -1.5, 1)[2:] in model and piece("<0x0A>", 0, 6)[2:] in model, "pieces: back")
+    says = {"[CLS]": 2, "play": 4, "##ing": 5, "##": 6}
+    vocabulary("lines", vocab__txt=b"[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n##\n", tokenizer_config__json={"cls_token": "[CLS]", "sep_token": "[SEP]", "strip_accents": False})
+    if go_back("lines.back"):
+        made, said = json.loads(read("lines.back/tokenizer.json")), json.loads(read("lines.back/tokenizer_config.json"))
+        check({w: i for w, i in made["model"]["vocab"].items() if w in says} == says and made["model"]["type"] == "WordPiece", f"words: back: {made['model']}")
+        check((made["normalizer"]["lowercase"], made["normalizer"]["strip_accents"], said["cls_token"], said["sep_token"]) == (True, False, "[CLS]", "[SEP]"), "words: back")
+        check([list(s) for s in made["post_processor"]["pair"]] == [["SpecialToken"], ["Sequence"], ["SpecialToken"], ["Sequence"], ["SpecialToken"]], "words: back: pair")
+    for n in (4, 5, 6):  # base64 of every length
+        listed = {"model": {"type": "Unigram", "unk_id": 1, "vocab": [["<pad>", 0.0], ["<unk>", 0.0], ["\u2581a", -2.5]]},
+                  "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(bytes(range(249, 249 + n))).decode()},
+                  "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "never"}}
+        vocabulary("listed", tokenizer__json=listed)
+        if go_back("listed.back"):
+            made = json.loads(read("listed.back/tokenizer.json"))
+            check((made["normalizer"], made["pre_tokenizer"]["prepend_scheme"], made["model"]["vocab"], made["model"]["unk_id"]) ==
+                  (listed["normalizer"], "never", listed["model"]["vocab"], 1), f"listed: back: {made}")
+    merged = {"model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "merges": [["\u2581", "a"], ["\u2581a", "b"]],
+                        "vocab": {"<unk>": 0, "<0x41>": 1, "\u2581": 2, "a": 3, "b": 4, "\u2581a": 5, "\u2581ab": 6}},
+              "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}}
+    vocabulary("pieces4", kind="gemma4_text", tokenizer__json=merged)
+    if go_back("pieces4.back"):
+        made = json.loads(read("pieces4.back/tokenizer.json"))
+        check(made["normalizer"] == merged["normalizer"] and made["model"]["merges"] == ["\u2581 a", "\u2581a b"], f"gemma4: back: {made['model']}")
     refused_back("unknown", "'tokenizer.ggml.scores'", first.replace(b"tokenizer.ggml.scores", b"tokenizer.ggml.scorez"))
 
 

@@ -147,6 +147,11 @@ MODELS = {
     "gemma3n": ("Gemma3n", {**TEXT, "num_hidden_layers": 22, "head_dim": 8, "vocab_size_per_layer_input": 90, "num_kv_shared_layers": 2, "sliding_window": 16,
                             "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 12,
                             "layer_types": [["sliding_attention", "full_attention"][i % 5 == 4] for i in range(22)]}, None),
+    **{"gemma4" + name: ("Gemma4", {**TEXT, "num_hidden_layers": 6, "head_dim": 8, "global_head_dim": 16, "sliding_window": 16, "hidden_size_per_layer_input": 0,
+                                   "num_kv_shared_layers": 0, **more}, None) for name, more in {
+        "": dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=97), "-values": dict(attention_k_eq_v=True, num_global_key_value_heads=1),
+        "-shared": dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=97, num_hidden_layers=12, num_kv_shared_layers=6, use_double_wide_mlp=True),
+        "-moe": dict(enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24)}.items()},
     "distilbert": ("DistilBert", dict(vocab_size=97, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64), None),
     "smollm3": ("SmolLM3", {**TEXT, "num_hidden_layers": 4, "pad_token_id": 0}, None),
     "seed_oss": ("SeedOss", dict(TEXT, head_dim=16), None),
@@ -184,7 +189,8 @@ THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "genera
           "general.version", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
-OURS = {"mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
+OURS = {"gemma4.final_logit_softcapping",  # 0: none
+        "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
         "general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
         "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".attention.sliding_window_pattern"}
 OTHER = {"gemma3n.feed_forward_length",  # the converter has a list of equal numbers
@@ -214,7 +220,7 @@ class Converter(Judge):
         if not hasattr(transformers, cls + "Config"):
             return None
         torch.manual_seed(sum(map(ord, name)))
-        config = getattr(transformers, cls + "TextConfig" if cls in ("Llama4", "Gemma3n") else cls + "Config")
+        config = getattr(transformers, cls + "TextConfig" if cls in ("Llama4", "Gemma3n", "Gemma4") else cls + "Config")
         config = config(**text) if vision is None else config(text_config=text, vision_config=vision)
         ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model", "NomicBert": "Model", "EuroBert": "Model", "T5": "ForConditionalGeneration",
                 "UMT5": "ForConditionalGeneration"}.get(cls, "ForCausalLM")
@@ -229,8 +235,8 @@ class Converter(Judge):
             said = {k: v for k, v in json.load(f).items() if not any(part in k for part in DROP.get(name, ()))}
         with open(path, "w") as f:
             json.dump({**said, **EDIT.get(name, {})}, f)
-        with open(os.path.join(self.path(name), "tokenizer.json"), "w") as f:  # by which the converter of nomic_bert goes
-            json.dump({"model": {"type": "WordPiece"}}, f)
+        with open(os.path.join(self.path(name), "tokenizer.json"), "w") as f:  # by which the converters of nomic_bert and gemma4 go
+            json.dump({"model": {"type": "WordPiece", "vocab": {str(i): i for i in range(97)}}, "added_tokens": []}, f)
         return model
 
     def made_vision(self, name):
@@ -289,7 +295,7 @@ class Converter(Judge):
         self.assertEqual(sorted(set(ours[0]) - more), sorted(theirs[0]), name)  # without these llama.cpp computes otherwise, or loads nothing
         for t in theirs[0]:
             self.assertEqual(ours[0][t][:2], theirs[0][t][:2], (name, t))
-            if t == "per_layer_token_embd.weight":  # rows behind the vocabulary: transformers takes the first, the converter 0
+            if t == "per_layer_token_embd.weight" and name == "gemma3n":  # rows behind the vocabulary: transformers takes the first, the converter 0
                 k = 4 * 90 * 256 * 22
                 self.assertEqual(ours[0][t][2], theirs[0][t][2][:k] + 7 * theirs[0][t][2][:4 * 256 * 22])
             elif t.endswith(("ssm_a", "rope_freqs.weight")) or name == "falcon_h1":  # of a product of two numbers the converter rounds both
