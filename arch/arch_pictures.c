@@ -13,7 +13,8 @@ static const struct vc_arch_picture rows[] = {
     {"txt_in.individual_token_refiner.blocks.0.norm1.weight",
      "img_in* txt_in* time_in* vector_in* guidance_in* final_layer*", "hyvid", NULL, false},
     {"double_blocks.0.img_attn.proj.weight",
-     "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* final_layer*", "flux", NULL, false},
+     "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* *_stream_modulation* final_layer*",
+     "flux", NULL, false},
     /* Stable Diffusion 3, AuraFlow */
     {"joint_blocks.0.context_block.attn.qkv.weight",
      "x_embedder* context_embedder* t_embedder* y_embedder* pos_embed* final_layer*", "sd3", NULL, false},
@@ -41,7 +42,18 @@ static const struct vc_arch_picture rows[] = {
      true},
 };
 
-static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
+/* The last one with letters: what ComfyUI takes where no other is there. */
+static const char *const prefixes[] = {"model.diffusion_model.", "diffusion_model.", "net.", "model.", ""};
+
+size_t vc_arch_picture_prefix(const char *name)
+{
+    size_t p = 0;
+
+    while (strncmp(name, prefixes[p], strlen(prefixes[p])) != 0) {
+        p++;
+    }
+    return strlen(prefixes[p]);
+}
 
 const struct vc_arch_picture *vc_arch_picture_find(const struct vc_model *model, const char **prefix)
 {

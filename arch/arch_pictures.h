@@ -22,6 +22,9 @@ struct vc_arch_picture {
  * NULL: no row is. */
 const struct vc_arch_picture *vc_arch_picture_find(const struct vc_model *model, const char **prefix);
 
+/* Bytes of such a beginning of the name; 0: it has none. */
+size_t vc_arch_picture_prefix(const char *name);
+
 /* Whether GGUF's readers want that tensor as f32, in a file whose floats are of 32 bits or bf16: what is no matrix's and
  * small, and the row's own (convert.py of ComfyUI-GGUF 1.1.10). */
 bool vc_arch_picture_is_f32(const struct vc_arch_picture *row, const char *prefix, const char *tensor, unsigned n_dims,

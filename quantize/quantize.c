@@ -156,7 +156,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (q->mixture != NULL && desc->n_dims == 0) { /* blocks lie along the last axis */
         return vc_item_keep_as(ctx, item, "0-D");
     }
-    if (desc->quant == NULL && desc->dtype == q->scheme->result && (o->requantize || !is_quantized(desc))) {
+    if (desc->quant == NULL && desc->dtype == q->scheme->result && (o->requantize || !is_quantized(desc)) &&
+        !(q->scheme->codes && vc_decode_is_f8(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
     if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, axis)) {

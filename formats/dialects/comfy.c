@@ -5,7 +5,7 @@
  *     __metadata__     _quantization_metadata    {"format_version": "1.0", "layers": {"m": {"format": ...}}}
  *     scaled_fp8       of the whole file         older: weights of fp8 have m.scale_weight (absent: 1)
  *
- *     float8_e4m3fn    m.weight F8_E4M3 [out, in]   value = code * weight_scale (or scale_weight), one number or [out, 1]
+ *     float8_e4m3fn    m.weight F8_E4M3 [out, in]   (U8 in older files) value = code * weight_scale (or scale_weight), one number or [out, 1]
  *     int8_tensorwise  m.weight I8 [out, in]        the same; not where "convrot" says that the rows were rotated
  *     nvfp4            m.weight U8 [out, in / 2]    two codes a byte, the first in the high half;
  *                                                   value = code * (weight_scale * weight_scale_2)
@@ -233,7 +233,8 @@ static enum vc_status read_mark(struct vc_search *s, const char *name, size_t n_
     return VC_OK;
 }
 
-/* The member of the metadata about the layer; NULL: there is none. The search's. */
+/* The member of the metadata about the layer, whose name may lack the network's prefix there: ComfyUI takes the prefix
+ * off before it reads marks. NULL: there is none. The search's. */
 static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n_stem, json_t **out)
 {
     VC_CALL(vc_search_hint(s));
@@ -242,7 +243,9 @@ static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n
     }
     memcpy(s->buffer, name, n_stem);
     s->buffer[n_stem != 0 ? n_stem - 1 : 0] = '\0'; /* without the dot */
-    *out = json_object_get(json_object_get(s->layers, "layers"), s->buffer);
+    const json_t *layers = json_object_get(s->layers, "layers");
+    *out = json_object_get(layers, s->buffer);
+    *out = *out != NULL ? *out : json_object_get(layers, s->buffer + vc_arch_picture_prefix(s->buffer));
     return VC_OK;
 }
 
@@ -266,8 +269,10 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
     const char *format = json_string_value(json_object_get(mark, "format"));
 
     if (mark != NULL) {
-        return json_is_true(json_object_get(mark, "convrot")) || format == NULL ? "of rotated rows or without a name"
-                                                                                : format;
+        bool rotated = json_is_true(json_object_get(mark, "convrot")) ||
+                       json_is_true(json_object_get(json_object_get(mark, "params"), "convrot"));
+
+        return rotated || format == NULL ? "of rotated rows or without a name" : format;
     }
     if (!vc_search_has(s, t->name, n_stem, "scale_weight")) {
         return NULL;
@@ -336,6 +341,11 @@ static enum vc_status attach_numbers(struct vc_search *s, size_t codes, size_t n
         return vc_search_refuse(s, codes, VC_SEVERITY_ERROR, "cannot be decoded: '%s' is not one number, or one a row",
                                 s->model->tensors[scale].name);
     }
+    if (t->dtype == VC_DTYPE_U8) { /* older files: fp8 in bytes */
+        const struct vc_packed bytes = {.bits = 8, .n_rows = t->shape[0], .row = t->shape[1]};
+
+        return vc_search_attach_packed(s, codes, &quant, &bytes, 0);
+    }
     return vc_search_attach(s, codes, &quant, false);
 }
 
@@ -378,8 +388,9 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
     }
     *found = true;
     for (size_t i = 0; i < N_FORMATS; i++) {
-        row =
-            strcmp(format, formats[i].name) == 0 && t->dtype == formats[i].dtype && t->n_dims == 2 ? &formats[i] : row;
+        bool typed = t->dtype == formats[i].dtype || (t->dtype == VC_DTYPE_U8 && formats[i].scheme == VC_SCHEME_FP8);
+
+        row = strcmp(format, formats[i].name) == 0 && typed && t->n_dims == 2 ? &formats[i] : row;
     }
     if (row != NULL) {
         status = attach(s, codes, n_stem, row, found);
@@ -425,7 +436,10 @@ static bool has_codes(const struct vc_out_list *outs, const char *layer)
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        if (out.quant != NULL && out.kept && strncmp(out.name, layer, n) == 0 && strcmp(out.name + n, ".weight") == 0) {
+        const char *bare = out.name + vc_arch_picture_prefix(out.name);
+        const char *name = strncmp(out.name, layer, n) == 0 ? out.name : bare;
+
+        if (out.quant != NULL && out.kept && strncmp(name, layer, n) == 0 && strcmp(name + n, ".weight") == 0) {
             return true;
         }
     }
@@ -467,6 +481,7 @@ const struct vc_dialect vc_dialect_comfy = {.name = "comfyui",
                                             .is_choice = true,
                                             .takes_codes = true,
                                             .rows_only = true,
+                                            .marks_layers = true,
                                             .power_global = true,
                                             .whole_tensors = (const char *const[]){"fp8", NULL},
                                             .check = comfy_check,

@@ -320,30 +320,27 @@ static enum vc_status mark_rest(struct marking *m)
     return VC_OK;
 }
 
-static bool is_float8(const struct vc_tensor *t)
-{
-    return t->dtype == VC_DTYPE_F8_E4M3 || t->dtype == VC_DTYPE_F8_E5M2;
-}
-
-/* Weights of floats of 8 bits that may be codes: the model has such codes, or a configuration of codes, or something like a
- * scale is beside. Others are floats; and so they are where our own manifest has listed the codes: plain float8 of an
- * input that quantize left as it was. */
+/* Matrices of floats of 8 bits that may be codes: the model has such codes, or a configuration of codes, or something like a
+ * scale is beside. Others are floats; and so they are where our own manifest has listed the codes, or each layer of codes
+ * has a mark: plain float8 of an input that quantize left as it was. */
 static enum vc_status mark_floats(struct marking *m, bool quantized)
 {
     static const char *const scales[] = {"scale_weight", "weight_scale", "weight_scale_inv", "scale", "scales"};
     static const char sentence[] = "is a weight of 8 bits in a model of codes, and has no scale that is known";
+    bool listed = m->model->recipe != NULL || (m->model->dialect != NULL && m->model->dialect->marks_layers);
     size_t n_path;
 
     for (size_t i = 0; i < m->model->n_tensors && !quantized; i++) {
         const struct vc_tensor *t = &m->model->tensors[i];
 
-        quantized = t->undecoded != NULL || (t->quant != NULL && is_float8(t) && m->model->recipe == NULL);
+        quantized = t->undecoded != NULL || (t->quant != NULL && vc_dialect_is_float8(t->dtype) && !listed);
     }
     for (size_t i = 0; i < m->model->n_tensors; i++) {
         struct vc_tensor *t = &m->model->tensors[i];
         bool any = quantized;
 
-        if (!is_open(t) || !is_float8(t) || !vc_name_is_module_weight(t->name, &n_path)) {
+        if (!is_open(t) || !vc_dialect_is_float8(t->dtype) || t->n_dims != 2 ||
+            !vc_name_is_module_weight(t->name, &n_path)) {
             continue;
         }
         for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++) {

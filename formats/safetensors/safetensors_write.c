@@ -9,6 +9,7 @@
  * padding. Never compressed. */
 
 #include "core/base/checked.h"
+#include "core/model/names.h"
 #include "formats/dialects/comfy.h"
 #include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_loader.h"
@@ -126,6 +127,34 @@ static bool makes_codes(const struct vc_out_list *outs)
     return any;
 }
 
+/* Matrices of floats of 8 bits that stay beside codes. Where the layout tells codes by their scales, or by the method in
+ * config.json, its readers would take them for codes whose scale is lost; our own manifest lists the codes. */
+static enum vc_status refuse_floats8(struct vc_ctx *ctx, const struct safetensors_sink *self, const struct vc_sink *sink,
+                                     const struct vc_out_list *outs)
+{
+    size_t plain = VC_NO_TENSOR;
+    bool codes = false;
+    size_t n_path;
+
+    for (size_t i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+        bool float8 = vc_dialect_is_float8(out.dtype);
+
+        codes = codes || (is_new_codes(out) && (float8 || self->carrying));
+        plain = float8 && out.quant == NULL && !out.beside && out.n_dims == 2 &&
+                        vc_name_is_module_weight(out.name, &n_path) &&
+                        (out.source == VC_NO_TENSOR || self->model->tensors[out.source].undecoded == NULL)
+                    ? i
+                    : plain;
+    }
+    VC_REFUSE_IF(codes && plain != VC_NO_TENSOR, ctx, VC_E_UNSUPPORTED,
+                 "%s: stays %s, which readers of the layout %s take for codes that lost their scale; vcompress run %s "
+                 "dequantize comes first, or %s plain",
+                 vc_out_at(outs, plain).name, vc_dtype_name(vc_out_at(outs, plain).dtype), sink->dialect->name,
+                 vc_option(ctx, "pass"), vc_option(ctx, "layout"));
+    return VC_OK;
+}
+
 /* What goes along with the weights, and what the report has to say: files left behind, notes that shards disagree
  * about, layers that a loader joins and that are quantized in part only, why codes are in no loader's layout. */
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
@@ -139,6 +168,9 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
                                         .describes = sink->dialect->file != NULL || before->file != NULL};
     const char *joined = NULL;
 
+    if (sink->dialect->file != NULL && !sink->dialect->marks_layers && !self->records.any_untold) {
+        VC_CALL(refuse_floats8(ctx, self, sink, outs));
+    }
     if (self->carrying) {
         VC_CALL(vc_hf_carry_plan(ctx, self->model->folder, &change, &self->carry));
     }

@@ -226,27 +226,36 @@ class Comfy(Judge):
         self.assertIn("--granularity tensor", json.dumps(report))
 
     def test_copies(self):
-        """Codes of a file of ComfyUI are copied as they are, marks of all three kinds with them."""
-        arrays = model({"a.weight": (64, 64)})
+        """Codes of a file of ComfyUI are copied as they are, marks of all three kinds with them; a mark in the metadata may lack the prefix."""
         q = np.arange(64 * 64, dtype="u4").reshape(64, 64) % 120
-        for number, (extra, metadata) in enumerate((
-                ([("a.weight_scale", "F32", (), np.float32(0.5).tobytes()),
-                  ("a.comfy_quant", "U8", (27,), b'{"format": "float8_e4m3fn"}')], {"format": "pt"}),
-                ([("a.weight_scale", "F32", (), np.float32(0.5).tobytes())],
-                 {"format": "pt", "_quantization_metadata": json.dumps({"format_version": "1.0", "layers": {"a": {"format": "float8_e4m3fn"}}})}),
-                ([("a.scale_weight", "F32", (), np.float32(0.5).tobytes()), ("scaled_fp8", "F8_E4M3", (0,), b"")], {"format": "pt"}))):
+        fp8 = {"format": "float8_e4m3fn"}
+        scale = ("weight_scale", "F32", (), np.float32(0.5).tobytes())
+        mark = ("comfy_quant", "U8", (27,), json.dumps(fp8).encode())
+        for number, (stem, kind, extra, metadata) in enumerate((
+                ("a.", "F8_E4M3", [scale, mark], {"format": "pt"}),
+                ("a.", "U8", [scale, mark], {"format": "pt"}),
+                ("a.", "F8_E4M3", [scale], {"format": "pt", "_quantization_metadata": json.dumps({"format_version": "1.0", "layers": {"a": fp8}})}),
+                ("net.a.", "F8_E4M3", [scale], {"format": "pt", "_quantization_metadata": json.dumps({"layers": {"a": fp8}})}),
+                ("a.", "F8_E4M3", [("scale_weight", *scale[1:])], {"format": "pt"}))):
             path = self.path("c%d.safetensors" % number)
-            st_write(path, [("a.weight", "F8_E4M3", (64, 64), q.astype("u1").tobytes())] + extra, metadata)
+            old = [("scaled_fp8", "F8_E4M3", (0,), b"")] if number == 4 else []
+            st_write(path, [(stem + "weight", kind, (64, 64), q.astype("u1").tobytes())] + [(stem + n, *t) for n, *t in extra] + old, metadata)
             out = self.path("o%d.safetensors" % number)
             self.vc("convert", "-q", path, "-o", out)
             self.assertEqual(st_read(out), st_read(path), extra)
             again = self.path("q%d.safetensors" % number)
             self.vc("run", "-q", "--pass", "dequantize --bf16", "--pass", "quantize --int8 --min-elements 1", path, "-o", again, "--layout", "comfyui")
             tensors, notes = st_read(again)
-            self.assertEqual(json.loads(tensors["a.comfy_quant"][2]), {"format": "int8_tensorwise"})
+            self.assertEqual(json.loads(tensors[stem + "comfy_quant"][2]), {"format": "int8_tensorwise"})
             self.assertNotIn("_quantization_metadata", notes)
-            self.assertNotIn("scaled_fp8", tensors)
-            self.assertEqual(set(tensors), {"a.weight", "a.weight_scale", "a.comfy_quant"})
+            self.assertEqual(set(tensors), {stem + n for n in ("weight", "weight_scale", "comfy_quant")})
+            self.vc("dequantize", "-q", path, "-o", self.path("f%d.safetensors" % number))
+            decoded = np.frombuffer(st_read(self.path("f%d.safetensors" % number))[0][stem + "weight"][2], "f4")
+            np.testing.assert_array_equal(decoded, d.float_values("e4m3", q.astype("u1").reshape(-1)).astype("f4") * np.float32(0.5))
+        for rotated in ({"convrot": True}, {"params": {"convrot": True}}):
+            text = json.dumps({"format": "int8_tensorwise", **rotated}).encode()
+            st_write(path, [("a.weight", "I8", (64, 64), bytes(4096)), ("a.weight_scale", *scale[1:]), ("a.comfy_quant", "U8", (len(text),), text)], {})
+            self.assertIn("rotated", self.refuse(3, "dequantize", path, "-o", out, "--force"))
 
 
 if __name__ == "__main__":

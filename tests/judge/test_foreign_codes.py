@@ -126,12 +126,19 @@ class ForeignCodes(Judge):
         plain = bytes_of((32, 128), "F8_E4M3", 120)
         weights = np.random.default_rng(4).standard_normal((64, 128)).astype("f4")
         save(path, None, {"a.q.weight": tensor(weights), "b.q.weight": plain})
-        for words in (["--int8"], ["--fp8"], ["--nf4", "--layout", "bitsandbytes"], ["--int8", "--layout", "compressed-tensors"]):
+        for words in (["--int8"], ["--fp8"], ["--nf4", "--layout", "bitsandbytes"], ["--int8", "--layout", "compressed-tensors"],
+                      ["--fp8", "--layout", "comfyui"], ["--scheme", "mxfp8", "--layout", "comfyui"]):  # each layer of codes has its mark
             with self.subTest(words):
                 self.vc("quantize", *words, "-q", "--force", path, "-o", out)
                 self.vc("verify", "--data", out)
                 self.vc("dequantize", "-q", "--force", out, "-o", back)
                 np.testing.assert_array_equal(values(load(back)[1]["b.q.weight"]), e4m3()[values(plain).view("u1")])
+        # Scales alone tell these codes: refused, or made codes, too.
+        words = ["--fp8", "--layout", "compressed-tensors", "--min-elements", "1", path, "-o", out, "--force"]
+        self.assertIn("b.q.weight: stays f8_e4m3", self.refuse(3, "quantize", *words))
+        self.vc("quantize", "-q", "--requantize", *words)
+        self.vc("verify", "--data", out)
+        self.assertIn("b.q.weight_scale", load(out)[1])
         # Codes of floats that no manifest of ours lists: one of them may have lost its scale.
         save(path, None, {"a.q.weight": plain, "a.q.weight_scale": tensor(0.5), "b.q.weight": plain})
         self.assertIn("b.q.weight", self.refuse(3, "dequantize", path, "-o", back, "--force"))
