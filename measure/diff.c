@@ -79,8 +79,8 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
     row->sum_e2 = e2;
     if (x2 == 0.0 || y2 == 0.0) {
         row->cosine = x2 == 0.0 && y2 == 0.0 ? 1.0 : 0.0;
-    } else {
-        row->cosine = vc_exact_value(&sums->xy) / (sqrt(x2) * sqrt(y2));
+    } else { /* of equal lengths x2 itself, so that the cosine of a tensor with itself is 1 */
+        row->cosine = vc_exact_value(&sums->xy) / (x2 == y2 ? x2 : sqrt(x2) * sqrt(y2));
     }
 }
 

@@ -62,7 +62,8 @@ struct vc_dialect {
     bool coded_scales;    /* has a place for scales that are codes themselves */
     bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
     bool whole_groups;    /* groups divide the rows: smaller ones are taken where those of the options do not */
-    bool marks_layers;    /* each layer of codes says so itself: floats of 8 bits beside them are no codes without a scale */
+    bool
+        marks_layers; /* each layer of codes says so itself: floats of 8 bits beside them are no codes without a scale */
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
     bool power_global; /* the scale of a tensor of nvfp4 is a power of two, which multiplies the others: the same values
                              as one that divides them, exactly (vc_quant.global_multiplies) */

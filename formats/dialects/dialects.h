@@ -194,7 +194,7 @@ enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_l
  * memory. */
 const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme);
 
-/* Length of the weight's name in that of codes of the scheme, "w.int8"; 0: this is no name of such codes. */
+/* Length of the weight's name in that of codes of the scheme, "w.int8"; SIZE_MAX: this is no name of such codes. */
 size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme);
 
 /* Codes that some format of the dialect has no type for lie in an array of u8, [rows, bytes of a row]: fills its shape

@@ -30,7 +30,7 @@ size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme)
     size_t n = strlen(name);
     size_t n_tail = strlen(word) + 1;
 
-    return n > n_tail && name[n - n_tail] == '.' && strcmp(name + n - n_tail + 1, word) == 0 ? n - n_tail : 0;
+    return n >= n_tail && name[n - n_tail] == '.' && strcmp(name + n - n_tail + 1, word) == 0 ? n - n_tail : SIZE_MAX;
 }
 
 bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2])
@@ -90,9 +90,9 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[i];
-        size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name, t->quant->scheme) : 0;
+        size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name, t->quant->scheme) : SIZE_MAX;
 
-        if (n == 0 || has_own_scale(model, t)) {
+        if (n == SIZE_MAX || has_own_scale(model, t)) {
             continue;
         }
         const char *weight = vc_arena_copy(ctx, &model->arena, t->name, n);

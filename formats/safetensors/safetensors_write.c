@@ -129,8 +129,8 @@ static bool makes_codes(const struct vc_out_list *outs)
 
 /* Matrices of floats of 8 bits that stay beside codes. Where the layout tells codes by their scales, or by the method in
  * config.json, its readers would take them for codes whose scale is lost; our own manifest lists the codes. */
-static enum vc_status refuse_floats8(struct vc_ctx *ctx, const struct safetensors_sink *self, const struct vc_sink *sink,
-                                     const struct vc_out_list *outs)
+static enum vc_status refuse_floats8(struct vc_ctx *ctx, const struct safetensors_sink *self,
+                                     const struct vc_sink *sink, const struct vc_out_list *outs)
 {
     size_t plain = VC_NO_TENSOR;
     bool codes = false;

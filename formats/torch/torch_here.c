@@ -56,7 +56,7 @@ static size_t codes_here(struct torch_writer *w, enum vc_scheme scheme)
     const char *name = vc_torch_here(w);
     size_t n = vc_plain_weight_bytes(name, scheme);
 
-    if (n == 0) {
+    if (n == SIZE_MAX) {
         return VC_NO_TENSOR;
     }
     char *end = w->path.data + w->names_at + n;

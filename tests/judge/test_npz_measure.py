@@ -136,7 +136,8 @@ class Diff(Judge):
         arrays["i"] = np.arange(5)
         weights.save(self.path("a.npz"), arrays, "f32")
         weights.save(self.path("b.npz"), arrays, "f32", compressed=True)
-        self.diff(0, self.path("a.npz"), self.path("b.npz"))
+        rows = self.diff(0, self.path("a.npz"), self.path("b.npz"))[1]
+        self.assertEqual({t["cosine"] for t in rows.values() if t["cosine"] is not None}, {1})
         self.diff(0, self.path("a.npz"), self.path("a.npz"))
 
     def test_quantized_against_source(self):

@@ -78,9 +78,12 @@ static size_t weight_bytes(const struct vc_model *model, const struct vc_tensor 
 {
     size_t n = vc_plain_weight_bytes(t->name, VC_SCHEME_INT8);
 
+    if (n == SIZE_MAX) {
+        return 0;
+    }
     memcpy(buffer, t->name, n);
     buffer[n] = '\0';
-    return n != 0 && vc_model_find(model, buffer) == VC_NO_TENSOR ? n : 0;
+    return vc_model_find(model, buffer) == VC_NO_TENSOR ? n : 0;
 }
 
 static bool is_free_codes(const struct vc_tensor *t)
