@@ -23,6 +23,7 @@
 
 #include "core/base/checked.h"
 #include "engine/train_program.h"
+#include "graph/lazy.h"
 #include "graph/parts.h"
 #include "graph/sizes.h"
 
@@ -47,9 +48,12 @@ static void find_readers(struct vc_engine *e)
  * known when the program is made are not computed, and inputs that an operator reads only as shapes
  * (row->reads) need nobody to make them.
  * One walk from the last node to the first is enough, since a node reads only what earlier ones make. */
-static void find_needed(struct vc_engine *e)
+static enum vc_status find_needed(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
+    VC_SCOPED bool *wanted = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
+
+    VC_CALL_ALLOC(wanted);
 
     for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
         e->values[vc_plan_output_list(e)[k]].made = true;
@@ -58,6 +62,10 @@ static void find_needed(struct vc_engine *e)
         e->values[e->options.kept[k]].made = true;
     }
     vc_plan_want(e);
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        wanted[v] = e->values[v].made || (e->options.answers != NULL && e->options.answers->every);
+    }
+    VC_CALL(vc_graph_find_guards(e->ctx, g, wanted, &e->guards));
     for (uint32_t n = g->n_nodes; n-- > 0;) {
         const struct vc_graph_node *node = &g->nodes[n];
 
@@ -76,6 +84,7 @@ static void find_needed(struct vc_engine *e)
             }
         }
     }
+    return VC_OK;
 }
 
 /* A value with more elements is no tensor of this world, but a mistake in a size: 2^48 f32 elements are a pebibyte. */
@@ -329,7 +338,7 @@ static void add_forward(struct vc_engine *e)
         int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, node->macs) : 0;
 
         e->macs += macs > 0 ? (uint64_t)macs : 0;
-
+        e->guard = e->guards[n];
         if (e->needed[n] && e->status == VC_OK && vc_plan_is_defined(e, n)) {
             vc_plan_define(e, n);
         } else if (e->needed[n] && op != NULL && e->status == VC_OK) {
@@ -346,6 +355,7 @@ static void add_forward(struct vc_engine *e)
             vc_plan_take_results(e, n);
         }
     }
+    e->guard = 0;
     vc_plan_take_rest(e);
     e->n_forward = e->n;
 }
@@ -366,11 +376,13 @@ static void add_backward(struct vc_engine *e)
         if (e->status == VC_OK && e->n_problems == 0) {
             vc_plan_repeat(e, n);
         }
+        e->guard = e->guards[n];
         if (came && op != NULL && e->status == VC_OK && e->n_problems == 0) {
             op->backward(e, n);
             vc_plan_round_gradients(e, n);
         }
     }
+    e->guard = 0;
     if (e->options.train && e->n_problems == 0) {
         vc_plan_give_grads(e);
     }
@@ -411,7 +423,7 @@ static enum vc_status make_program(struct vc_engine *e)
     }
     find_readers(e);
     vc_plan_find_known(e);
-    find_needed(e);
+    VC_CALL(find_needed(e));
     for (uint32_t v = 0; v < e->graph->n_values; v++) {
         size_value(e, v);
     }
@@ -445,6 +457,7 @@ static enum vc_status allocate(struct vc_engine *e)
 
     VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->values, g->n_values + (size_t)1));
     VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->needed, g->n_nodes + (size_t)1));
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->choices, g->n_nodes + (size_t)1));
     VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->parts, g->n_nodes + (size_t)1));
     VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->working, e->weights->n + 1));
     e->n_workers = e->options.device != NULL ? 1
@@ -608,5 +621,7 @@ void vc_engine_free(struct vc_engine *e)
     vc_free(e->ctx, e->output_refs);
     vc_free(e->ctx, e->working);
     vc_free(e->ctx, e->next);
+    vc_free(e->ctx, e->guards);
+    vc_free(e->ctx, e->choices);
     vc_free(e->ctx, e);
 }

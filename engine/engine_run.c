@@ -3,6 +3,7 @@
  * Running: blocks of an instruction are taken by workers from an atomic counter; a barrier is between
  * instructions, except between neighbours of one block each, which the same worker runs. */
 #include "engine/train_program.h"
+#include "graph/lazy.h"
 #include "graph/ops/run.h"
 
 /* Numbers about the program, for callers that plan memory: what it takes, what is alive at the worst step,
@@ -83,6 +84,9 @@ void vc_engine_attach(struct vc_engine *e, void *memory)
             e->instructions[k].call.p[r] = resolve(e, e->instructions[k].refs[r], memory);
         }
     }
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        e->choices[n].is_true = resolve(e, e->choices[n].condition, memory);
+    }
     for (size_t k = 0; k < e->n_inputs; k++) {
         e->inputs[k].data = resolve(e, e->input_refs[2 * k], memory);
         e->inputs[k].grad = resolve(e, e->input_refs[2 * k + 1], memory);
@@ -134,13 +138,24 @@ static size_t end_of_single(const struct pass *pass, size_t k)
     return end > k ? end : k + 1;
 }
 
+/* vc_guard_holds. */
+static bool is_true(const void *user, uint32_t choice)
+{
+    const struct vc_engine *e = user;
+
+    return *e->choices[choice].is_true != 0;
+}
+
 /* A program without gradients leaves out what is still to come once its call was cancelled. */
 static void run_block(const struct pass *pass, size_t k, unsigned worker, size_t block)
 {
     struct vc_engine *e = pass->e;
     const struct vc_instruction *in = &e->instructions[k];
 
-    if (e->options.answers == NULL || atomic_load_explicit(&e->ctx->shared->cancelled, memory_order_relaxed) == 0) {
+    bool cancelled =
+        e->options.answers != NULL && atomic_load_explicit(&e->ctx->shared->cancelled, memory_order_relaxed) != 0;
+
+    if (!cancelled && vc_guard_holds(e->guards, in->guard, is_true, e)) {
         in->run(&in->call, &e->pass, worker, block);
     }
 }

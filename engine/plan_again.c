@@ -185,6 +185,7 @@ void vc_plan_repeat(struct vc_engine *e, uint32_t node)
         if (is_wanted(e, n)) {
             int64_t macs = vc_dim_value(&e->graph->dims, vc_plan_node(e, n)->macs);
 
+            e->guard = e->guards[n];
             vc_train_op_of(vc_plan_node(e, n))->forward(e, n);
             vc_plan_round_results(e, n);
             e->macs_again += macs > 0 ? (uint64_t)macs : 0;

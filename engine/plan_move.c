@@ -75,12 +75,7 @@ static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, 
         n /= s.reduced[d] ? (uint64_t)p->shape[d] : 1;
     }
     if (!add && n != x->n) {
-        struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
-
-        if (args != NULL) {
-            *args = (struct vc_args_unary){.n = x->n, .a = 0};
-            vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, false, s.refs, 1);
-        }
+        vc_plan_clear(e, node, s.refs[0], x->n);
         add = true;
     }
     memcpy(s.shape, p->shape, sizeof s.shape);

@@ -2,6 +2,7 @@
  * its gradient goes. A parameter that lies in its tensor in another order is copied first, and its gradient behind all
  * others. Stands on plan_values.c, plan_round.c (rounded copies) and plan_answers.c (parameters that come in). */
 #include "engine/train_program.h"
+#include "graph/lazy.h"
 
 /* True if the elements of the parameter lie together in the tensor in its own order: a whole tensor or a
  * slice of rows. */
@@ -100,23 +101,16 @@ static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph
     vc_plan_strided(e, node, &s, to_tensor);
 }
 
-/* The first reader makes the copy of a parameter that lies otherwise; later ones use it. */
-struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
+/* The elements of a parameter that nothing has read yet. */
+static struct vc_ref parameter_data(struct vc_engine *e, uint32_t node, uint32_t v)
 {
-    struct vc_plan_value *x = vc_plan_in(e, node, k);
-    const struct vc_graph_param *param;
+    struct vc_plan_value *x = &e->values[v];
+    const struct vc_graph_value *value = &e->graph->values[v];
+    const struct vc_graph_param *param = &e->graph->params[value->param];
 
-    if (x == NULL) {
-        return (struct vc_ref){0};
-    }
-    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
-    if (value->kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
-        return e->values[x->root].data;
-    }
     if (e->options.answers != NULL) {
-        return vc_plan_param(e, node, vc_plan_node(e, node)->inputs[k]);
+        return vc_plan_param(e, node, v);
     }
-    param = &e->graph->params[value->param];
     struct vc_ref whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
     if (lies_as_it_is(param)) {
         whole.offset = slice_offset(param) * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t));
@@ -130,7 +124,34 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
     return x->data;
 }
 
+/* The first reader makes the copy of a parameter that lies otherwise; later ones use it, in whichever branch they are. */
+struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    struct vc_plan_value *x = vc_plan_in(e, node, k);
+    uint32_t v = x != NULL ? vc_plan_node(e, node)->inputs[k] : VC_NO_VALUE;
+    uint32_t guard = e->guard;
+
+    if (x == NULL) {
+        return (struct vc_ref){0};
+    }
+    if (e->graph->values[v].kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
+        return e->values[x->root].data;
+    }
+    e->guard = 0;
+    struct vc_ref data = parameter_data(e, node, v);
+    e->guard = guard;
+    return data;
+}
+
 /* ---- gradients ---- */
+
+/* The guard of the node that makes the value; 0 of an input or a parameter. */
+static uint32_t value_guard(const struct vc_engine *e, const struct vc_plan_value *x)
+{
+    uint32_t maker = e->graph->values[x - e->values].node;
+
+    return maker != VC_NO_NODE ? e->guards[maker] : 0;
+}
 
 /* Parameters that lie as they are get their gradient in the tensor's own, always added to. Other values:
  * the first gradient is written, further ones are added. */
@@ -151,9 +172,16 @@ struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bo
     if (root->has_grad) {
         return root->grad;
     }
-    *add = false;
+    uint32_t made_in = value_guard(e, root);
+    uint32_t guard = e->guard;
+    *add = guard != made_in && vc_guard_common(e->guards, guard, made_in) == made_in;
     root->has_grad = true;
-    root->grad = over && from.kind == VC_REF_ARENA ? from : vc_plan_reals(e, root->n);
+    root->grad = over && !*add && from.kind == VC_REF_ARENA ? from : vc_plan_reals(e, root->n);
+    if (*add) { /* by a branch that may be left out */
+        e->guard = made_in;
+        vc_plan_clear(e, node, root->grad, root->n);
+        e->guard = guard;
+    }
     return root->grad;
 }
 

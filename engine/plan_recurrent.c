@@ -236,11 +236,9 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
 {
     bool add;
     struct vc_ref to = vc_plan_grad_to(e, node, k, false, &add);
-    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
 
-    if (args != NULL && !add) {
-        args->n = vc_plan_in(e, node, k)->n;
-        vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(args->n, VC_ELEMENTS_PER_BLOCK), args, false, &to, 1);
+    if (!add) {
+        vc_plan_clear(e, node, to, vc_plan_in(e, node, k)->n);
     }
     return to;
 }

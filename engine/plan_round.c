@@ -65,8 +65,12 @@ struct vc_ref vc_plan_working(struct vc_engine *e, uint32_t node, uint32_t weigh
         return whole;
     }
     if (e->working[weight].kind == VC_REF_NONE) {
+        uint32_t guard = e->guard;
+
+        e->guard = 0; /* readers in other branches take it from here */
         e->working[weight] = vc_plan_reals(e, item->n);
         round_to(e, node, whole, e->working[weight], item->n, true);
+        e->guard = guard;
     }
     return e->working[weight];
 }

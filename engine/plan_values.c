@@ -9,6 +9,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "engine/train_program.h"
+#include "graph/lazy.h"
 
 /* Only the first problem is kept; the others are counted, so that making goes on to the end of the forward
  * pass. */
@@ -269,6 +270,19 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
     }
 }
 
+/* The guards that hold for the instruction: those whose conditions are there, which live until now. */
+static void guard(struct vc_engine *e, struct vc_instruction *in)
+{
+    for (uint32_t g = in->guard; g != 0; g = e->guards[vc_guard_choice(g)]) {
+        uint32_t choice = vc_guard_choice(g);
+        struct vc_ref *condition = &e->choices[choice].condition;
+
+        *condition = e->values[vc_plan_in(e, choice, 0)->root].data;
+        in->guard = condition->kind == VC_REF_NONE ? e->guards[choice] : in->guard;
+        vc_plan_touch(e, *condition, vc_plan_step(e, e->n - 1));
+    }
+}
+
 /* Adds an instruction; each of its buffers lives from now on, or until now. */
 void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
 {
@@ -280,6 +294,8 @@ void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, 
     }
     struct vc_instruction *in = &e->instructions[e->n++];
     *in = *instruction;
+    in->guard = in->guard != 0 ? in->guard : e->guard;
+    guard(e, in);
     for (unsigned k = 0; k < in->n_refs; k++) {
         in->refs[k] = refs[k];
         vc_plan_touch(e, refs[k], vc_plan_step(e, e->n - 1));
@@ -326,6 +342,16 @@ void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, con
                                          .n_refs = n_refs,
                                          .n_written = n_written},
                 refs);
+}
+
+void vc_plan_clear(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n)
+{
+    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+
+    if (args != NULL) {
+        args->n = n;
+        vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(n, VC_ELEMENTS_PER_BLOCK), args, false, &ref, 1);
+    }
 }
 
 bool vc_same_ref(struct vc_ref a, struct vc_ref b)

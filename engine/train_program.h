@@ -45,6 +45,7 @@ struct vc_instruction {
     vc_train_loop run; /* NULL: it stops there, and args are a struct vc_plan_stop */
     int loop; /* enum vc_train_loop_id; -1: a definition of graph/, whose last n_written refs are what it makes */
     uint32_t node;
+    uint32_t guard; /* of its node (graph/lazy.h): left out where it does not hold, but not on a device */
     size_t n_blocks;
     struct vc_train_call call; /* pointers are set by vc_engine_attach */
     unsigned n_refs;
@@ -97,6 +98,12 @@ struct vc_plan_value {
     struct vc_ref grad;
 };
 
+/* The condition of a choice (graph/lazy.h), an int64_t. */
+struct vc_plan_choice {
+    struct vc_ref condition;
+    const int64_t *is_true; /* once memory is attached */
+};
+
 /* What is needed to run a program, and, in the middle, what is needed to make it. */
 struct vc_engine {
     struct vc_ctx *ctx;
@@ -108,8 +115,11 @@ struct vc_engine {
     unsigned n_workers;
     const vc_train_loop *loops; /* by enum vc_train_loop_id */
 
-    struct vc_plan_value *values; /* by value of the graph; NULL behind vc_engine_make */
-    bool *needed;                 /* nodes; the same */
+    struct vc_plan_value *values;   /* by value of the graph; NULL behind vc_engine_make */
+    bool *needed;                   /* nodes; the same */
+    uint32_t *guards;               /* of nodes */
+    struct vc_plan_choice *choices; /* by node */
+    uint32_t guard;                 /* of instructions that are added */
     uint32_t *parts; /* by node: which are computed again together; 0: not at all; NULL behind the making */
     bool repeats;    /* instructions that are added compute a part again */
     size_t n, capacity;
@@ -246,6 +256,9 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
 /* Where the gradient of input k goes. *add: to what is there; else all of it has to be written. `over`: where it is the
  * first, it may take the memory of the gradient of output 0, which has as many elements and is read no more. */
 struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add);
+
+/* An instruction that makes n elements 0. */
+void vc_plan_clear(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n);
 
 /* ---- values that 16 bits can hold (plan_round.c); without options.rounding nothing is added ---- */
 

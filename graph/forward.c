@@ -2,7 +2,8 @@
  * until its last use. Callers know where parameters and inputs come from (struct vc_run_calls).
  *
  *     begin     which nodes are needed, backwards from what is wanted; inputs; sizes checked for this run
- *     run_node  for each needed node in order: load parameters, run the operator's loop, check shapes, give wanted values
+ *     run_node  for each needed node in order: load parameters, run the operator's loop, check shapes, give wanted values;
+ *               not what leads only to the other side of a choice (lazy.h)
  *     end       free what is left, also after a failure
  *
  * A chain x - conv - relu - fc - y, with y wanted:
@@ -20,6 +21,7 @@
 #include "graph/forward.h"
 
 #include "core/base/checked.h"
+#include "graph/lazy.h"
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"
 
@@ -33,6 +35,7 @@ struct forward {
     const struct vc_run_value *feeds; /* the same: values that are known already; may be NULL */
     uint32_t *uses;                   /* that are still to come */
     bool *needed;                     /* nodes */
+    uint32_t *guards;                 /* of nodes: lazy.h */
     bool *wanted;                     /* values */
 };
 
@@ -160,6 +163,9 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
             run.in[k] = value_of(f, node->inputs[k]);
         }
     }
+    for (unsigned k = 1; vc_node_is(node, VC_OP_where) && k < 3; k++) { /* a side that is not chosen */
+        run.in[k] = run.in[k]->data == NULL ? run.in[3 - k] : run.in[k];
+    }
     (f->precision == VC_PRECISION_F32 ? row->run_f32 : row->run_f64)(&run);
     for (unsigned k = 0; k < node->n_outputs; k++) { /* kept or freed in any case */
         if (node->outputs[k] != VC_NO_VALUE && f->values[node->outputs[k]].data == NULL) {
@@ -182,15 +188,34 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
             }
         }
     }
+out:
+    vc_free(f->ctx, run.in);
+    vc_free(f->ctx, run.out);
+    return status;
+}
+
+/* vc_guard_holds. */
+static bool is_true(const void *user, uint32_t choice)
+{
+    const struct forward *f = user;
+
+    return *(const int64_t *)value_of(f, f->graph->nodes[choice].inputs[0])->data != 0;
+}
+
+/* Runs the node, unless a choice leaves it out; its inputs have one use less. */
+static enum vc_status pass_node(struct forward *f, uint32_t index)
+{
+    const struct vc_graph_node *node = &f->graph->nodes[index];
+
+    if (vc_guard_holds(f->guards, f->guards[index], is_true, f)) {
+        VC_CALL(run_node(f, index));
+    }
     for (unsigned k = 0; k < node->n_inputs; k++) {
         if (node->inputs[k] != VC_NO_VALUE) {
             release(f, node->inputs[k]);
         }
     }
-out:
-    vc_free(f->ctx, run.in);
-    vc_free(f->ctx, run.out);
-    return status;
+    return VC_OK;
 }
 
 /* Checks the shape of an input against the graph. A dimension that is a single symbol without a size gets the size
@@ -324,6 +349,7 @@ static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_
         f->wanted[wanted[k]] = true;
     }
     mark(f);
+    VC_CALL(vc_graph_find_guards(f->ctx, f->graph, f->wanted, &f->guards));
     VC_CALL(read_inputs(f));
     return f->feeds == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK;
 }
@@ -337,6 +363,7 @@ static void end(struct forward *f)
     vc_free(f->ctx, f->values);
     vc_free(f->ctx, f->uses);
     vc_free(f->ctx, f->needed);
+    vc_free(f->ctx, f->guards);
     vc_free(f->ctx, f->wanted);
 }
 
@@ -383,7 +410,7 @@ enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph,
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         if (f.needed[k]) {
             VC_TRY(vc_check_cancelled(ctx));
-            VC_TRY(run_node(&f, k));
+            VC_TRY(pass_node(&f, k));
         }
     }
     for (uint32_t v = 0; v < graph->n_values; v++) { /* parameters and constants that were asked for */

@@ -7,9 +7,9 @@
  *     y = Loop (2, , x) <body = { ...; v2 = Neg (v) }>                        v2 = Neg (x); y = Neg (v2)
  *
  * A condition is decided here where constants, shapes, or numbers that the user told (vc_ctx_set_known) decide it. Else
- * both branches are computed, which gives the same because operators have no effects, and have to give the same shapes.
- * A loop is unrolled: the number of its steps has to be known. Where its condition is computed from data, steps after the
- * end compute values that Where leaves out.
+ * both branches are in the graph and have to give the same shapes; a run computes what the Where takes (graph/lazy.h).
+ * A loop is unrolled: the number of its steps has to be known. Where its condition is computed from data, a run leaves out the steps
+ * behind the end.
  *
  * Names of an inner graph are its own or those of the graphs around it (vc_onnx_find_name); every step of a loop makes
  * the values of the body's nodes anew, and shares the body's tensors. */
@@ -252,7 +252,8 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
                     refuse(b, node, 0, "decides which branch is computed, and only one of them can be"));
     }
     if (b->graph->both == NULL) {
-        (void)snprintf(text, sizeof text, "both branches of %s are computed: %s",
+        (void)snprintf(text, sizeof text,
+                       "both branches of %s are planned, and a run computes the one that is chosen: %s",
                        vc_onnx_node_text(node->from, name, sizeof name), advice(b, node->inputs[0], how, sizeof how));
         b->graph->both = vc_graph_copy_text(b->graph, text);
         b->graph->note = b->graph->both;
@@ -389,7 +390,7 @@ static bool take_step(struct loop *l)
         vc_onnx_refuse(b, l->node,
                        "its condition is computed from data, and so is the size of what it joins over its steps"));
     if (!known && l->goes_on != VC_NO_VALUE) {
-        condition = vc_graph_add(b->graph, "And", NULL, (uint32_t[]){l->goes_on, scalar(b, condition)}, 2);
+        condition = choose(b, l->goes_on, scalar(b, condition), l->goes_on, NULL);
     }
     l->goes_on = known ? l->goes_on : scalar(b, condition);
     return true;

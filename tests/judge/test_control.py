@@ -55,6 +55,16 @@ SQUEEZE = """g (float[n, k, 6] x) => (float[n, 5] y) {
   q = If (c) <then_branch = a () => (float[n, 6] t) { t = Squeeze (x, i1) }, else_branch = b () => (float[n, k, 6] e) { e = Identity (x) }>
   y = MatMul (q, w)
 }"""
+# What is not chosen is not computed: there is no column 9.
+LAZY = """g (float[n, 6] x, bool c, int64[1] at) => (float[n, 6] y, float[n, 6] z) {
+  y = If (c) <then_branch = a () => (float[n, 6] t) { k = Gather <axis = 1> (x, at) t = Add (k, x) }, else_branch = b () => (float[n, 6] e) { e = Abs (x) }>
+  z = Loop (four, c, x) <body = l (int64 i, bool go, float[n, 6] v) => (bool more, float[n, 6] v2) {
+    g = Gather <axis = 1> (v, at)
+    v2 = Sub (v, g)
+    s = ReduceSum <keepdims = 0> (v2)
+    more = Less (s, two_f)
+  }>
+}"""
 # The same branch, chosen by another size than the one that it leaves out: an If like any other.
 OTHER_SIZE = SQUEEZE.replace("(s, i1)", "(s, i0)").replace("(float[n, k, 6] e) { e = Identity (x) }",
                                                              "(float[n, 6] e) { o = Squeeze (x, i1) e = Mul (o, half) }")
@@ -188,7 +198,7 @@ class Control(Judge):
             self.assertIn("note: --known %s=N changed nothing: " % idle[0], run("graph", "--known", idle, path).err)
         self.assertEqual(run("graph", "--known", "n=3", "--known", "c=1", path).err, "")
         said = self.vc("graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f", path).out.decode()
-        self.assertIn("both branches of If 'z' are computed: where 'c' is the same in every run, --known c=N says what it is", said)
+        self.assertIn("both branches of If 'z' are planned, and a run computes the one that is chosen: where 'c' is the same in every run, --known c=N says what it is", said)
         self.same(self.model(IF_SHAPE), {"x": x})
         path = self.model(NESTED)
         for c in False, True:
@@ -201,6 +211,8 @@ class Control(Judge):
         np.savez(self.path("d.npz"), x=np.zeros((7, 2, 6), np.float32))
         self.assertIn("cannot be left out", self.refuse(3, "graph", "--data", self.path("d.npz"), "--outputs", self.path("o.npz"), "-f",
                                                         self.path("m.onnx")))
+        for c, at in (True, 3), (False, 9):  # an index that the other branch could not take; in a loop, too
+            self.same(self.model(LAZY), {"x": x, "c": np.bool_(c), "at": np.array([at])})
         self.refuses(self.model(IF_DATA.replace("e = Sub (m, one)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
                                 .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
 
@@ -260,8 +272,10 @@ class Control(Judge):
 
         def branch(x, w, inner, one):
             h = x @ w
-            return (torch.tanh(x @ inner) if x.sum() < 2 else h * h - one) + h
-        self.learn(IF_DATA.replace(", bool c)", ")").replace("h = Mat", "s = ReduceSum <keepdims = 0> (x) c = Less (s, two_f) h = Mat"), ("inner", "one"), x, branch)
+            return (torch.tanh(x @ inner) if x.sum() < 2 else h * torch.sqrt(x.sum() - 2) - one) + h
+        sums = IF_DATA.replace(", bool c)", ")").replace("h = Mat", "s = ReduceSum <keepdims = 0> (x) c = Less (s, two_f) h = Mat")
+        # of the branch that is not taken the root of less than 0 is NaN: it is not computed, and its gradients are none
+        self.learn(sums.replace("m = Mul (h, h)", "d = Sub (s, two_f) r = Sqrt (d) m = Mul (h, r)"), ("inner", "one"), x, branch)
 
         def carried(x, w, u):
             begin = h = x @ w
