@@ -19,15 +19,19 @@
     "*pos_embed* *position_embed* *_token *_tokens *query* *queries* *gamma* *lambda* *layer_scale* *.ls1.* " \
     "*.ls2.* *.logit_scale"
 
+static bool reads_as_table(const struct vc_model *model, const char *name)
+{
+    size_t index = model == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
+
+    return index != VC_NO_TENSOR && vc_model_tensor(model, index)->use == VC_USE_TABLE;
+}
+
 /* A table that is only read, as positions of a fixed formula are, is not trained; the names above are
- * tables that are learned. */
+ * tables that are learned. An ONNX file beside a checkpoint knows the readers of its tensors. */
 bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
 {
-    const struct vc_model *model =
-        param->from_weights || net->network.beside == NULL ? net->network.weights : net->network.beside;
-    size_t index = vc_model_find(model, param->tensor);
-
-    return index != VC_NO_TENSOR && vc_model_tensor(model, index)->use == VC_USE_TABLE &&
+    return ((param->from_weights && reads_as_table(net->network.weights, param->tensor)) ||
+            reads_as_table(net->network.beside == NULL ? net->network.weights : net->network.beside, param->tensor)) &&
            !vc_glob_any(LEARNED, param->tensor);
 }
 

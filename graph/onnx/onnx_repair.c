@@ -31,8 +31,7 @@ struct weight_sum {
  * their weight. */
 static bool is_weight(const struct vc_tensor *t)
 {
-    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->part_of == VC_NO_TENSOR && t->n_dims != 0 &&
-           t->n_elems != 0;
+    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
 }
 
 static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float **values)
@@ -216,6 +215,24 @@ static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t n
     return true;
 }
 
+/* A single number that no weight, norm or bias is (an epsilon, the bounds of a Clip) stays a constant of the graph,
+ * which rewrites look for, unless the checkpoint has another number under its name. */
+static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number, bool *stays)
+{
+    const struct vc_model *weights = b->source->weights;
+    size_t index = vc_model_find(weights, t->name);
+    float own, other;
+
+    *stays = t->n_elems == 1 && (t->use == VC_USE_UNKNOWN || t->use > VC_USE_BIAS);
+    if (*stays && index != VC_NO_TENSOR && is_weight(vc_model_tensor(weights, index)) &&
+        vc_model_tensor(weights, index)->n_elems == 1) {
+        VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, number, &own, 1));
+        VC_CALL(vc_tensor_read_f32(b->ctx, weights, index, &other, 1));
+        *stays = memcmp(&own, &other, sizeof own) == 0;
+    }
+    return VC_OK;
+}
+
 /* Reads each tensor of the checkpoint that no name has claimed, and sorts them by what they add up to. */
 static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *list, size_t *n)
 {
@@ -379,7 +396,9 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     for (size_t k = 0; k < count_own(b); k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->model, k);
 
-        if (b->matches[k].there && is_weight(t) && t->n_elems > 1 && !by_name(b, t, k)) {
+        bool stays = !b->matches[k].there || !is_weight(t);
+        VC_CALL(stays ? VC_OK : stays_constant(b, t, k, &stays));
+        if (!stays && !by_name(b, t, k) && t->n_elems > 1) { /* single numbers are alike: the name alone tells them */
             list[vc_model_tensor_count(weights) + n_left++] =
                 (struct weight_sum){.model = b->source->model, .index = k, .of = k};
         }

@@ -246,6 +246,27 @@ class Losses(Judge):
         self.assertIn("data.npz: all labels are below 0, or ignored", self.refuse(
             2, "evaluate", "--graph", self.path("net.txt"), "--data", self.path("data.npz"), self.path("student.npz")))
 
+    def test_single_numbers(self):
+        """An ONNX file as the graph of another checkpoint: a bias of one number learns, and numbers beside weights are the checkpoint's."""
+        try:
+            import onnx
+        except ImportError:
+            self.skipTest("onnx is not installed")
+        onnx.save(onnx.parser.parse_model(
+            '<ir_version: 8, opset_import: ["" : 17]> g (float[batch, 12] x) => (float[batch, 1] y) '
+            '<float[12, 1] w = {%s}, float[1] b = {0}, float[1, 1] shift = {0.5}, float scale = {2}, float low = {-100}> '
+            '{ d = MatMul (x, w) e = Add (d, b) f = Mul (e, scale) h = Add (f, shift) y = Clip (h, low) }' % ", ".join("1" * 12)), self.path("one.onnx"))
+        w, b = np.random.default_rng(0).standard_normal((12, 1)), np.array([0.25])
+        y = self.x @ np.ones((12, 1)) + 3
+        np.savez(self.path("student.npz"), w=w, b=b, shift=np.array([[1.5]]), scale=np.array(3.0), low=np.array(-100.0))
+        self.data(y=y)
+        self.vc("distill", "--student", self.path("student.npz"), "--graph", self.path("one.onnx"), "--data", self.path("data.npz"), "--alpha", 0, "--batch", 96,
+                "--steps", 1, "--optimizer", "sgd", "--lr", 0.01, "--precision", "f64", "-q", "-f", "-o", self.path("out.npz"))
+        e, out = 3 * (self.x @ w + b) + 1.5 - y, self.load(self.path("out.npz"))
+        self.near(out["b"][0], b[0] - 0.01 * 2 * 3 * e.mean())
+        self.near(np.abs(out["w"] - (w - 0.01 * 6 * self.x.T @ e / 96)).max(), 0)
+        self.assertEqual((out["shift"][0, 0], out["scale"], out["low"]), (1.5, 3, -100))
+
     # ---- spans ----
 
     def spans(self, rng, n, length):
