@@ -303,8 +303,10 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
     }
     if (net->task == VC_NET_TASK_AUTO) {
         switch (vc_loss_compares(net->loss)) {
-        case VC_OF_CLASSES:
-            net->task = VC_NET_TASK_CLASSES;
+        case VC_OF_CLASSES: /* of rows or positions, of the ends of a span, of places: four dimensions are nothing else */
+            net->task = task_of_config(net) == VC_NET_TASK_SPANS || says_spans(net, rows) ? VC_NET_TASK_SPANS
+                        : places_of(net) > 1                                              ? VC_NET_TASK_MAPS
+                                                                                          : VC_NET_TASK_CLASSES;
             break;
         case VC_OF_LABELS:
             net->task = VC_NET_TASK_LABELS;
@@ -350,8 +352,10 @@ static enum vc_status refuse_shape(const struct vc_net *net)
     return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                    "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
                    "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
-                   "classes that the graph says; %s mse compares the values of any output",
-                   vc_net_file(net), output->name, text, vc_option(net->ctx, "loss.kind"));
+                   "classes that the graph says, or with %s maps for each place, [batch, classes, height, width]; %s "
+                   "mse compares the values of any output",
+                   vc_net_file(net), output->name, text, vc_option(net->ctx, "net_task"),
+                   vc_option(net->ctx, "loss.kind"));
 }
 
 /* Logits: what stands before Softmax and Sigmoid, or the output itself. */

@@ -241,7 +241,19 @@ class Losses(Judge):
         self.near(q["iou"], np.mean([((answers == c) & (y == c)).sum() / ((answers == c) | (y == c)).sum() for c in range(4)]))
         self.near(d["value"], q["iou"])
         self.near(q["cross_entropy"], float(F.cross_entropy(torch.from_numpy(z), labels)))
+        start = {n: p.detach().clone() for n, p in self.student.state_dict().items()}
         self.compare(lambda z, x, rows: F.cross_entropy(z, labels[rows], ignore_index=3), "--alpha", 0, "--ignore-label", 3)
+        self.student.load_state_dict(start)
+        self.teacher = Map().double()
+        self.save("teacher.npz", self.teacher)
+
+        def both(z, x, rows):  # a loss of classes, of each place where the output has places
+            with torch.no_grad():
+                t = self.teacher(x)
+            z_, t_ = (v.permute(0, 2, 3, 1).reshape(-1, 4) for v in (z, t))
+            return 0.5 * TEACHER["js"](z_, t_, 2.0) + 0.5 * F.cross_entropy(z, labels[rows])
+
+        self.compare(both, "--alpha", 0.5, "--loss", "js", "--temperature", 2, "--teacher", self.path("teacher.npz"))
         self.data(y=np.full_like(y, -1))
         self.assertIn("data.npz: all labels are below 0, or ignored", self.refuse(
             2, "evaluate", "--graph", self.path("net.txt"), "--data", self.path("data.npz"), self.path("student.npz")))
