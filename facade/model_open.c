@@ -9,9 +9,6 @@
 #include "merge/merged_model.h"
 #include "passes/decode_range.h"
 
-static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
-VC_OPTIONS_KIND(open, vc_open_options, open_defaults);
-
 /* "<weights>" of "a/weights": no name of a file, so that nothing is looked for beside it. */
 static void name_reader(const char *path, char *name, size_t room)
 {
@@ -73,7 +70,7 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
     char name[256];
 
     *out = NULL;
-    VC_CALL(vc_options_read(ctx, &open_kind, options, &own));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(open), options, &own));
     VC_REFUSE_IF((unsigned)own.void_as >= VC_DTYPE_COUNT, ctx, VC_E_ARGUMENT, "void_as is no dtype");
     VC_REFUSE_IF(own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32, ctx, VC_E_ARGUMENT,
                  "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));

@@ -87,9 +87,6 @@ static void add_file(struct vc_text *text, const char *path)
                                                        : strlen(path));
 }
 
-static const struct vc_name_options name_defaults = {.tag = NULL};
-VC_OPTIONS_KIND(name, vc_name_options, name_defaults);
-
 /* ".npz": what the name ends in; "" for a folder. */
 static const char *extension_for(const struct vc_model *model, const struct vc_name_options *options,
                                  const struct vc_format *asked)
@@ -125,7 +122,8 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (vc_options_read(ctx, &name_kind, options, &own) != VC_OK || vc_format_asked(ctx, own.format, &asked) != VC_OK) {
+    if (vc_options_read(ctx, VC_OPTIONS(name), options, &own) != VC_OK ||
+        vc_format_asked(ctx, own.format, &asked) != VC_OK) {
         return ctx->status;
     }
     VC_REFUSE_IF(own.tag == NULL, ctx, VC_E_ARGUMENT, "a name needs a tag");

@@ -12,13 +12,10 @@
 #include "graph/families/families_build.h"
 #include "graph/onnx/onnx_build.h"
 
-static const struct vc_graph_options graph_defaults = {.weights = NULL};
-VC_OPTIONS_KIND(graph, vc_graph_options, graph_defaults);
-
 enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
                                      struct vc_graph_options *own)
 {
-    return vc_options_read(ctx, &graph_kind, given, own);
+    return vc_options_read(ctx, VC_OPTIONS(graph), given, own);
 }
 
 /* By kind of program. NULL: no room understands the kind (VC_PROGRAM_NONE). To add a kind: a row here and a
@@ -156,7 +153,7 @@ static enum vc_status parse_text(struct vc_ctx *ctx, const char *text, size_t n,
     VC_SCOPED_ARENA struct vc_arena arena = {0};
 
     *out = NULL;
-    VC_CALL(vc_options_read(ctx, &graph_kind, options, &own));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(graph), options, &own));
     VC_CALL(vc_onnx_parse(ctx, &arena, text, n, &program));
     return build(ctx, NULL, &program, &own, &arena, out);
 }

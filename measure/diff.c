@@ -346,15 +346,12 @@ void vc_diff_free(struct vc_diff *diff)
 
 /* ---- limits ---- */
 
-static const struct vc_diff_limits limits_defaults = {.by_value = false};
-VC_OPTIONS_KIND(diff_limits, vc_diff_limits, limits_defaults);
-
 /* The limits as the library lays them out. Those that cannot be used allow no difference. */
 static struct vc_diff_limits read_limits(const struct vc_diff_limits *limits)
 {
     struct vc_diff_limits own = {.by_value = true, .tolerance = 0};
 
-    (void)vc_options_take(&diff_limits_kind, limits, &own);
+    (void)vc_options_take(VC_OPTIONS(diff_limits), limits, &own);
     return own;
 }
 

@@ -14,9 +14,6 @@
 #include "measure/graph_inputs.h"
 #include "measure/graph_run.h"
 
-static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH_F32, .scale = 1};
-VC_OPTIONS_KIND(graph_file, vc_graph_file_options, file_defaults);
-
 /* The call: options, inputs, and the values that were taken so far. */
 struct graph_files {
     struct vc_ctx *ctx;
@@ -213,7 +210,7 @@ enum vc_status vc_graph_run_files(struct vc_ctx *ctx, struct vc_graph *graph, co
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &graph_file_kind, options, &f.options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(graph_file), options, &f.options));
     VC_TRY(run(&f, model));
 out:
     for (size_t k = 0; k < f.n_taken; k++) {

@@ -8,9 +8,6 @@
 #include "measure/graph_inputs.h"
 #include "passes/graph_params.h"
 
-static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F32};
-VC_OPTIONS_KIND(graph_run, vc_graph_run_options, run_defaults);
-
 /* One call, as the functions below get it. */
 struct graph_run {
     struct vc_graph *graph;
@@ -136,7 +133,7 @@ enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph
 {
     struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs, .series = series};
 
-    VC_CALL(vc_options_read(ctx, &graph_run_kind, options, &run.options));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(graph_run), options, &run.options));
     VC_REFUSE_IF(run.options.take == NULL || run.options.precision > VC_GRAPH_F64, ctx, VC_E_ARGUMENT,
                  run.options.take == NULL ? "there is no function that takes the values"
                                           : "there is no such precision");

@@ -23,22 +23,6 @@
 #define MIB          ((uint64_t)1 << 20)
 #define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
 
-/* What callers have who set nothing: inference, in the types of the weights. */
-static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NONE,
-                                                         .activations = VC_DTYPE_NONE,
-                                                         .cache = VC_DTYPE_NONE,
-                                                         .optimizer = VC_OPTIMIZER_ADAMW,
-                                                         .attention = VC_ATTENTION_AUTO,
-                                                         .reuse = true,
-                                                         .gradients = VC_DTYPE_NONE,
-                                                         .bucket_elems = 500000000,
-                                                         .teacher_weights = VC_DTYPE_NONE,
-                                                         .foreach_step = 1,
-                                                         .context_bytes = 300 * MIB,
-                                                         .workspace_bytes = 32 * MIB,
-                                                         .slack = -1};
-VC_OPTIONS_KIND(memory, vc_memory_options, memory_defaults);
-
 /* As documents and options call it. */
 const char *vc_memory_kind_name(enum vc_memory_kind component)
 {
@@ -180,10 +164,11 @@ static uint64_t im2col_bytes(struct vc_estimate *e)
 /* cuDNN's, of the recurrent layers that take most; in place of the usual workspace, and only of that. */
 static uint64_t recurrent_bytes(const struct vc_estimate *e)
 {
+    const struct vc_memory_options *defaults = VC_OPTIONS(memory)->defaults;
     uint64_t most = e->options.workspace_bytes;
 
     for (uint32_t n = 0; n < e->storages.n_nodes && e->storages.unknown == NULL; n++) {
-        if (e->options.program == VC_RUN_BY_PYTORCH && most >= memory_defaults.workspace_bytes &&
+        if (e->options.program == VC_RUN_BY_PYTORCH && most >= defaults->workspace_bytes &&
             vc_is_recurrent(vc_graph_node(e->graph, n)) && !e->storages.idle[n]) {
             most = vc_max_u64(most, vc_recurrent_workspace(&e->storages, n));
         }
@@ -225,11 +210,12 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
 {
     const struct vc_memory_options *o = &e->options;
     const struct vc_graph *graph = o->teacher != NULL ? o->teacher : e->graph;
-    struct vc_memory_options options = memory_defaults;
+    struct vc_memory_options options;
     struct vc_memory_part *part = &e->out->components[VC_MEMORY_TEACHER];
     uint32_t v = vc_graph_output_count(graph) != 0 ? vc_graph_output(graph, 0) : VC_NO_VALUE;
     uint64_t n = 1;
 
+    vc_memory_defaults(&options);
     *teacher = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
     for (unsigned k = 0; v != VC_NO_VALUE && k < vc_graph_value(graph, v)->n_dims; k++) {
         int64_t size = vc_graph_dim_value(graph, vc_graph_value(graph, v)->shape[k]);
@@ -238,7 +224,6 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
     }
     e->logits = vc_estimate_block(e, n, 4);
     if (o->teacher != NULL) {
-        options.struct_size = sizeof options;
         options.weights = o->teacher_weights;
         options.activations = e->usual ? VC_DTYPE_NONE : o->activations;
         options.amp = o->amp;
@@ -625,7 +610,7 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
 {
     static const uint64_t aligns[] = {1, 256, 512, 256};
 
-    VC_CALL(vc_options_read(e->ctx, &memory_kind, options, &e->options));
+    VC_CALL(vc_options_read(e->ctx, VC_OPTIONS(memory), options, &e->options));
     VC_CALL(take_made(e));
     e->type = vc_memory_float_type(e->graph, e->model);
     VC_CALL(check(e));

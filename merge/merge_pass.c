@@ -32,10 +32,6 @@ struct merge {
     struct vc_recipe_entry recipe[1];
 };
 
-/* No adapters, which the caller sets, and `partial` false. */
-static const struct vc_merge_options merge_defaults = {0};
-VC_OPTIONS_KIND(merge, vc_merge_options, merge_defaults);
-
 /* ---- the scale of a module ---- */
 
 /* A key of alpha_pattern is a regular expression of Python that matches the end of a module's name, from a dot on. Of
@@ -447,7 +443,7 @@ enum vc_status vc_merge_create(struct vc_ctx *ctx, const struct vc_merge_options
     struct merge *m = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_options_read(ctx, &merge_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(merge), options, &own));
     VC_REFUSE_IF(own.n_loras == 0, ctx, VC_E_ARGUMENT, "merge needs an adapter: %s", vc_option(ctx, "loras"));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, m, 1));

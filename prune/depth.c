@@ -16,9 +16,6 @@
 
 #define MOST_LAYERS ((uint64_t)1 << 30)
 
-static const struct vc_depth_options depth_defaults = {.drop = NULL};
-VC_OPTIONS_KIND(depth, vc_depth_options, depth_defaults);
-
 /* The pass: its options are copies in the arena. */
 struct depth {
     struct vc_pass pass;
@@ -385,7 +382,7 @@ enum vc_status vc_job_add_depth(struct vc_ctx *ctx, struct vc_job *job, const st
     enum vc_status status;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &depth_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(depth), options, &own));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, d, 1));
     d->pass.ops = &depth_ops;
     d->pass.self = d;

@@ -20,10 +20,6 @@
 #include "prune/given.h"
 #include "prune/prune_pass.h"
 
-/* 2:4 and blocks of 4 x 4, where a pattern is asked for without figures. */
-static const struct vc_prune_options prune_defaults = {.keep = 2, .group = 4, .block_rows = 4, .block_cols = 4};
-VC_OPTIONS_KIND(prune, vc_prune_options, prune_defaults);
-
 /* ---- which tensors ---- */
 
 /* The sparsity of that tensor: that of the last rule of `sets` whose glob matches (*own), else that of the options.
@@ -398,7 +394,7 @@ enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const st
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &prune_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(prune), options, &own));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, p, 1));
     p->pass.ops = &prune_ops;

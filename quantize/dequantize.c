@@ -18,9 +18,6 @@ struct dequantize {
     struct vc_recipe_entry recipe[2];
 };
 
-static const struct vc_dequantize_options dequantize_defaults = {.target = VC_TARGET_F32};
-VC_OPTIONS_KIND(dequantize, vc_dequantize_options, dequantize_defaults);
-
 /* The type that the item's values are to have. With `source_dtype` each tensor has the type that it had before it was
  * quantized, where the file tells. */
 static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item *item)
@@ -140,7 +137,7 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &dequantize_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(dequantize), options, &own));
     /* The targets between those two are the types of floats. */
     VC_REFUSE_IF(own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32, ctx, VC_E_ARGUMENT,
                  "dequantize makes f32, f16 or bf16");

@@ -69,14 +69,6 @@ struct quantize {
     const char *few;      /* why most small tensors stay: "fewer than 4096 elements" */
 };
 
-/* What callers have who set nothing: int8 with a scale for each output channel; small tensors and short rows stay. */
-static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET_INT8,
-                                                             .granularity = VC_GRANULARITY_CHANNEL,
-                                                             .axis = VC_AXIS_OUTPUT,
-                                                             .min_elems = VC_DEFAULT_MIN_ELEMS,
-                                                             .min_row = VC_DEFAULT_MIN_ROW};
-VC_OPTIONS_KIND(quantize, vc_quantize_options, quantize_defaults);
-
 /* ---- which tensors ---- */
 
 /* Elements of one index of the channel axis. */
@@ -1090,7 +1082,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &quantize_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(quantize), options, &own));
     VC_TRY(vc_aim_read(ctx, &own, &aim));
     vc_scheme_settle(&own);
     VC_TRY(check_options(ctx, &own));

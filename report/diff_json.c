@@ -18,23 +18,12 @@ static bool is_exact(double sqnr_db)
 
 #include "report/diff.inc"
 
-/* The caller's limits as the library lays them out. A caller that was compiled with an older version has a shorter
- * structure: its missing members get their defaults. */
-static enum vc_status read_limits(struct vc_ctx *ctx, const struct vc_diff_limits *limits, struct vc_diff_limits *own)
-{
-    struct vc_diff_limits defaults;
-    const struct vc_options_kind kind = {"vc_diff_limits", "vc_diff_limits_defaults", &defaults, sizeof defaults};
-
-    vc_diff_limits_defaults(&defaults);
-    return vc_options_read(ctx, &kind, limits, own);
-}
-
 enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                             const struct vc_diff *diff, const struct vc_diff_limits *limits, char **out)
 {
     struct vc_diff_limits own;
 
     *out = NULL;
-    VC_CALL(read_limits(ctx, limits, &own));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(diff_limits), limits, &own));
     return document_diff(ctx, out, a, b, diff, &own);
 }

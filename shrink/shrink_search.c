@@ -40,10 +40,6 @@
 #define FIRST_UNTIL  0.65
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
-/* No limit of a loss, and the loss by what the network is for. */
-static const struct vc_shrink_options shrink_defaults = {.max_loss = -1, .loss = VC_TEACHER_LOSS_AUTO};
-VC_OPTIONS_KIND(shrink, vc_shrink_options, shrink_defaults);
-
 /* ---- what is there ---- */
 
 /* What can be refused without opening anything. A number that is NaN fails `>= 0` and counts as no limit. */
@@ -652,7 +648,7 @@ static enum vc_status check_need(struct vc_shrinking *s)
 /* Everything that needs no search. The model is the caller's and is not changed. */
 static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_options *options)
 {
-    VC_CALL(vc_options_read(s->ctx, &shrink_kind, options, &s->options));
+    VC_CALL(vc_options_read(s->ctx, VC_OPTIONS(shrink), options, &s->options));
     VC_CALL(check_options(s));
     s->started = vc_seconds();
     s->write = *s->options.write;

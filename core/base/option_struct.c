@@ -3,8 +3,17 @@
 
 #include <string.h>
 
+#include <vcompress/experimental.h>
+
 /* No structure comes near it: a larger size is what was on the stack of a program that did not call the maker. */
 #define MAX_BYTES 4096
+
+const struct vc_options_kind vc_option_kinds[VC_OPTIONS_KINDS] = {
+#define VC_KIND(noun, structure, ...) \
+    {#structure, "vc_" #noun "_defaults", &(const struct structure){__VA_ARGS__}, sizeof(struct structure)},
+#include "core/base/option_kinds.inc"
+#undef VC_KIND
+};
 
 void vc_options_fill(const struct vc_options_kind *kind, void *options, size_t size)
 {
@@ -14,6 +23,17 @@ void vc_options_fill(const struct vc_options_kind *kind, void *options, size_t s
     memset(options, 0, size);
     memcpy(options, kind->defaults, size < kind->size ? size : kind->size);
     memcpy(options, &size, sizeof size);
+}
+
+/* A structure of an unknown name is all zeros, struct_size too: every function refuses it as not made. */
+void vc_options_defaults(const char *structure, void *options, size_t struct_size)
+{
+    memset(options, 0, struct_size);
+    for (size_t k = 0; k < VC_OPTIONS_KINDS; k++) {
+        if (strcmp(vc_option_kinds[k].name, structure) == 0) {
+            vc_options_fill(&vc_option_kinds[k], options, struct_size);
+        }
+    }
 }
 
 /* Begins with a size that a structure can have. */

@@ -7,9 +7,9 @@
  *     the library's own      | struct_size 32 | path | force | deflate |
  *     what is worked with    | struct_size 32 | path | force | default |
  *
- * The functions behind the public headers keep one `struct vc_options_kind` per structure. vc_<noun>_defaults calls
- * vc_options_fill; every public function that takes options calls vc_options_read first and sees only the copy. So code
- * behind that may pass options on as the library's own structures. */
+ * option_kinds.inc has a row for each structure. vc_<noun>_defaults calls vc_options_defaults with the structure's name;
+ * every public function that takes options calls vc_options_read(ctx, VC_OPTIONS(noun), ...) first and sees only the copy.
+ * So code behind that may pass options on as the library's own structures. */
 #pragma once
 
 #include "core/base/ctx.h"
@@ -18,20 +18,19 @@ struct vc_options_kind {
     const char *name;     /* "vc_write_options" */
     const char *maker;    /* "vc_write_defaults" */
     const void *defaults; /* one of the library's own; its struct_size is not looked at */
-    size_t size;          /* of it */
+    size_t size;          /* of the library's own structure */
 };
 
-/* Defines <noun>_kind, and vc_<noun>_defaults_sized, which the public header declares:
- *
- *     VC_OPTIONS_KIND(write, vc_write_options, write_defaults); */
-#define VC_OPTIONS_KIND(noun, structure, own_defaults)                                                       \
-    static const struct vc_options_kind noun##_kind;                                                         \
-    void vc_##noun##_defaults_sized(struct structure *options, size_t struct_size)                           \
-    {                                                                                                        \
-        vc_options_fill(&noun##_kind, options, struct_size);                                                 \
-    }                                                                                                        \
-    static const struct vc_options_kind noun##_kind = {#structure, "vc_" #noun "_defaults", &(own_defaults), \
-                                                       sizeof(own_defaults)}
+enum {
+#define VC_KIND(noun, structure, ...) VC_OPTIONS_##noun,
+#include "core/base/option_kinds.inc"
+#undef VC_KIND
+    VC_OPTIONS_KINDS
+};
+extern const struct vc_options_kind vc_option_kinds[VC_OPTIONS_KINDS];
+
+/* The row of a structure: VC_OPTIONS(write) is that of vc_write_options. */
+#define VC_OPTIONS(noun) (&vc_option_kinds[VC_OPTIONS_##noun])
 
 /* Makes the program's structure of `size` bytes: the defaults as far as both know them, then zeros. */
 void vc_options_fill(const struct vc_options_kind *kind, void *options, size_t size);

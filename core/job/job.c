@@ -195,9 +195,6 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     return vc_job_check_sparsity(ctx, job);
 }
 
-static const struct vc_write_options write_defaults = {.path = NULL};
-VC_OPTIONS_KIND(write, vc_write_options, write_defaults);
-
 /* The failure is about a file of a pass, not about the source. */
 static bool names_file(const struct vc_job *job)
 {
@@ -261,7 +258,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     struct vc_write_options own;
     bool dry_first = false;
     double start = vc_seconds();
-    enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
+    enum vc_status status = vc_options_read(ctx, VC_OPTIONS(write), options, &own);
 
     if (status != VC_OK) {
         return status;

@@ -29,9 +29,6 @@
 #include "passes/sha256.h"
 #include "passes/statistics/calibration.h"
 
-static const struct vc_calibrate_options calibrate_defaults = {.batch = 64};
-VC_OPTIONS_KIND(calibrate, vc_calibrate_options, calibrate_defaults);
-
 /* A tensor whose inputs are collected. */
 struct layer {
     const char *tensor;
@@ -804,7 +801,7 @@ enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_option
     *out = NULL;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, owned, 1));
     owned->ctx = ctx;
-    VC_TRY(vc_options_read(ctx, &calibrate_kind, options, &c.options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(calibrate), options, &c.options));
     VC_TRY(check(ctx, &c.options));
     c.graph = c.options.network.graph;
     VC_TRY(work(&c, owned));

@@ -21,9 +21,6 @@
 
 #define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */
 
-static const struct vc_data_options data_defaults = {.scale = 1, .ignored_label = -1};
-VC_OPTIONS_KIND(data, vc_data_options, data_defaults);
-
 /* ---- which array ---- */
 
 /* The array that was given for the name by hand; NULL: none was. */
@@ -567,7 +564,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     struct vc_open_options file;
 
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
-    VC_CALL(vc_options_read(ctx, &data_kind, options, &rows->options));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(data), options, &rows->options));
     VC_REFUSE_IF(rows->options.path == NULL, ctx, VC_E_ARGUMENT, "there are no data");
     VC_REFUSE_IF(rows->options.token_bits != 0 && rows->options.length == 0, ctx, VC_E_ARGUMENT,
                  "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));

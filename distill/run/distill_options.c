@@ -3,23 +3,6 @@
 #include "distill/run/distill_pass.h"
 #include "distill/run/trainer.h"
 
-static const struct vc_distill_options distill_defaults = {
-    .training = {.batch = 64, .accum = 1},
-    .loss = {.kind = VC_TEACHER_LOSS_AUTO, .alpha = 1, .temperature = 2},
-    .optimizer = {.kind = VC_OPTIMIZER_ADAMW,
-                  .lr = 1e-3,
-                  .momentum = 0.9,
-                  .beta1 = 0.9,
-                  .beta2 = 0.999,
-                  .eps = 1e-8,
-                  .weight_decay = -1},
-    .schedule = {.step_every = 100, .step_factor = 0.1},
-    .gates = {.max_drop = 1},
-    .answers = {.huber_delta = 1},
-    .moving = {.alpha_end = -1},
-};
-VC_OPTIONS_KIND(distill, vc_distill_options, distill_defaults);
-
 /* All that is not named above is 0, false or NULL. A weight_decay of -1 stands for the optimizer's own
  * default. */
 /* ---- options ---- */
@@ -218,7 +201,7 @@ static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_o
 enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
                                 struct vc_distill_options *o)
 {
-    VC_CALL(vc_options_read(ctx, &distill_kind, given, o));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(distill), given, o));
     o->training.steps = o->training.steps == 0 && o->training.epochs == 0 ? 400 : o->training.steps;
     o->optimizer.weight_decay = o->optimizer.weight_decay == -1 ? (o->optimizer.kind == VC_OPTIMIZER_ADAMW ? 0.01 : 0)
                                                                 : o->optimizer.weight_decay;

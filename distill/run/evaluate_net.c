@@ -4,10 +4,6 @@
 #include "distill/run/trainer.h"
 #include "kernels/kernels.h"
 
-static const struct vc_evaluate_options evaluate_defaults = {
-    .batch = 64, .temperature = 2, .loss = VC_TEACHER_LOSS_AUTO, .huber_delta = 1};
-VC_OPTIONS_KIND(evaluate, vc_evaluate_options, evaluate_defaults);
-
 /* A trainer that only judges: the network is its student, the rows its evaluation. */
 enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options, struct vc_quality *out)
 {
@@ -17,7 +13,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(evaluate), options, &o));
     const char *wrong = vc_trainer_wrong_option(o.batch, o.temperature, o.precision, o.loss, o.net_task);
     if (wrong == NULL && !(o.huber_delta > 0 && isfinite(o.huber_delta))) {
         wrong = "huber_delta";

@@ -18,10 +18,6 @@
 #include "kernels/functions.h"
 #include "kernels/kernels.h"
 
-static const struct vc_logits_options logits_defaults = {
-    .batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32, .loss = VC_TEACHER_LOSS_AUTO};
-VC_OPTIONS_KIND(logits, vc_logits_options, logits_defaults);
-
 #define FIXED_ARRAYS \
     9 /* logits, classes, rest, temperature, n_classes, values, outputs, teacher, digest; then the inputs' */
 
@@ -332,7 +328,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     enum vc_status status;
 
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &logits_kind, options, &a.options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(logits), options, &a.options));
     VC_TRY(check_options(ctx, &a.options));
     vc_distill_defaults(&a.t.options);
     a.t.options.student = a.options.network;

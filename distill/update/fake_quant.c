@@ -157,11 +157,7 @@ static enum vc_status learn_scales(struct vc_learner *l)
 static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_options *distill,
                                    struct vc_quantize_options *o)
 {
-    struct vc_quantize_options defaults;
-    const struct vc_options_kind kind = {"vc_quantize_options", "vc_quantize_defaults", &defaults, sizeof defaults};
-
-    vc_quantize_defaults(&defaults);
-    VC_CALL(vc_options_read(ctx, &kind, distill->precision.fake_quant, o));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(quantize), distill->precision.fake_quant, o));
     VC_REFUSE_IF(o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN ||
                      o->target == VC_TARGET_GGUF || o->rest != NULL,
                  ctx, VC_E_UNSUPPORTED,

@@ -43,12 +43,9 @@ struct vc_gradual {
 /* The options of the prune pass, without what a run cannot do while it trains. */
 static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
 {
-    struct vc_prune_options defaults;
-    const struct vc_options_kind kind = {"vc_prune_options", "vc_prune_defaults", &defaults, sizeof defaults};
     const struct vc_prune_options *o = &g->options;
 
-    vc_prune_defaults(&defaults);
-    VC_CALL(vc_options_read(l->ctx, &kind, l->options->sparsity.prune, &g->options));
+    VC_CALL(vc_options_read(l->ctx, VC_OPTIONS(prune), l->options->sparsity.prune, &g->options));
     VC_REFUSE_IF(o->sparsity == NULL, l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s",
                  vc_option(l->ctx, "sparsity"));
     VC_REFUSE_IF((unsigned)o->scope > VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE ||

@@ -18,12 +18,10 @@ struct vc_calibrate_options {
     bool second_moments;
 };
 
-VC_API void vc_calibrate_defaults_sized(struct vc_calibrate_options *options, size_t struct_size);
-
 /* 64 rows at a time, without second moments. */
 static inline void vc_calibrate_defaults(struct vc_calibrate_options *options)
 {
-    vc_calibrate_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_calibrate_options", options, sizeof *options);
 }
 
 /* A graph of an ONNX file: also the range of every value that the file names, and a sample of the inputs of layers,

@@ -8,6 +8,7 @@
 #ifndef VCOMPRESS_CONTEXT_H
 #define VCOMPRESS_CONTEXT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -93,6 +94,11 @@ VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 /* Prints the bytes of the memory pool, now and at the peak, by purpose, on host and device. */
 VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
 VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
+
+/* Makes a structure of options: the defaults of the fields that the program and the library know, then zeros. structure:
+ * its name, "vc_write_options"; struct_size: its size in the program. In C and C++ the inline functions vc_..._defaults of
+ * the headers call this function. A structure with another name becomes zeros, which every function refuses. */
+VC_API void vc_options_defaults(const char *structure, void *options, size_t struct_size);
 
 /* "0.1.0"; a static string. */
 VC_API const char *vc_version(void);

@@ -24,12 +24,10 @@ struct vc_depth_options {
     const char *why; /* why these layers: a note of the report (vc_layers_least); NULL: none */
 };
 
-VC_API void vc_depth_defaults_sized(struct vc_depth_options *options, size_t struct_size);
-
 /* All fields NULL, which vc_job_add_depth refuses: set `drop` or `keep`. */
 static inline void vc_depth_defaults(struct vc_depth_options *options)
 {
-    vc_depth_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_depth_options", options, sizeof *options);
 }
 
 /* Adds the pass; the job owns the pass. The options are copied with their strings. vc_job_plan returns VC_E_ARGUMENT if

@@ -98,12 +98,10 @@ struct vc_data_options {
     size_t n_outputs;
 };
 
-VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
-
 /* All rows, values unchanged. The caller sets the path. */
 static inline void vc_data_defaults(struct vc_data_options *options)
 {
-    vc_data_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_data_options", options, sizeof *options);
 }
 
 /* ---- distillation ---- */
@@ -433,12 +431,10 @@ struct vc_distill_options {
     struct vc_distill_moving moving;
 };
 
-VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
-
 /* 400 steps of 64 rows by AdamW at 0.001, loss AUTO, temperature 2, alpha 1, f32. The caller sets student, data and teacher. */
 static inline void vc_distill_defaults(struct vc_distill_options *options)
 {
-    vc_distill_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_distill_options", options, sizeof *options);
 }
 
 /* How well a network answers. Shares are from 0 to 1; NaN: the data have no labels, or there is no teacher. Outputs
@@ -667,12 +663,10 @@ struct vc_evaluate_options {
     struct vc_quality *parts; /* room for VC_MOST_OUTPUTS, to which vc_quality.parts points; NULL: not asked for */
 };
 
-VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);
-
 /* 64 rows at a time, temperature 2, f32, loss AUTO. */
 static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
 {
-    vc_evaluate_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_evaluate_options", options, sizeof *options);
 }
 
 VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
@@ -707,12 +701,10 @@ struct vc_logits_options {
     struct vc_quality *parts;  /* as in vc_evaluate_options */
 };
 
-VC_API void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size);
-
 /* All logits as f32, 64 rows at a time, temperature 2, loss AUTO. */
 static inline void vc_logits_defaults(struct vc_logits_options *options)
 {
-    vc_logits_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_logits_options", options, sizeof *options);
 }
 
 /* Writes the answers of the network to every row, with digests of the network and of the rows: the teacher of a

@@ -45,11 +45,9 @@ struct vc_fit_options {
         margin_given; /* margin_bytes is what was asked for, and counts as it is; another value than the default does, too */
 };
 
-VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);
-
 static inline void vc_fit_defaults(struct vc_fit_options *options)
 {
-    vc_fit_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_fit_options", options, sizeof *options);
 }
 
 struct vc_fit {

@@ -140,12 +140,10 @@ struct vc_graph_options {
     bool plain_inputs;
 };
 
-VC_API void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_size);
-
 /* No other checkpoint. options NULL means the same. */
 static inline void vc_graph_defaults(struct vc_graph_options *options)
 {
-    vc_graph_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_graph_options", options, sizeof *options);
 }
 
 /* Builds the graph of an open model: from the nodes of an ONNX file, the config.json beside the weights, or GGUF's
@@ -269,12 +267,10 @@ struct vc_graph_run_options {
     const struct vc_model *weights; /* vc_graph_options.weights if the graph was built with weights, else NULL */
 };
 
-VC_API void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t struct_size);
-
 /* f32, the outputs of the graph. `take` must be set. */
 static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
 {
-    vc_graph_run_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_graph_run_options", options, sizeof *options);
 }
 
 /* Computes the graph.
@@ -317,12 +313,10 @@ struct vc_graph_file_options {
     uint64_t length, token_bits;
 };
 
-VC_API void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size);
-
 /* No data, f32, the outputs of the graph. `outputs` must be set. */
 static inline void vc_graph_file_defaults(struct vc_graph_file_options *options)
 {
-    vc_graph_file_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_graph_file_options", options, sizeof *options);
 }
 
 /* Runs vc_graph_run from a file into a file. All values are in memory before the file is written; the file appears

@@ -103,12 +103,10 @@ struct vc_write_options {
     size_t n_metadata;
 };
 
-VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);
-
 /* No path, one output of stored tensors, no gate, everything else off. */
 static inline void vc_write_defaults(struct vc_write_options *options)
 {
-    vc_write_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_write_options", options, sizeof *options);
 }
 
 /* Creates a job. The model and the context must outlive the job. All calls for the job take the same context. */

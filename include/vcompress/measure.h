@@ -68,12 +68,10 @@ struct vc_diff_limits {
     double min_sqnr_db; /* any number */
 };
 
-VC_API void vc_diff_limits_defaults_sized(struct vc_diff_limits *limits, size_t struct_size);
-
 /* No limit in use: every difference of values is within the limits. */
 static inline void vc_diff_limits_defaults(struct vc_diff_limits *limits)
 {
-    vc_diff_limits_defaults_sized(limits, sizeof *limits);
+    vc_options_defaults("vc_diff_limits", limits, sizeof *limits);
 }
 
 /* True if the row is the same in both models or differs within the limits. False for a missing tensor or another shape.

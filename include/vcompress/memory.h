@@ -182,12 +182,10 @@ struct vc_memory_options {
     uint64_t cpu_moe_layers;
 };
 
-VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
-
 /* Inference (training: AdamW), weights as stored, VC_ATTENTION_AUTO, exact sizes, memory reused but not in place. */
 static inline void vc_memory_defaults(struct vc_memory_options *options)
 {
-    vc_memory_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_memory_options", options, sizeof *options);
 }
 
 /* Components of the memory. */

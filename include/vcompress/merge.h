@@ -25,12 +25,10 @@ struct vc_merge_options {
     bool partial; /* modules that the model does not have are left out, and a note counts them; else they are refused */
 };
 
-VC_API void vc_merge_defaults_sized(struct vc_merge_options *options, size_t struct_size);
-
 /* No adapters: the caller sets them. */
 static inline void vc_merge_defaults(struct vc_merge_options *options)
 {
-    vc_merge_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_merge_options", options, sizeof *options);
 }
 
 /* Planning (vc_job_plan) reads headers only. It refuses with VC_E_UNSUPPORTED an adapter with a module that the model

@@ -247,12 +247,10 @@ struct vc_open_options {
     bool onnx_rows;
 };
 
-VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);
-
 /* Every option off. options NULL means the same. */
 static inline void vc_open_defaults(struct vc_open_options *options)
 {
-    vc_open_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_open_options", options, sizeof *options);
 }
 
 /* Opens the checkpoint at `path`. The path names a file; a folder with safetensors or PyTorch files in Hugging Face's
@@ -294,12 +292,10 @@ struct vc_name_options {
     const char *into;   /* folder of the output; NULL: the folder of the input */
 };
 
-VC_API void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size);
-
 /* The model's own path, everything else off. `tag` must be set. */
 static inline void vc_name_defaults(struct vc_name_options *options)
 {
-    vc_name_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_name_options", options, sizeof *options);
 }
 
 /* Makes a name for an output beside the model, for programs that do not require a name from their users. A file of this

@@ -45,12 +45,10 @@ struct vc_recipe_options {
     bool allocator_given; /* vc_memory_options.allocator for all recipes; false: that of the program of each */
 };
 
-VC_API void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_size);
-
 /* All changes allowed, errors not measured. visible_bytes must be set. */
 static inline void vc_recipe_defaults(struct vc_recipe_options *options)
 {
-    vc_recipe_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_recipe_options", options, sizeof *options);
 }
 
 struct vc_recipe {

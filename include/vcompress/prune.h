@@ -82,13 +82,11 @@ struct vc_prune_options {
     bool calibration_anyway; /* also statistics that were measured with weights of another training */
 };
 
-VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);
-
 /* VC_PRUNE_TENSOR, VC_PATTERN_NONE, NaN and Inf refused, everything else off. (The command's --sparsity defaults to
  * VC_PRUNE_GLOBAL with VC_SCORE_LAMP, which loses least.) */
 static inline void vc_prune_defaults(struct vc_prune_options *options)
 {
-    vc_prune_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_prune_options", options, sizeof *options);
 }
 
 VC_API enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const struct vc_prune_options *options);

@@ -177,12 +177,10 @@ struct vc_quantize_options {
     size_t n_only;
 };
 
-VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);
-
 /* int8, per output channel, symmetric, the default skips, everything else off. */
 static inline void vc_quantize_defaults(struct vc_quantize_options *options)
 {
-    vc_quantize_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_quantize_options", options, sizeof *options);
 }
 
 VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
@@ -230,12 +228,10 @@ struct vc_dequantize_options {
     const char *excluded_as;
 };
 
-VC_API void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t struct_size);
-
 /* To f32, everything else off. */
 static inline void vc_dequantize_defaults(struct vc_dequantize_options *options)
 {
-    vc_dequantize_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_dequantize_options", options, sizeof *options);
 }
 
 VC_API enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,

@@ -84,12 +84,10 @@ struct vc_sensitivity_options {
     uint64_t min_elems; /* smaller tensors are not measured, unless a rule includes them */
 };
 
-VC_API void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size);
-
 /* No rules, min_elems 0. options NULL means the same. */
 static inline void vc_sensitivity_defaults(struct vc_sensitivity_options *options)
 {
-    vc_sensitivity_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_sensitivity_options", options, sizeof *options);
 }
 
 /* Measures the weights that quantize or prune choose by default, and the tensors that a rule includes. Reads each
@@ -167,11 +165,9 @@ struct vc_sensitivity_data_options {
     uint64_t length, token_bits;
 };
 
-VC_API void vc_sensitivity_data_defaults_sized(struct vc_sensitivity_data_options *options, size_t struct_size);
-
 static inline void vc_sensitivity_data_defaults(struct vc_sensitivity_data_options *options)
 {
-    vc_sensitivity_data_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_sensitivity_data_options", options, sizeof *options);
 }
 
 /* Computes the model in f32 once per tensor and candidate with this tensor changed, and once per coupled group and

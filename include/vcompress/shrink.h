@@ -89,12 +89,10 @@ struct vc_shrink_options {
     double min_accuracy;                 /* the same; 0: no limit */
 };
 
-VC_API void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size);
-
 /* No limit, no data. The caller sets model, write and a limit. */
 static inline void vc_shrink_defaults(struct vc_shrink_options *options)
 {
-    vc_shrink_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_shrink_options", options, sizeof *options);
 }
 
 #define VC_NO_CANDIDATE ((size_t)-1)

@@ -66,12 +66,10 @@ struct vc_structured_options {
     const char *graph_text;
 };
 
-VC_API void vc_structured_defaults_sized(struct vc_structured_options *options, size_t struct_size);
-
 /* Neurons, VC_STRUCTURED_L2, VC_PRUNE_TENSOR, everything else off. `share`, `sets` or `remove` must be set. */
 static inline void vc_structured_defaults(struct vc_structured_options *options)
 {
-    vc_structured_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_structured_options", options, sizeof *options);
 }
 
 /* Adds the pass. vc_job_plan refuses, before reading weights and with all errors in one sentence: couplings that

@@ -32,7 +32,7 @@
  * Options: every structure of options begins with struct_size. Call its function ..._defaults first, then set fields.
  * Later versions add fields at the end. With a newer library, fields that the program does not know have their
  * defaults. An older library refuses fields that the library does not know, with VC_E_ARGUMENT. The functions
- * ..._defaults are inline; a program in another language calls ..._defaults_sized with its size of the structure.
+ * ..._defaults are inline; a program in another language calls vc_options_defaults with its size of the structure.
  *
  * Lifetimes: a context outlives every object made with the context. A model outlives the jobs, inspections and
  * differences made from the model. A const pointer that a call returns belongs to the object that was asked, and is

@@ -61,12 +61,10 @@ struct vc_verify_options {
     size_t n_rules;
 };
 
-VC_API void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size);
-
 /* Headers only, no `against`. options NULL means the same. */
 static inline void vc_verify_defaults(struct vc_verify_options *options)
 {
-    vc_verify_defaults_sized(options, sizeof *options);
+    vc_options_defaults("vc_verify_options", options, sizeof *options);
 }
 
 /* Largest number of findings that are kept; n_errors and n_warnings count all findings. */

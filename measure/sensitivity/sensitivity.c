@@ -25,9 +25,6 @@
 static const unsigned percents[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
-static const struct vc_sensitivity_options option_defaults = {.min_elems = 0};
-VC_OPTIONS_KIND(sensitivity, vc_sensitivity_options, option_defaults);
-
 /* What a measurement works with. */
 struct measuring {
     struct vc_sensitivity_owned *owned;
@@ -286,7 +283,7 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
 
     *out = NULL;
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &sensitivity_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(sensitivity), options, &own));
     if (vc_kernels_get(ctx) == NULL) {
         return vc_call_end(ctx, ctx->status);
     }

@@ -34,9 +34,6 @@
 static const unsigned percents[] = {50, 70, 90};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
-static const struct vc_sensitivity_data_options option_defaults = {.n_rows = 8, .scale = 1};
-VC_OPTIONS_KIND(sensitivity_data, vc_sensitivity_data_options, option_defaults);
-
 /* What is changed: a tensor, or all tensors of a group.
  * The lists lie in the result's arena, and `changes` is what the result shows. */
 struct target {
@@ -734,7 +731,7 @@ enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity 
 
     vc_call_begin(ctx);
     m.out = &found;
-    VC_TRY(vc_options_read(ctx, &sensitivity_data_kind, options, &m.options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(sensitivity_data), options, &m.options));
     if (m.options.graph == NULL || m.options.data == NULL) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s has to be set: %s",
                          vc_option(ctx, m.options.graph == NULL ? "graph" : "data"),

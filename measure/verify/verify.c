@@ -163,9 +163,6 @@ out:
     return status;
 }
 
-static const struct vc_verify_options verify_defaults = {.void_as = VC_DTYPE_RAW};
-VC_OPTIONS_KIND(verify, vc_verify_options, verify_defaults);
-
 /* A file that changes while it is verified ends the call: what was found would be of no file that there is. */
 static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                              struct vc_verification **out)
@@ -177,7 +174,7 @@ static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct 
     VC_CALL_ALLOC(v);
     v->ctx = ctx;
     v->result.worst = VC_NO_TENSOR;
-    VC_TRY(vc_options_read(ctx, &verify_kind, options, &v->options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(verify), options, &v->options));
     v->result.data = v->options.data || v->options.sha256 || v->options.against != NULL;
     if (v->options.sha256 && !vc_sha256_built_in()) {
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256: nettle was not there when it was made"));

@@ -11,13 +11,6 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 
-#define MIB ((uint64_t)1 << 20)
-
-/* A slack below 0 means that of the estimate. */
-static const struct vc_fit_options fit_defaults = {
-    .context_bytes = 300 * MIB, .workspace_bytes = 32 * MIB, .margin_bytes = 256 * MIB, .slack = -1};
-VC_OPTIONS_KIND(fit, vc_fit_options, fit_defaults);
-
 const char *vc_verdict_name(enum vc_verdict verdict)
 {
     static const char *const names[] = {"fits", "tight", "does not fit", "unknown"};
@@ -90,10 +83,11 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
                              const struct vc_memory_options *memory, uint64_t visible_bytes,
                              const struct vc_fit_options *options, struct vc_fit *out)
 {
+    const struct vc_fit_options *defaults = VC_OPTIONS(fit)->defaults;
     struct vc_fit_options own;
 
     vc_clear_error(ctx);
-    VC_CALL(vc_options_read(ctx, &fit_kind, options, &own));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(fit), options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
     bool known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_is_ideal(memory->program)),
                          &out->peak_bytes);
@@ -105,7 +99,7 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     }
     uint64_t free_bytes = minus(visible_bytes, own.used_bytes);
     if (memory != NULL && memory->program == VC_RUN_BY_BITSANDBYTES && !own.margin_given &&
-        own.margin_bytes == fit_defaults.margin_bytes) {
+        own.margin_bytes == defaults->margin_bytes) {
         own.margin_bytes =
             vc_max_u64(own.margin_bytes, out->need_bytes / 16); /* its own state, which nobody publishes */
     }
@@ -224,7 +218,7 @@ enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const 
     bool fits = true;
     enum vc_status status = VC_OK;
 
-    VC_CALL(vc_options_read(ctx, &fit_kind, options, &s.options));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(fit), options, &s.options));
     most = vc_min_u64(most, INT32_MAX);
     while (fits && low < most) {
         VC_TRY(try_size(&s, high, &fits));

@@ -12,9 +12,6 @@
 #include "passes/select.h"
 #include "prune/structured/removal.h"
 
-static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};
-VC_OPTIONS_KIND(structured, vc_structured_options, structured_defaults);
-
 /* What belongs to one plan, and not to the pass. */
 static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
 {
@@ -282,7 +279,7 @@ enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &structured_kind, options, &own));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(structured), options, &own));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, s, 1));
     s->pass.ops = &structured_ops;

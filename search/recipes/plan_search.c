@@ -19,9 +19,6 @@
 #define MAX_PARTS     64
 #define MAX_DEVICES   1024
 
-static const struct vc_recipe_options recipe_defaults = {.without = 0};
-VC_OPTIONS_KIND(recipe, vc_recipe_options, recipe_defaults);
-
 /* The words of --without. */
 const char *vc_lever_name(enum vc_lever lever)
 {
@@ -591,7 +588,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     *out = NULL;
     vc_clear_error(ctx);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, p, 1));
-    VC_TRY(vc_options_read(ctx, &recipe_kind, options, &p->options));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(recipe), options, &p->options));
     if (p->options.visible_bytes == 0) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "a recipe is for a device: vc_recipe_options.visible_bytes");
         goto out;

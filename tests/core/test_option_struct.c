@@ -402,90 +402,58 @@ static enum vc_status use_data(void *options)
     return strstr(vc_ctx_message(ctx), "the graph has no inputs") != NULL ? VC_OK : status;
 }
 
-/* The functions of defaults with one type. */
-#define MAKER(noun)                                     \
-    static void make_##noun(void *options, size_t size) \
-    {                                                   \
-        vc_##noun##_defaults_sized(options, size);      \
-    }
-
-MAKER(open)
-MAKER(name)
-MAKER(verify)
-MAKER(write)
-MAKER(quantize)
-MAKER(dequantize)
-MAKER(prune)
-MAKER(merge)
-MAKER(depth)
-MAKER(structured)
-MAKER(sensitivity)
-MAKER(sensitivity_data)
-MAKER(diff_limits)
-MAKER(graph_run)
-MAKER(graph)
-MAKER(memory)
-MAKER(fit)
-MAKER(recipe)
-MAKER(data)
-MAKER(distill)
-MAKER(evaluate)
-MAKER(logits)
-MAKER(shrink)
-
 static const struct public_options {
     const char *name, *maker;
     size_t size;
     size_t first_fields; /* the size of a structure that ends after some of today's fields */
-    void (*make)(void *options, size_t size);
     enum vc_status (*use)(void *options);
 } all[] = {
     {"vc_open_options", "vc_open_defaults", sizeof(struct vc_open_options), offsetof(struct vc_open_options, key),
-     make_open, use_open},
+     use_open},
     {"vc_name_options", "vc_name_defaults", sizeof(struct vc_name_options), offsetof(struct vc_name_options, input),
-     make_name, use_name},
+     use_name},
     {"vc_verify_options", "vc_verify_defaults", sizeof(struct vc_verify_options),
-     offsetof(struct vc_verify_options, min_sqnr_db), make_verify, use_verify},
+     offsetof(struct vc_verify_options, min_sqnr_db), use_verify},
     {"vc_write_options", "vc_write_defaults", sizeof(struct vc_write_options),
-     offsetof(struct vc_write_options, layout), make_write, use_write},
+     offsetof(struct vc_write_options, layout), use_write},
     {"vc_quantize_options", "vc_quantize_defaults", sizeof(struct vc_quantize_options),
-     offsetof(struct vc_quantize_options, rules), make_quantize, use_quantize},
+     offsetof(struct vc_quantize_options, rules), use_quantize},
     {"vc_dequantize_options", "vc_dequantize_defaults", sizeof(struct vc_dequantize_options),
-     offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
+     offsetof(struct vc_dequantize_options, rules), use_dequantize},
     {"vc_prune_options", "vc_prune_defaults", sizeof(struct vc_prune_options),
-     offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
+     offsetof(struct vc_prune_options, block_rows), use_prune},
     {"vc_merge_options", "vc_merge_defaults", sizeof(struct vc_merge_options),
-     offsetof(struct vc_merge_options, partial), make_merge, use_merge},
+     offsetof(struct vc_merge_options, partial), use_merge},
     {"vc_depth_options", "vc_depth_defaults", sizeof(struct vc_depth_options), offsetof(struct vc_depth_options, keep),
-     make_depth, use_depth},
+     use_depth},
     {"vc_structured_options", "vc_structured_defaults", sizeof(struct vc_structured_options),
-     offsetof(struct vc_structured_options, couplings), make_structured, use_structured},
+     offsetof(struct vc_structured_options, couplings), use_structured},
     {"vc_sensitivity_options", "vc_sensitivity_defaults", sizeof(struct vc_sensitivity_options),
-     offsetof(struct vc_sensitivity_options, rules), make_sensitivity, use_sensitivity},
+     offsetof(struct vc_sensitivity_options, rules), use_sensitivity},
     {"vc_sensitivity_data_options", "vc_sensitivity_data_defaults", sizeof(struct vc_sensitivity_data_options),
-     offsetof(struct vc_sensitivity_data_options, n_rows), make_sensitivity_data, use_sensitivity_data},
+     offsetof(struct vc_sensitivity_data_options, n_rows), use_sensitivity_data},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
-     offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
+     offsetof(struct vc_diff_limits, by_sqnr), use_limits},
     {"vc_graph_run_options", "vc_graph_run_defaults", sizeof(struct vc_graph_run_options),
-     offsetof(struct vc_graph_run_options, user), make_graph_run, use_graph_run},
+     offsetof(struct vc_graph_run_options, user), use_graph_run},
     {"vc_graph_options", "vc_graph_defaults", sizeof(struct vc_graph_options),
-     offsetof(struct vc_graph_options, weights), make_graph, use_graph},
+     offsetof(struct vc_graph_options, weights), use_graph},
     {"vc_memory_options", "vc_memory_defaults", sizeof(struct vc_memory_options),
-     offsetof(struct vc_memory_options, context_tokens), make_memory, use_memory},
+     offsetof(struct vc_memory_options, context_tokens), use_memory},
     {"vc_fit_options", "vc_fit_defaults", sizeof(struct vc_fit_options), offsetof(struct vc_fit_options, used_bytes),
-     make_fit, use_fit},
+     use_fit},
     {"vc_recipe_options", "vc_recipe_defaults", sizeof(struct vc_recipe_options),
-     offsetof(struct vc_recipe_options, without), make_recipe, use_recipe},
+     offsetof(struct vc_recipe_options, without), use_recipe},
     {"vc_data_options", "vc_data_defaults", sizeof(struct vc_data_options), offsetof(struct vc_data_options, mean),
-     make_data, use_data},
+     use_data},
     {"vc_distill_options", "vc_distill_defaults", sizeof(struct vc_distill_options),
-     offsetof(struct vc_distill_options, optimizer), make_distill, use_distill},
+     offsetof(struct vc_distill_options, optimizer), use_distill},
     {"vc_evaluate_options", "vc_evaluate_defaults", sizeof(struct vc_evaluate_options),
-     offsetof(struct vc_evaluate_options, batch), make_evaluate, use_evaluate},
+     offsetof(struct vc_evaluate_options, batch), use_evaluate},
     {"vc_logits_options", "vc_logits_defaults", sizeof(struct vc_logits_options),
-     offsetof(struct vc_logits_options, topk), make_logits, use_logits},
+     offsetof(struct vc_logits_options, topk), use_logits},
     {"vc_shrink_options", "vc_shrink_defaults", sizeof(struct vc_shrink_options),
-     offsetof(struct vc_shrink_options, native), make_shrink, use_shrink},
+     offsetof(struct vc_shrink_options, native), use_shrink},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -495,7 +463,7 @@ static void *made(const struct public_options *o, size_t size)
     void *options = malloc(size);
 
     assert_non_null(options);
-    o->make(options, size);
+    vc_options_defaults(o->name, options, size);
     assert_memory_equal(options, &size, sizeof size);
     return options;
 }
