@@ -35,6 +35,12 @@ typedef enum vc_status vc_graph_builder(const struct vc_graph_source *source, st
 enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
                                      struct vc_graph_options *own);
 
+/* Builds the graph of a text of n bytes in ONNX's textual form, the form of onnx.parser and vc_graph_print_text. Inputs
+ * that the text calls parameters (docs/graph.md) come from options->weights. Fails like vc_graph_build; a syntax error
+ * is VC_E_FORMAT with the line, and *out is NULL. */
+enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
+                                   const struct vc_graph_options *options, struct vc_graph **out);
+
 /* vc_graph_build for a program that is not what the model's file says, but what it would say. */
 enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
                                       const struct vc_program *program, struct vc_graph **out);

@@ -25,7 +25,7 @@
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"
 
-/* The public part and what making it needs. Block 0 is the whole graph, with the empty path. vc_graph_blocks_free
+/* The public part and what making it needs. Block 0 is the whole graph, with the empty path. vc_result_free
  * gets back a pointer to the first member. */
 struct blocks {
     struct vc_graph_blocks public;
@@ -392,11 +392,24 @@ static enum vc_status make(struct blocks *b)
     return VC_OK;
 }
 
+static void end(void *result)
+{
+    struct blocks *b = result;
+
+    vc_arena_release(b->ctx, &b->arena);
+    vc_free(b->ctx, b->list);
+    vc_free(b->ctx, b->signature);
+    vc_free(b->ctx, b->experts);
+    vc_free(b->ctx, b->last);
+    vc_free(b->ctx, b->of_node);
+    vc_hash_release(b->ctx, &b->by_name);
+}
+
 /* Costs are for the sizes that are bound; so all nodes are checked with these first. */
 enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                     const struct vc_model *weights, struct vc_graph_blocks **out)
 {
-    struct blocks *b = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *b);
+    struct blocks *b = vc_result_new(ctx, VC_TAG_MISC, sizeof *b, end);
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -410,25 +423,6 @@ enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, 
     *out = &b->public;
     return VC_OK;
 out:
-    vc_graph_blocks_free(b == NULL ? NULL : &b->public);
+    vc_result_free(b);
     return status;
-}
-
-/* Accepts NULL, and what is half made. */
-void vc_graph_blocks_free(struct vc_graph_blocks *blocks)
-{
-    struct blocks *b = (struct blocks *)blocks; /* its first member */
-
-    if (b != NULL) {
-        struct vc_ctx *ctx = b->ctx;
-
-        vc_arena_release(ctx, &b->arena);
-        vc_free(ctx, b->list);
-        vc_free(ctx, b->signature);
-        vc_free(ctx, b->experts);
-        vc_free(ctx, b->last);
-        vc_free(ctx, b->of_node);
-        vc_hash_release(ctx, &b->by_name);
-        vc_free(ctx, b);
-    }
 }

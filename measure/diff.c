@@ -285,6 +285,13 @@ static enum vc_status check_readable(struct vc_ctx *ctx, const struct vc_model *
                                            model->refused[0].why);
 }
 
+static void end(void *result)
+{
+    struct vc_diff_owned *owned = result;
+
+    vc_free(owned->ctx, owned->rows);
+}
+
 /* Both files must be readable in full and must not change while they are read. Buffers are two sets for
  * each thread. */
 static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
@@ -300,7 +307,7 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     VC_TRY(check_readable(ctx, a));
     VC_TRY(check_readable(ctx, b));
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
     owned->ctx = ctx;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->rows, n_max));
     job.rows = owned->rows;
@@ -317,8 +324,8 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     *out = &owned->diff;
 out:
     vc_free(ctx, job.pairs);
-    if (status != VC_OK && owned != NULL) {
-        vc_diff_free(&owned->diff);
+    if (status != VC_OK) {
+        vc_result_free(owned);
     }
     return status;
 }
@@ -328,20 +335,6 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, diff_models(ctx, a, b, out));
-}
-
-/* Frees a diff with its rows; accepts NULL. */
-void vc_diff_free(struct vc_diff *diff)
-{
-    struct vc_diff_owned *owned = (struct vc_diff_owned *)(void *)diff;
-    struct vc_ctx *ctx;
-
-    if (diff == NULL) {
-        return;
-    }
-    ctx = owned->ctx;
-    vc_free(ctx, owned->rows);
-    vc_free(ctx, owned);
 }
 
 /* ---- limits ---- */

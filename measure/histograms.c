@@ -28,6 +28,13 @@ struct vc_value_histograms_owned {
     struct vc_value_histogram list[VC_VALUE_HISTOGRAM_MOST];
 };
 
+static void end(void *result)
+{
+    struct vc_value_histograms_owned *owned = result;
+
+    vc_arena_release(owned->ctx, &owned->arena);
+}
+
 /* One tensor in one model. */
 struct side {
     struct vc_values values;
@@ -339,7 +346,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
                            const struct wanted *wanted, size_t n, struct vc_value_histograms **out)
 {
     struct counting l = {.ctx = ctx, .before = before, .after = after};
-    struct vc_value_histograms_owned *owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
+    struct vc_value_histograms_owned *owned = vc_result_new(ctx, VC_TAG_REPORT, sizeof *owned, end);
 
     *out = NULL;
     VC_CALL_ALLOC(owned);
@@ -347,7 +354,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
     owned->histograms.histograms = owned->list;
     enum vc_status status = make_all(&l, wanted, n, owned);
     if (status != VC_OK) {
-        vc_value_histograms_free(&owned->histograms);
+        vc_result_free(owned);
         return vc_context(ctx, "%s", vc_model_path(before));
     }
     *out = &owned->histograms;
@@ -376,16 +383,6 @@ enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const struct vc
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, of_models(ctx, before, after, names, n, out));
-}
-
-void vc_value_histograms_free(struct vc_value_histograms *histograms)
-{
-    struct vc_value_histograms_owned *owned = (struct vc_value_histograms_owned *)histograms;
-
-    if (owned != NULL) {
-        vc_arena_release(owned->ctx, &owned->arena);
-        vc_free(owned->ctx, owned);
-    }
 }
 
 /* ---- of a report ---- */

@@ -17,6 +17,14 @@ struct owned {
     struct vc_packed_stats *packed;
 };
 
+static void end(void *result)
+{
+    struct owned *owned = result;
+
+    vc_free(owned->ctx, owned->stats);
+    vc_packed_stats_free(owned->ctx, owned->packed);
+}
+
 /* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. Fails only where it is cancelled. */
 static enum vc_status plan_bytes(struct vc_ctx *ctx, const struct vc_model *model, enum vc_target target,
                                  uint64_t *bytes)
@@ -85,7 +93,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
     owned->ctx = ctx;
     owned->result.model = model;
     owned->result.n_tensors = vc_model_tensor_count(model);
@@ -110,7 +118,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     *out = &owned->result;
     return VC_OK;
 out:
-    vc_inspection_free(owned != NULL ? &owned->result : NULL);
+    vc_result_free(owned);
     return status;
 }
 
@@ -140,15 +148,4 @@ bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, 
         vc_packed_stats_get(owned->packed, index, stats);
     }
     return true;
-}
-
-void vc_inspection_free(struct vc_inspection *inspection)
-{
-    struct owned *owned = (struct owned *)(void *)inspection;
-
-    if (owned != NULL) {
-        vc_free(owned->ctx, owned->stats);
-        vc_packed_stats_free(owned->ctx, owned->packed);
-        vc_free(owned->ctx, owned);
-    }
 }

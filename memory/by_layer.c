@@ -229,6 +229,16 @@ static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned 
     return t->failed ? VC_E_NOMEM : VC_OK;
 }
 
+static void end(void *result)
+{
+    struct vc_layer_table *t = &((struct owned *)result)->table;
+
+    vc_name_table_release(t->ctx, &t->names);
+    vc_free(t->ctx, t->param_of);
+    vc_free(t->ctx, t->rows);
+    vc_arena_release(t->ctx, &t->arena);
+}
+
 /* The first run tells which stage of a pipeline needs most; layers are those of that stage. */
 enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                      const struct vc_memory_options *options, struct vc_memory_layers **out)
@@ -243,28 +253,13 @@ enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *
     VC_TRY(vc_memory_estimate(ctx, graph, model, options, &report));
     stage = report.stage;
     report = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
     owned->table.ctx = ctx;
     VC_TRY(vc_estimate_begin(&e, options));
     VC_TRY(make(&e, owned, stage - 1));
     *out = &owned->layers;
     owned = NULL;
 out:
-    vc_memory_layers_free(owned != NULL ? &owned->layers : NULL);
+    vc_result_free(owned);
     return status;
-}
-
-void vc_memory_layers_free(struct vc_memory_layers *layers)
-{
-    struct owned *owned = (struct owned *)layers;
-
-    if (owned != NULL) {
-        struct vc_ctx *ctx = owned->table.ctx;
-
-        vc_name_table_release(ctx, &owned->table.names);
-        vc_free(ctx, owned->table.param_of);
-        vc_free(ctx, owned->table.rows);
-        vc_arena_release(ctx, &owned->table.arena);
-        vc_free(ctx, owned);
-    }
 }

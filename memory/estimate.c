@@ -454,7 +454,7 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     if (e->graph == NULL) {
         VC_TRY(vc_estimate_by_metadata(e, &by_metadata));
     } else {
-        e->out->max_positions = vc_graph_max_positions(e->graph);
+        e->out->max_positions = vc_graph_lists(e->graph)->max_positions;
     }
     /* Which way the need is known: by metadata, not at all, or by the graph. */
     if (by_metadata) {
@@ -614,7 +614,7 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
     VC_CALL(take_made(e));
     e->type = vc_memory_float_type(e->graph, e->model);
     VC_CALL(check(e));
-    e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_max_positions(e->graph) != 0;
+    e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_lists(e->graph)->max_positions != 0;
     e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
                       strcmp(vc_model_format(e->model), "onnx") == 0;
     if (e->keeps_values && !e->coded) {

@@ -117,6 +117,14 @@ static void choose_points(const struct maker *m, size_t most, struct owned *out)
     out->timeline.backward = vc_estimate_trains(&m->e) ? m->e.timeline.loss_step : n;
 }
 
+static void end(void *result)
+{
+    struct owned *owned = result;
+
+    vc_free(owned->ctx, owned->points);
+    vc_free(owned->ctx, owned->names);
+}
+
 /* Where there are more steps than `most`, each point is the fullest of several. */
 static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeline **out)
 {
@@ -132,12 +140,8 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
     if (e->timeline.n_steps == 0) {
         return VC_OK;
     }
-    m->steps = vc_calloc_array(e->ctx, VC_TAG_MISC, (size_t)e->timeline.n_steps + 1, sizeof *m->steps);
-    owned = vc_calloc_array(e->ctx, VC_TAG_REPORT, 1, sizeof *owned);
-    if (m->steps == NULL || owned == NULL) {
-        status = VC_E_NOMEM;
-        goto out;
-    }
+    VC_TRY(VC_ZEROS(e->ctx, VC_TAG_MISC, m->steps, (size_t)e->timeline.n_steps + 1));
+    VC_TRY(VC_RESULT(e->ctx, VC_TAG_REPORT, owned, end));
     owned->ctx = e->ctx;
     VC_TRY(VC_ARRAY(e->ctx, VC_TAG_REPORT, owned->points, most));
     VC_TRY(VC_ARRAY(e->ctx, VC_TAG_REPORT, owned->names, most));
@@ -147,10 +151,7 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
     *out = &owned->timeline;
     owned = NULL;
 out:
-    if (owned != NULL) {
-        owned->ctx = e->ctx;
-        vc_memory_timeline_free(&owned->timeline);
-    }
+    vc_result_free(owned);
     return status;
 }
 
@@ -177,15 +178,4 @@ out:
     }
     vc_timeline_release(ctx, &m.e.timeline);
     return status;
-}
-
-void vc_memory_timeline_free(struct vc_memory_timeline *timeline)
-{
-    struct owned *owned = (struct owned *)timeline;
-
-    if (owned != NULL) {
-        vc_free(owned->ctx, owned->points);
-        vc_free(owned->ctx, owned->names);
-        vc_free(owned->ctx, owned);
-    }
 }

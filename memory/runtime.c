@@ -80,7 +80,7 @@ enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
  * the whole context. */
 static uint64_t positions_of(const struct vc_memory_options *options, const struct vc_graph *graph, uint64_t batch)
 {
-    uint64_t most = vc_graph_max_positions(graph);
+    uint64_t most = vc_graph_lists(graph)->max_positions;
     uint64_t n = LLAMA_CPP_POSITIONS / vc_max_u64(vc_min_u64(batch, LLAMA_CPP_POSITIONS), 1);
 
     if (options->program != VC_RUN_BY_LLAMA_CPP) {

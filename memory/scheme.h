@@ -38,3 +38,7 @@ struct vc_scheme_layout vc_scheme_in_folder(const struct vc_scheme_layout *layou
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);
+
+/* How the usual loader of a layout (vc_model_layout) treats codes: NATIVE for llama.cpp and bitsandbytes, LAYERWISE for
+ * onnxruntime, DEQUANTIZE for others. NATIVE if layout is NULL (no codes). */
+enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);

@@ -57,6 +57,14 @@ struct costs {
     struct vc_measured_cost *list;
 };
 
+static void end(void *result)
+{
+    struct costs *c = result;
+
+    vc_document_tree_free(c->ctx, &c->tree);
+    vc_free(c->ctx, c->list);
+}
+
 /* The way of that name is a scheme, and no sparsity or pattern. */
 static bool is_scheme(const json_t *root, const char *name)
 {
@@ -105,7 +113,7 @@ static void take_costs(struct costs *c, json_t *tensor)
 /* Two passes over the document: the first counts, the second fills a list of that length. */
 enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, struct vc_sensitivity_costs **out)
 {
-    struct costs *c = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *c);
+    struct costs *c = vc_result_new(ctx, VC_TAG_REPORT, sizeof *c, end);
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -135,17 +143,6 @@ enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, s
     *out = &c->result;
     return VC_OK;
 out:
-    vc_sensitivity_costs_free(c != NULL ? &c->result : NULL);
+    vc_result_free(c);
     return status;
-}
-
-void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs)
-{
-    struct costs *c = (struct costs *)(void *)costs;
-
-    if (c != NULL) {
-        vc_document_tree_free(c->ctx, &c->tree);
-        vc_free(c->ctx, c->list);
-        vc_free(c->ctx, c);
-    }
 }

@@ -111,7 +111,7 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
         }
     }
 out:
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     return status;
 }
 

@@ -192,7 +192,7 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
     options.second_moments = true;
     vc_shrink_set_end(s, STATS_SHARE * s->options.seconds);
     enum vc_status status = vc_calibrate(s->ctx, &options, &report);
-    vc_calibration_report_free(report);
+    vc_result_free(report);
     if (vc_shrink_has_ended(s, status)) {
         return VC_OK;
     }
@@ -704,6 +704,19 @@ out:
     return status;
 }
 
+/* The model is the caller's and stays open. */
+static void end(void *result)
+{
+    struct vc_shrinking *s = result;
+
+    vc_result_free(s->couplings);
+    vc_graph_close(s->sized);
+    vc_model_close(s->stats);
+    s->teacher.model = NULL; /* the caller's */
+    vc_shrink_close(&s->teacher);
+    vc_arena_release(s->ctx, &s->arena);
+}
+
 /* The result is the first member of the state, so that freeing it frees all. */
 enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out)
 {
@@ -711,7 +724,7 @@ enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *opt
 
     *out = NULL;
     vc_call_begin(ctx);
-    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    s = vc_result_new(ctx, VC_TAG_MISC, sizeof *s, end);
     if (s == NULL) {
         return vc_call_end(ctx, VC_E_NOMEM);
     }
@@ -724,24 +737,7 @@ enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *opt
     if (status == VC_OK || status == VC_E_GATE) {
         *out = &s->result;
     } else {
-        vc_shrinkage_free(&s->result);
+        vc_result_free(s);
     }
     return vc_call_end(ctx, status);
-}
-
-/* Accepts NULL. The model is the caller's and stays open. */
-void vc_shrinkage_free(struct vc_shrinkage *shrinkage)
-{
-    struct vc_shrinking *s = (struct vc_shrinking *)shrinkage;
-
-    if (s == NULL) {
-        return;
-    }
-    vc_couplings_free(s->couplings);
-    vc_graph_close(s->sized);
-    vc_model_close(s->stats);
-    s->teacher.model = NULL; /* the caller's */
-    vc_shrink_close(&s->teacher);
-    vc_arena_release(s->ctx, &s->arena);
-    vc_free(s->ctx, s);
 }

@@ -107,7 +107,7 @@ bool vcompress_file_open(struct vcompress_file *file)
     if (status == VC_OK) {
         status = vc_inspect_json(file->ctx, inspection, &file->document);
     }
-    vc_inspection_free(inspection);
+    vc_result_free(inspection);
     return file_done(file, status);
 }
 

@@ -59,7 +59,7 @@ void remote_inputs_close(struct app *app)
         if (app->common.verbose > 0 && !app->common.quiet) {
             fprintf(app_notes(app), "vcompress: %" PRIu64 " requests, %" PRIu64 " bytes read\n", n_requests, n_bytes);
         }
-        vc_remote_close(app->remotes[i]);
+        vc_result_free(app->remotes[i]);
     }
     free(app->remotes);
     app->remotes = NULL;

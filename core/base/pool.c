@@ -20,7 +20,8 @@ struct block {
     struct block *next; /* in the free list */
     size_t size;        /* usable bytes */
     enum vc_tag tag;
-    struct vc_pool *pool; /* NULL: vc_pool_new_given made the block */
+    struct vc_pool *pool;      /* NULL: vc_pool_new_given made the block */
+    void (*end)(void *result); /* of vc_result_new */
 };
 
 struct vc_pool {
@@ -215,6 +216,24 @@ void vc_free_at(void *variable)
     memcpy(&p, variable, sizeof p);
     if (p != NULL) {
         vc_pool_free(block_of(p)->pool, p);
+    }
+}
+
+void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end)(void *result))
+{
+    void *result = vc_calloc_array(ctx, tag, 1, size);
+
+    if (result != NULL) {
+        block_of(result)->end = end;
+    }
+    return result;
+}
+
+void vc_result_free(void *result)
+{
+    if (result != NULL) {
+        block_of(result)->end(result);
+        vc_pool_free(block_of(result)->pool, result);
     }
 }
 

@@ -84,6 +84,12 @@ void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
 void vc_free(struct vc_ctx *ctx, void *p);
 
+/* Zeros, for a result that programs free by vc_result_free: `end` releases what the result has, the block itself follows.
+ * VC_RESULT sets the pointer p to one: VC_OK, or VC_E_NOMEM and p is NULL. */
+void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end)(void *result));
+#define VC_RESULT(ctx, tag, p, end) \
+    (((p) = vc_result_new((ctx), (tag), sizeof *(p), (end))) != NULL ? VC_OK : VC_E_NOMEM)
+
 /* Before the declaration of a pointer: the block that the pointer names, if any, is freed where the scope of the variable
  * ends. A function that keeps the block sets the variable to NULL.
  *

@@ -799,16 +799,15 @@ enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_option
 
     vc_call_begin(ctx);
     *out = NULL;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, owned, 1));
-    owned->ctx = ctx;
+    VC_TRY(vc_calibration_report_new(ctx, &owned));
     VC_TRY(vc_options_read(ctx, VC_OPTIONS(calibrate), options, &c.options));
     VC_TRY(check(ctx, &c.options));
     c.graph = c.options.network.graph;
     VC_TRY(work(&c, owned));
     *out = &owned->report;
 out:
-    if (status != VC_OK && owned != NULL) {
-        vc_calibration_report_free(&owned->report);
+    if (status != VC_OK) {
+        vc_result_free(owned);
     }
     release(&c);
     return vc_call_end(ctx, status);

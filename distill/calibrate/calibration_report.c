@@ -93,6 +93,20 @@ enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_mo
     return VC_OK;
 }
 
+static void end(void *result)
+{
+    struct vc_calibration_owned *owned = result;
+
+    vc_arena_release(owned->ctx, &owned->arena);
+}
+
+enum vc_status vc_calibration_report_new(struct vc_ctx *ctx, struct vc_calibration_owned **out)
+{
+    VC_CALL(VC_RESULT(ctx, VC_TAG_MISC, *out, end));
+    (*out)->ctx = ctx;
+    return VC_OK;
+}
+
 /* The same from a file that was written before. */
 enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *file, struct vc_calibration_report **out)
 {
@@ -101,25 +115,13 @@ enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *fil
 
     vc_call_begin(ctx);
     *out = NULL;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, owned, 1));
-    owned->ctx = ctx;
+    VC_TRY(vc_calibration_report_new(ctx, &owned));
     VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
     VC_TRY(vc_calibration_report_fill(ctx, file, owned));
     *out = &owned->report;
 out:
-    if (status != VC_OK && owned != NULL) {
-        vc_calibration_report_free(&owned->report);
+    if (status != VC_OK) {
+        vc_result_free(owned);
     }
     return vc_call_end(ctx, status);
-}
-
-/* Accepts NULL. */
-void vc_calibration_report_free(struct vc_calibration_report *r)
-{
-    if (r != NULL) {
-        struct vc_calibration_owned *owned = (struct vc_calibration_owned *)r;
-
-        vc_arena_release(owned->ctx, &owned->arena);
-        vc_free(owned->ctx, owned);
-    }
 }

@@ -7,7 +7,6 @@
 /* What the caller gets, with the job that trained and wrote. */
 struct result {
     struct vc_distillation report; /* first */
-    struct vc_ctx *ctx;
     struct vc_job *job;
     struct vc_couplings *couplings; /* of a student that is made of its teacher; the job needs them */
     char heads_kept[VC_MESSAGE_BYTES];
@@ -28,7 +27,7 @@ static void make_dry(const struct vc_write_options *given, struct vc_write_optio
 static void drop_job(struct result *result)
 {
     vc_job_free(result->job);
-    vc_couplings_free(result->couplings);
+    vc_result_free(result->couplings);
     result->job = NULL;
     result->couplings = NULL;
 }
@@ -98,6 +97,12 @@ out:
     return status;
 }
 
+/* The job, too, whose texts the report points to. */
+static void end(void *result)
+{
+    drop_job(result);
+}
+
 /* A gate that is missed leaves a report: what was measured is of interest then. */
 enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_distillation **out)
 {
@@ -114,28 +119,13 @@ enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *o
                     vc_derives(&own) ? "there is no network to make a student of: a teacher" : "there is no student");
         goto out;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, result, 1));
-    result->ctx = ctx;
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, result, end));
     VC_TRY(run_job(ctx, &own, result));
 out:
     if (result != NULL && (status == VC_OK || status == VC_E_GATE)) {
         *out = &result->report;
-    } else if (result != NULL) {
-        vc_distillation_free(&result->report);
+    } else {
+        vc_result_free(result);
     }
     return vc_call_end(ctx, status);
-}
-
-/* Frees the job, too, whose texts the report points to. */
-void vc_distillation_free(struct vc_distillation *distillation)
-{
-    struct result *result = (struct result *)distillation;
-
-    if (result != NULL) {
-        struct vc_ctx *ctx = result->ctx;
-
-        vc_job_free(result->job);
-        vc_couplings_free(result->couplings);
-        vc_free(ctx, result);
-    }
 }

@@ -423,7 +423,7 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
 static enum vc_status take_note(struct vc_trainer *t)
 {
     const struct vc_graph *graph = t->options.student.graph;
-    const char *note = vc_graph_note(graph, 0);
+    const char *note = vc_graph_lists(graph)->note;
     const char *first = NULL;
     size_t n = 0;
 

@@ -498,9 +498,30 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
     return make_folder(r);
 }
 
+static void end(void *result)
+{
+    struct vc_remote *r = result;
+
+    if (r->mounted) {
+        vc_mount_drop(&r->mount);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->entries[i]->there) {
+            vc_virtual_drop(&r->entries[i]->virtual);
+        }
+        vc_free(r->ctx, r->entries[i]->file.head);
+        vc_free(r->ctx, r->entries[i]->file.at.target);
+    }
+    remove_folder(r);
+    vc_fetcher_close(r->ctx, &r->fetcher);
+    vc_remote_windows_release(r->ctx, &r->windows);
+    vc_free(r->ctx, r->entries);
+    vc_arena_release(r->ctx, &r->arena);
+}
+
 enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_weights, struct vc_remote **out)
 {
-    struct vc_remote *r = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *r);
+    struct vc_remote *r = vc_result_new(ctx, VC_TAG_IO, sizeof *r, end);
 
     *out = NULL;
     vc_clear_error(ctx);
@@ -509,7 +530,7 @@ enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_
     r->most_weights = most_weights;
     if (vc_remote_windows_make(ctx, &r->fetcher, &r->windows) != VC_OK || open_remote(r, name) != VC_OK) {
         (void)vc_context(ctx, "%.300s", name);
-        vc_remote_close(r);
+        vc_result_free(r);
         return ctx->status;
     }
     *out = r;
@@ -526,30 +547,4 @@ const char *vc_remote_config(const struct vc_remote *remote, size_t *n_left_out)
 {
     *n_left_out = remote->n_left_out;
     return remote->n_left_out != 0 ? remote->config : NULL;
-}
-
-void vc_remote_close(struct vc_remote *r)
-{
-    struct vc_ctx *ctx;
-
-    if (r == NULL) {
-        return;
-    }
-    ctx = r->ctx;
-    if (r->mounted) {
-        vc_mount_drop(&r->mount);
-    }
-    for (size_t i = 0; i < r->n; i++) {
-        if (r->entries[i]->there) {
-            vc_virtual_drop(&r->entries[i]->virtual);
-        }
-        vc_free(ctx, r->entries[i]->file.head);
-        vc_free(ctx, r->entries[i]->file.at.target);
-    }
-    remove_folder(r);
-    vc_fetcher_close(ctx, &r->fetcher);
-    vc_remote_windows_release(ctx, &r->windows);
-    vc_free(ctx, r->entries);
-    vc_arena_release(ctx, &r->arena);
-    vc_free(ctx, r);
 }

@@ -54,48 +54,46 @@ struct vc_net_others {
 /* The arena owns names, shapes, attributes and elements; the arrays are the pool's and grow. All is freed by
  * vc_graph_close. n_X elements are used of X_capacity. */
 struct vc_graph {
+    union {
+        struct vc_graph_lists lists; /* what programs read: the same members */
+        struct {
+            uint32_t n_nodes, n_values, n_params, n_inputs, n_outputs;
+            uint32_t n_experts, experts_per_token;
+            struct vc_graph_node *nodes;
+            struct vc_graph_value *values;
+            struct vc_graph_param *params;
+            uint32_t *inputs, *outputs;
+            uint64_t max_positions;
+            const char *note;
+        };
+    };
     struct vc_ctx *ctx;
     struct vc_arena arena;
     struct vc_dims dims;
-    uint32_t n_nodes;
-    size_t node_capacity;
-    struct vc_graph_node *nodes;
-    uint32_t n_values;
-    size_t value_capacity;
-    struct vc_graph_value *values;
+    size_t node_capacity, value_capacity, param_capacity, input_capacity, output_capacity;
     struct vc_value_facts *facts;
-    uint32_t n_params;
-    size_t param_capacity;
-    struct vc_graph_param *params;
-    uint32_t n_inputs;
-    size_t input_capacity;
-    uint32_t *inputs;
-    uint32_t n_outputs;
-    size_t output_capacity;
-    uint32_t *outputs;
 
     struct vc_hash_table by_name; /* of the values */
     uint32_t n_problems;
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
     uint32_t n_training;  /* nodes that are to compute as in training */
     const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
-    const char *note;     /* vc_graph_note; NULL: none */
     const char
         *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL: there is none */
     uint64_t n_unrolled; /* nodes and names of loops, in each of their steps: what unrolling has cost */
     uint32_t n_unused;
     size_t unused_capacity;
-    const char **unused; /* names of tensors: vc_graph_unused */
-    const char *block;   /* of the nodes that are added from now on; the arena's */
-    bool in_expert;      /* nodes that are added from now on are part of an expert */
-    bool of_file;        /* made from nodes that a file or a text states, with sizes that stand there */
-    bool ids_from_0;     /* the graph of a transformers family: token -1 is an error there, and the last row in ONNX */
+    const char *
+        *unused; /* names of tensors in file order that the graph does not read, as is usual for the model's family
+                           * (buffers, heads for training); any other unused tensor is a problem */
+    const char *block; /* of the nodes that are added from now on; the arena's */
+    bool in_expert;    /* nodes that are added from now on are part of an expert */
+    bool of_file;      /* made from nodes that a file or a text states, with sizes that stand there */
+    bool ids_from_0;   /* the graph of a transformers family: token -1 is an error there, and the last row in ONNX */
     uint32_t routes, expert_number; /* for nodes that are added from now on: members of vc_graph_node */
-    uint32_t n_experts, experts_per_token;
-    bool stands_in; /* vc_graph_build_sizes: a decoder with the sizes of another one */
+    bool stands_in;                 /* vc_graph_build_sizes: a decoder with the sizes of another one */
     struct vc_net_others others;
     enum vc_dtype float_type; /* the dtype that config.json names for loading weights; VC_DTYPE_NONE: not stated */
-    uint64_t max_positions;   /* vc_graph_max_positions; 0: not stated */
     const char *
         problem_type; /* config.json's: "multi_label_classification"; "question_answering" by its class; NULL: not stated */
     uint32_t

@@ -165,11 +165,6 @@ void vc_graph_write_note(struct vc_graph *graph)
     }
 }
 
-const char *vc_graph_note(const struct vc_graph *graph, uint32_t index)
-{
-    return index == 0 ? graph->note : NULL;
-}
-
 /* A tensor of the checkpoint that no parameter reads. Families call it for those that their list of
  * patterns allows; others are a problem. */
 void vc_graph_leave(struct vc_graph *graph, const char *tensor)
@@ -179,11 +174,6 @@ void vc_graph_leave(struct vc_graph *graph, const char *tensor)
     if (make_room(graph, graph->n_unused, &graph->unused_capacity, lists, 1)) {
         graph->unused[graph->n_unused++] = vc_graph_copy_text(graph, tensor);
     }
-}
-
-const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_unused ? graph->unused[index] : NULL;
 }
 
 /* ---- names ---- */
@@ -634,64 +624,6 @@ void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token,
 
 /* ---- walking ---- */
 
-/* What programs read, by number. A number behind the end gives NULL or VC_NO_VALUE, so that a loop can run
- * until then. */
-uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token)
-{
-    *per_token = graph->experts_per_token;
-    return graph->n_experts;
-}
-
-uint32_t vc_graph_node_count(const struct vc_graph *graph)
-{
-    return graph->n_nodes;
-}
-
-const struct vc_graph_node *vc_graph_node(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_nodes ? &graph->nodes[index] : NULL;
-}
-
-uint32_t vc_graph_value_count(const struct vc_graph *graph)
-{
-    return graph->n_values;
-}
-
-const struct vc_graph_value *vc_graph_value(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_values ? &graph->values[index] : NULL;
-}
-
-uint32_t vc_graph_param_count(const struct vc_graph *graph)
-{
-    return graph->n_params;
-}
-
-const struct vc_graph_param *vc_graph_param(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_params ? &graph->params[index] : NULL;
-}
-
-uint32_t vc_graph_input_count(const struct vc_graph *graph)
-{
-    return graph->n_inputs;
-}
-
-uint32_t vc_graph_input(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_inputs ? graph->inputs[index] : VC_NO_VALUE;
-}
-
-uint32_t vc_graph_output_count(const struct vc_graph *graph)
-{
-    return graph->n_outputs;
-}
-
-uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_outputs ? graph->outputs[index] : VC_NO_VALUE;
-}
-
 /* Symbol number `index`: atoms that are quotients do not count. NULL if there are fewer symbols. */
 static const struct vc_dim_atom *symbol_at(const struct vc_graph *graph, uint32_t index)
 {
@@ -752,12 +684,6 @@ const char *vc_graph_batch_symbol(const struct vc_graph *graph)
         }
     }
     return NULL;
-}
-
-/* How many positions the model has at most (max_position_embeddings); 0: no limit is known. */
-uint64_t vc_graph_max_positions(const struct vc_graph *graph)
-{
-    return graph->max_positions;
 }
 
 /* The table holds the names that families and exporters give to open sizes; a symbol that has a size keeps it.

@@ -104,13 +104,13 @@ static inline struct vc_graph_attr vc_attr_string(const char *name, const char *
     return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_STRING, .s = s};
 }
 
-/* Notes a node that is to compute as in training, and computes as in inference here: vc_graph_note tells of all. */
+/* Notes a node that is to compute as in training, and computes as in inference here: vc_graph_lists.note tells of all. */
 void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name);
 
 /* The end of building: one sentence about all of them, since a network has fifty. */
 void vc_graph_write_note(struct vc_graph *graph);
 
-/* Notes a tensor of the checkpoint that nothing needs, which is no problem: vc_graph_unused. */
+/* Notes a tensor of the checkpoint that nothing needs, which is no problem: vc_graph.unused. */
 void vc_graph_leave(struct vc_graph *graph, const char *tensor);
 
 /* Marks the value as one whose shape nobody knows, without a problem of its own. */

@@ -175,6 +175,6 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
 out:
     vc_couple_tensors_release(ctx, &tensors);
     release(&c);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     return status;
 }

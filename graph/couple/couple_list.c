@@ -8,25 +8,23 @@
 #include "graph/couple/couple.h"
 #include "graph/couple/couple_sizes.h"
 
-enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
+static void end(void *result)
 {
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, *out, 1));
-    (*out)->ctx = ctx;
-    return VC_OK;
-}
+    struct vc_couplings *couplings = result;
 
-void vc_couplings_free(struct vc_couplings *couplings)
-{
-    if (couplings == NULL) {
-        return;
-    }
     for (size_t k = 0; k < couplings->n; k++) {
         vc_free(couplings->ctx, couplings->groups[k].members);
     }
     vc_free(couplings->ctx, couplings->groups);
     vc_couple_sizes_free(couplings->ctx, couplings->sizes);
     vc_arena_release(couplings->ctx, &couplings->arena);
-    vc_free(couplings->ctx, couplings);
+}
+
+enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
+{
+    VC_CALL(VC_RESULT(ctx, VC_TAG_MISC, *out, end));
+    (*out)->ctx = ctx;
+    return VC_OK;
 }
 
 /* ---- growing ---- */

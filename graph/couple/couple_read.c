@@ -287,6 +287,6 @@ out:
     vc_free(ctx, text);
     vc_free(ctx, r.members);
     vc_text_release(&r.said);
-    vc_couplings_free(r.couplings);
+    vc_result_free(r.couplings);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
 }

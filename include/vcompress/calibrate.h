@@ -46,11 +46,10 @@ struct vc_calibration_report {
 
 /* Computes the network for all rows in f32 and writes the statistics. The same bits for any number of threads on one
  * machine. VC_E_FORMAT: an input of a layer is NaN or infinite; the sentence names tensor and row. VC_E_UNSUPPORTED: no
- * product of the graph has weights of the file. *out is freed with vc_calibration_report_free, and NULL after a
+ * product of the graph has weights of the file. *out is freed with vc_result_free, and NULL after a
  * failure. */
 VC_API enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_options *options,
                                    struct vc_calibration_report **out);
-VC_API void vc_calibration_report_free(struct vc_calibration_report *report); /* accepts NULL */
 
 /* What a file of statistics says, of vc_calibrate or an importance matrix; nothing is left out. VC_E_UNSUPPORTED: it
  * has none. */

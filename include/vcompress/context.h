@@ -95,6 +95,10 @@ VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
 VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
 
+/* Frees a result of an experimental header, with all that its members point to, before the context; accepts NULL. The
+ * header says of which. */
+VC_API void vc_result_free(void *result);
+
 /* Makes a structure of options: the defaults of the fields that the program and the library know, then zeros. structure:
  * its name, "vc_write_options"; struct_size: its size in the program. In C and C++ the inline functions vc_..._defaults of
  * the headers call this function. A structure with another name becomes zeros, which every function refuses. */

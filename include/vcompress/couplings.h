@@ -60,7 +60,7 @@ struct vc_couplings;
 
 /* Finds the groups of a graph: of all axes of parameters with more than one unit. The graph may be closed afterwards.
  * If an operator is not known to keep units apart, its groups get a `fixed` reason; the call succeeds. Free *out with
- * vc_couplings_free. */
+ * vc_result_free. */
 VC_API enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out);
 
 /* Reads the groups of a file and finds their tensors in the model. VC_E_FORMAT if a line is not a group, a tensor is
@@ -70,8 +70,6 @@ VC_API enum vc_status vc_couplings_read(struct vc_ctx *ctx, const char *path, co
 
 /* Renders the groups as the text of a file for vc_couplings_read. Free *text with vc_text_free. */
 VC_API enum vc_status vc_couplings_print(struct vc_ctx *ctx, const struct vc_couplings *couplings, char **text);
-
-VC_API void vc_couplings_free(struct vc_couplings *couplings); /* accepts NULL */
 
 VC_API size_t vc_couplings_count(const struct vc_couplings *couplings);
 VC_API const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index);

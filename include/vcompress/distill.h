@@ -531,7 +531,7 @@ struct vc_distill_zeros {
     bool kept;                 /* zeros stayed 0; false: they were trained like other weights */
 };
 
-/* The result, owned by the library; freed with vc_distillation_free. */
+/* The result, owned by the library; freed with vc_result_free. */
 struct vc_distillation {
     uint64_t n_rows, n_steps; /* rows of the data; steps done */
     double epochs;
@@ -609,7 +609,7 @@ struct vc_distillation {
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
     const char *note;            /* the note of the student's graph, if the graph computes otherwise than its file says
-                         (vc_graph_note); NULL: none */
+                         (vc_graph_lists.note); NULL: none */
     enum vc_answer_kind answers; /* what the student answers with */
     uint64_t n_outputs;          /* classes, or values, of a row or of a position */
     enum vc_net_task net_task;   /* what the student is for; never AUTO */
@@ -637,7 +637,6 @@ VC_API enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job,
  * be trained; the sentence names the first. *out is NULL after every failure except VC_E_GATE. */
 VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options,
                                  struct vc_distillation **out);
-VC_API void vc_distillation_free(struct vc_distillation *distillation); /* accepts NULL */
 
 /* Weight initialization of a new network: the tensors of a text (vc_graph_is_text), with the shapes that follow from
  * the text, as f32. Weights with two or more dimensions, and their biases, are uniform between -b and b, b = 1 /

@@ -145,10 +145,9 @@ VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_gra
                                          const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
                                          struct vc_fit_matrix **out);
 /* The same for weights with known bytes, one column each: before and after a conversion, for example. Columns are
- * copied, but their names are borrowed. */
+ * copied, but their names are borrowed. Both: free *out with vc_result_free before the catalogue. */
 VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                              const struct vc_gpus *gpus, struct vc_fit_matrix **out);
-VC_API void vc_fit_matrix_free(struct vc_fit_matrix *matrix); /* accepts NULL; before the catalogue is closed */
 
 /* Reads the peak from an earlier document of vc_fit_json, for comparisons in a pipeline. *known: the peak is known.
  * VC_E_FORMAT if the file is no such document. */

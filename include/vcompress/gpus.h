@@ -57,9 +57,8 @@ struct vc_gpus;
 
 /* Opens the catalogue. path NULL, or a CSV file with more rows in the format of vc_gpus_csv; the columns `name` and
  * `memory_gb` (or `of`) are enough. A row replaces an existing row of the same name. VC_E_FORMAT if a line is wrong;
- * the sentence has the line. */
+ * the sentence has the line. Free *out with vc_result_free. */
 VC_API enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out);
-VC_API void vc_gpus_close(struct vc_gpus *gpus); /* accepts NULL */
 
 VC_API size_t vc_gpus_count(const struct vc_gpus *gpus);
 VC_API const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index);

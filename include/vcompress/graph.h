@@ -157,12 +157,6 @@ VC_API enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *
  * is VC_NO_TENSOR. Problems are returned as by vc_graph_build. VC_E_IO if the file cannot be read. */
 VC_API enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out);
 
-/* Builds the graph of a text of n bytes in ONNX's textual form, the form of onnx.parser and vc_graph_print_text. Inputs
- * that the text calls parameters (docs/graph.md) come from options->weights. Fails like vc_graph_build; a syntax error
- * is VC_E_FORMAT with the line, and *out is NULL. */
-VC_API enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
-                                          const struct vc_graph_options *options, struct vc_graph **out);
-
 /* Renders the graph in ONNX's textual form. *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
 
@@ -190,27 +184,77 @@ VC_API enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const 
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);
 
-VC_API uint32_t vc_graph_node_count(const struct vc_graph *graph);
-VC_API const struct vc_graph_node *vc_graph_node(const struct vc_graph *graph, uint32_t index);
-VC_API uint32_t vc_graph_value_count(const struct vc_graph *graph);
-VC_API const struct vc_graph_value *vc_graph_value(const struct vc_graph *graph, uint32_t index);
-VC_API uint32_t vc_graph_param_count(const struct vc_graph *graph);
-VC_API const struct vc_graph_param *vc_graph_param(const struct vc_graph *graph, uint32_t index);
-/* Inputs and outputs of the graph as numbers of values, in file order. */
-VC_API uint32_t vc_graph_input_count(const struct vc_graph *graph);
-VC_API uint32_t vc_graph_input(const struct vc_graph *graph, uint32_t index);
-VC_API uint32_t vc_graph_output_count(const struct vc_graph *graph);
-VC_API uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index);
+/* What a graph has, for reading; the numbers of nodes, values and parameters are their indices. A graph begins with it, and
+ * the functions below read it. An index behind the end gives NULL or VC_NO_VALUE, so that a loop can run until then. */
+struct vc_graph_lists {
+    uint32_t n_nodes, n_values, n_params, n_inputs, n_outputs;
+    /* Number of experts in a layer, 0: no experts; experts that each token uses. In the graph, the nodes of every expert
+     * compute all tokens; a router then selects. */
+    uint32_t n_experts, experts_per_token;
+    struct vc_graph_node *nodes;
+    struct vc_graph_value *values;
+    struct vc_graph_param *params;
+    uint32_t *inputs, *outputs; /* numbers of values, in file order */
+    /* Positions of a sequence that the model was made for, by its configuration (max_position_embeddings, GGUF's
+     * context_length); 0: not stated. */
+    uint64_t max_positions;
+    /* What is computed differently from the file, a sentence; NULL: nothing. Example: nodes with training_mode = 1 are
+     * computed as in inference. */
+    const char *note;
+};
+
+static inline const struct vc_graph_lists *vc_graph_lists(const struct vc_graph *graph)
+{
+    return (const struct vc_graph_lists *)(const void *)graph;
+}
+static inline uint32_t vc_graph_node_count(const struct vc_graph *graph)
+{
+    return vc_graph_lists(graph)->n_nodes;
+}
+static inline const struct vc_graph_node *vc_graph_node(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_nodes ? &vc_graph_lists(graph)->nodes[index] : NULL;
+}
+static inline uint32_t vc_graph_value_count(const struct vc_graph *graph)
+{
+    return vc_graph_lists(graph)->n_values;
+}
+static inline const struct vc_graph_value *vc_graph_value(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_values ? &vc_graph_lists(graph)->values[index] : NULL;
+}
+static inline uint32_t vc_graph_param_count(const struct vc_graph *graph)
+{
+    return vc_graph_lists(graph)->n_params;
+}
+static inline const struct vc_graph_param *vc_graph_param(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_params ? &vc_graph_lists(graph)->params[index] : NULL;
+}
+static inline uint32_t vc_graph_input_count(const struct vc_graph *graph)
+{
+    return vc_graph_lists(graph)->n_inputs;
+}
+static inline uint32_t vc_graph_input(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_inputs ? vc_graph_lists(graph)->inputs[index] : VC_NO_VALUE;
+}
+static inline uint32_t vc_graph_output_count(const struct vc_graph *graph)
+{
+    return vc_graph_lists(graph)->n_outputs;
+}
+static inline uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_outputs ? vc_graph_lists(graph)->outputs[index] : VC_NO_VALUE;
+}
+static inline uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token)
+{
+    *per_token = vc_graph_lists(graph)->experts_per_token;
+    return vc_graph_lists(graph)->n_experts;
+}
+
 /* The value with this name. Returns VC_NO_VALUE if no value has the name. */
 VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
-
-/* Number of experts in a layer; 0: no experts. *per_token: experts that each token uses. In the graph, the nodes of
- * every expert compute all tokens; a router then selects. */
-VC_API uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token);
-
-/* Positions of a sequence that the model was made for, by its configuration (max_position_embeddings, GGUF's
- * context_length); 0: not stated. */
-VC_API uint64_t vc_graph_max_positions(const struct vc_graph *graph);
 
 /* Symbol number `index`, an open size of the inputs: "batch", "sequence". Returns NULL after the last symbol. */
 VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
@@ -231,14 +275,6 @@ VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim
 
 /* Problem number `index` of a graph that could not be built, a sentence. Returns NULL after the last problem. */
 VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
-
-/* Note number `index`, a sentence: what is computed differently from the file. Example: nodes with training_mode = 1
- * are computed as in inference. Returns NULL after the last note. */
-VC_API const char *vc_graph_note(const struct vc_graph *graph, uint32_t index);
-
-/* Name of unused tensor number `index`, in file order: a tensor that the graph does not read, which is usual for the
- * model's family (buffers, heads for training). Any other unused tensor is a problem. Returns NULL after the last. */
-VC_API const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index);
 
 /* ---- running ---- */
 
@@ -356,10 +392,9 @@ struct vc_graph_blocks {
 };
 
 /* Makes the list of blocks. model: the model of the graph; weights: vc_graph_options.weights. Both give the bytes of
- * parameters; NULL: 0 bytes for parameters from there. Free *out with vc_graph_blocks_free, before vc_graph_close. */
+ * parameters; NULL: 0 bytes for parameters from there. Free *out with vc_result_free, before vc_graph_close. */
 VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                            const struct vc_model *weights, struct vc_graph_blocks **out);
-VC_API void vc_graph_blocks_free(struct vc_graph_blocks *blocks); /* accepts NULL */
 
 /* Renders the graph with the bound sizes: as one JSON document, schema vcompress.graph/1 (installed as
  * graph-1.schema.json), and as a self-contained SVG drawing. Free *text with vc_text_free. */

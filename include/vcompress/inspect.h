@@ -35,7 +35,7 @@ struct vc_inspection {
 };
 
 /* Inspects the headers, and with `stats` the values, too (vc_model_stats). The result borrows from the model: model and
- * context must outlive the result. Free *out with vc_inspection_free. Errors: VC_E_NOMEM; with `stats` also the
+ * context must outlive the result. Free *out with vc_result_free. Errors: VC_E_NOMEM; with `stats` also the
  * failures of reading values (vc_model_read). */
 VC_API enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats,
                                  struct vc_inspection **out);
@@ -44,7 +44,6 @@ VC_API enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *mode
 VC_API enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out);
 /* Copies the statistics of one tensor. Returns false if values were not read, or index is no tensor. */
 VC_API bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats);
-VC_API void vc_inspection_free(struct vc_inspection *inspection); /* accepts NULL */
 
 /* Renders the inspection as one JSON document, schema vcompress.inspect/1 (installed as inspect-1.schema.json). *text
  * is NUL-terminated; free with vc_text_free. */

@@ -54,10 +54,9 @@ struct vc_diff {
 };
 
 /* Compares two checkpoints tensor by tensor; quantized tensors are decoded first. Models and context must outlive the
- * result, which borrows names. Free *out with vc_diff_free. VC_E_UNSUPPORTED if a file has unreadable tensors. */
+ * result, which borrows names. Free *out with vc_result_free. VC_E_UNSUPPORTED if a file has unreadable tensors. */
 VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                      struct vc_diff **out);
-VC_API void vc_diff_free(struct vc_diff *diff); /* accepts NULL */
 
 /* Limits for differences. A tensor with other values must meet every limit in use. */
 struct vc_diff_limits {

@@ -290,21 +290,16 @@ struct vc_memory_layers {
     const struct vc_memory_layer *layers; /* in the order of the nodes, then weights that no node reads */
 };
 
-/* The estimate of vc_memory_estimate by layers. Free *out with vc_memory_layers_free. */
+/* The estimate of vc_memory_estimate by layers. Free *out with vc_result_free. */
 VC_API enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                             const struct vc_model *model, const struct vc_memory_options *options,
                                             struct vc_memory_layers **out);
-VC_API void vc_memory_layers_free(struct vc_memory_layers *layers); /* accepts NULL */
 
 /* Renders the report, the bound sizes and the options as one JSON document, schema vcompress.estimate/1. layers and
  * graph may be NULL. path: name of the model in the document. Free *text with vc_text_free. */
 VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                      const struct vc_memory_layers *layers, const struct vc_memory_options *options,
                                      const struct vc_graph *graph, const char *path, char **text);
-
-/* How the usual loader of a layout (vc_model_layout) treats codes: NATIVE for llama.cpp and bitsandbytes, LAYERWISE for
- * onnxruntime, DEQUANTIZE for others. NATIVE if layout is NULL (no codes). */
-VC_API enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);
 
 /* The program that usually runs a file of this format (vc_model_format) with codes in this layout, for a run with these
  * options. llama.cpp: GGUF, and `scheme` of GGUF; onnxruntime: ONNX; bitsandbytes: its layout and its schemes;
@@ -349,25 +344,6 @@ VC_API const char *vc_weight_scheme_name(size_t index);
  * element. Returns UINT64_MAX if the scheme is unknown or the number overflows. */
 VC_API uint64_t vc_weight_scheme_bytes(const char *scheme, const uint64_t *shape, unsigned n_dims);
 
-/* A request to PyTorch's caching allocator: allocate `bytes` as `id`, or (free) release the memory of `id`. */
-struct vc_allocation {
-    uint64_t bytes;
-    uint64_t id;
-    bool free;
-};
-
-struct vc_allocated {
-    uint64_t allocated, reserved; /* at the end: bytes of blocks in use and of segments taken from the device */
-    uint64_t most_allocated, most_reserved;
-};
-
-/* Emulates PyTorch's native allocator with default settings: the memory it takes from the device for these requests.
- * Sizes are rounded up to 512 bytes; 0 bytes take nothing. Segments have 2 MiB for requests up to 1 MiB, 20 MiB below
- * 10 MiB, else the size in steps of 2 MiB. Blocks are split, joined and reused. VC_E_ARGUMENT if an id to free has no
- * memory. */
-VC_API enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                           struct vc_allocated *out);
-
 /* Memory at one step of a run, by component. */
 struct vc_memory_point {
     uint64_t step;
@@ -387,11 +363,10 @@ struct vc_memory_timeline {
 };
 
 /* Makes the timeline of the run that vc_memory_estimate counts, with at most `most` points. *out is NULL if activations
- * are unknown. Free *out with vc_memory_timeline_free. */
+ * are unknown. Free *out with vc_result_free. */
 VC_API enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                               const struct vc_model *model, const struct vc_memory_options *options,
                                               size_t most, struct vc_memory_timeline **out);
-VC_API void vc_memory_timeline_free(struct vc_memory_timeline *timeline); /* accepts NULL */
 
 /* Names: "kv_cache", "exact". */
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);

@@ -50,7 +50,7 @@ struct vc_value_histograms {
 /* Makes histograms of the named tensors of `before`, compared with the tensors of the same names in `after` (may be
  * NULL). names: at most VC_VALUE_HISTOGRAM_MOST. Reads at most 2^24 values of each tensor, twice; memory does not grow
  * with the tensors. Tensors that are neither floats nor quantized are omitted. A tensor that `after` lacks or has with
- * another shape is not compared. Free *out with vc_value_histograms_free, before the models. */
+ * another shape is not compared. Free *out with vc_result_free, before the models. */
 VC_API enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const struct vc_model *before,
                                                     const struct vc_model *after, const char *const *names, size_t n,
                                                     struct vc_value_histograms **out);
@@ -58,7 +58,6 @@ VC_API enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const st
  * opened and compared; if there is no readable output, the source alone is used. */
 VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const struct vc_report *report,
                                                     const struct vc_model *before, struct vc_value_histograms **out);
-VC_API void vc_value_histograms_free(struct vc_value_histograms *histograms); /* accepts NULL */
 
 /* ---- members of documents that pages show ---- */
 

@@ -78,11 +78,10 @@ struct vc_recipes;
 
 /* Makes the recipes in the order of harm (docs/memory-model.md). The first recipe is the unchanged model; every recipe
  * needs less memory than all before. graph and model may be NULL; without a graph only weights are counted. Symbols of
- * the graph must be bound and keep their sizes. Free *out with vc_recipes_free before graph and model are closed. */
+ * the graph must be bound and keep their sizes. Free *out with vc_result_free before graph and model are closed. */
 VC_API enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                       const struct vc_memory_options *memory, const struct vc_fit_options *fit,
                                       const struct vc_recipe_options *options, struct vc_recipes **out);
-VC_API void vc_recipes_free(struct vc_recipes *recipes); /* accepts NULL */
 
 /* Recipe number `index`. Returns NULL after the last recipe. */
 VC_API const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index);

@@ -92,11 +92,10 @@ static inline void vc_sensitivity_defaults(struct vc_sensitivity_options *option
 
 /* Measures the weights that quantize or prune choose by default, and the tensors that a rule includes. Reads each
  * tensor twice. A tensor with NaN or infinite values is not measured; `reason` says so. options may be NULL. Model and
- * context must outlive the result. Free *out with vc_sensitivity_free. A model does not list unreadable tensors; its
+ * context must outlive the result. Free *out with vc_result_free. A model does not list unreadable tensors; its
  * notes name them. Errors: the failures of reading values (vc_model_read). */
 VC_API enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *model,
                                            const struct vc_sensitivity_options *options, struct vc_sensitivity **out);
-VC_API void vc_sensitivity_free(struct vc_sensitivity *sensitivity); /* accepts NULL */
 
 /* ---- with data ---- */
 
@@ -193,10 +192,9 @@ struct vc_sensitivity_costs {
 };
 
 /* Reads a document of vc_sensitivity_json with data. VC_E_FORMAT if the file is no such document. Free *out with
- * vc_sensitivity_costs_free. */
+ * vc_result_free. */
 VC_API enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path,
                                                 struct vc_sensitivity_costs **out);
-VC_API void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs); /* accepts NULL */
 
 VC_END_C
 #endif

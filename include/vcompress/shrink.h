@@ -128,9 +128,8 @@ struct vc_shrinkage {
  * the output with ".shrink" behind. It carries digests: `resume` refuses another model, graph, other rows or options
  * with VC_E_ARGUMENT, as does a second call for the same output while one is at work. With write->dry_run the candidates are counted from headers, and nothing is measured or written.
  * The recipe says which steps were taken: "vcompress run" with it makes the same bytes. *out is NULL after every other
- * failure; free it with vc_shrinkage_free. */
+ * failure; free it with vc_result_free. */
 VC_API enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out);
-VC_API void vc_shrinkage_free(struct vc_shrinkage *shrinkage); /* accepts NULL */
 
 /* The result as a JSON document, schema vcompress.shrink/1 (installed as shrink-1.schema.json). Free *text with
  * vc_text_free. */

@@ -36,6 +36,15 @@ struct measuring {
     struct vc_item *items; /* one per row that is measured, in that order */
 };
 
+static void end(void *result)
+{
+    struct vc_sensitivity_owned *owned = result;
+
+    vc_free(owned->ctx, owned->rows);
+    vc_free(owned->ctx, owned->picks);
+    vc_arena_release(owned->ctx, &owned->arena);
+}
+
 /* ---- the candidates ---- */
 
 /* The sparsities come first, then the other candidates in the order of the list. A row's errors are in this
@@ -287,7 +296,7 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
     if (vc_kernels_get(ctx) == NULL) {
         return vc_call_end(ctx, ctx->status);
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, m.owned, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, m.owned, end));
     m.owned->ctx = ctx;
     m.owned->result.model = model;
     status = vc_model_need_weights(ctx, model);
@@ -299,20 +308,6 @@ enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *m
     *out = &m.owned->result;
     return vc_call_end(ctx, VC_OK);
 out:
-    vc_sensitivity_free(m.owned != NULL ? &m.owned->result : NULL);
+    vc_result_free(m.owned);
     return vc_call_end(ctx, status);
-}
-
-void vc_sensitivity_free(struct vc_sensitivity *sensitivity)
-{
-    struct vc_sensitivity_owned *owned = (struct vc_sensitivity_owned *)(void *)sensitivity;
-
-    if (owned != NULL) {
-        struct vc_ctx *ctx = owned->ctx;
-
-        vc_free(ctx, owned->rows);
-        vc_free(ctx, owned->picks);
-        vc_arena_release(ctx, &owned->arena);
-        vc_free(ctx, owned);
-    }
 }

@@ -746,7 +746,7 @@ enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity 
 out:
     vc_output_runs_end(ctx, &m.runs);
     vc_graph_inputs_release(ctx, &m.inputs);
-    vc_couplings_free(m.couplings);
+    vc_result_free(m.couplings);
     vc_free(ctx, m.targets);
     vc_free(ctx, m.works);
     return vc_call_end(ctx, status);

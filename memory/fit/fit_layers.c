@@ -107,7 +107,7 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
         (*largest)--;
     }
 out:
-    vc_graph_blocks_free(blocks);
+    vc_result_free(blocks);
     return status;
 }
 

@@ -28,6 +28,14 @@ struct owned {
     struct vc_fit *fits;
 };
 
+static void end(void *result)
+{
+    struct owned *o = result;
+
+    vc_free(o->ctx, o->gpus);
+    vc_free(o->ctx, o->fits);
+}
+
 /* What a column is decided by. */
 struct way {
     struct vc_memory_report report;
@@ -102,7 +110,7 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
 static enum vc_status finish(struct owned *o, enum vc_status status, struct vc_fit_matrix **out)
 {
     if (status != VC_OK) {
-        vc_fit_matrix_free(&o->matrix);
+        vc_result_free(o);
         return status;
     }
     *out = &o->matrix;
@@ -144,7 +152,7 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
                                   const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
                                   struct vc_fit_matrix **out)
 {
-    struct owned *o = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *o);
+    struct owned *o = vc_result_new(ctx, VC_TAG_REPORT, sizeof *o, end);
     struct vc_fit_options own;
     struct way ways[N_WAYS];
     bool coded = vc_has_codes(model);
@@ -189,7 +197,7 @@ out:
 enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                       const struct vc_gpus *gpus, struct vc_fit_matrix **out)
 {
-    struct owned *o = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *o);
+    struct owned *o = vc_result_new(ctx, VC_TAG_REPORT, sizeof *o, end);
     struct way ways[VC_FIT_MOST_COLUMNS];
     struct vc_fit_options options;
     enum vc_status status = VC_OK;
@@ -213,15 +221,4 @@ enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_co
     VC_TRY(decide(o, ways, &options));
 out:
     return finish(o, status, out);
-}
-
-void vc_fit_matrix_free(struct vc_fit_matrix *matrix)
-{
-    struct owned *o = (struct owned *)matrix;
-
-    if (o != NULL) {
-        vc_free(o->ctx, o->gpus);
-        vc_free(o->ctx, o->fits);
-        vc_free(o->ctx, o);
-    }
 }

@@ -326,6 +326,14 @@ static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
     return status;
 }
 
+static void end(void *result)
+{
+    struct vc_gpus *gpus = result;
+
+    vc_free(gpus->ctx, gpus->rows);
+    vc_arena_release(gpus->ctx, &gpus->arena);
+}
+
 /* The built-in rows first, so that those of the file take their place. */
 enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out)
 {
@@ -334,7 +342,7 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
 
     vc_clear_error(ctx);
     *out = NULL;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, gpus, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_MISC, gpus, end));
     gpus->ctx = ctx;
     VC_TRY(add_file(gpus, NULL));
     if (path != NULL) {
@@ -343,17 +351,8 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
     *out = gpus;
     return VC_OK;
 out:
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     return status;
-}
-
-void vc_gpus_close(struct vc_gpus *gpus)
-{
-    if (gpus != NULL) {
-        vc_free(gpus->ctx, gpus->rows);
-        vc_arena_release(gpus->ctx, &gpus->arena);
-        vc_free(gpus->ctx, gpus);
-    }
 }
 
 size_t vc_gpus_count(const struct vc_gpus *gpus)

@@ -131,7 +131,7 @@ static size_t base_of(const struct frames *f, const struct vc_graph_node *maker)
     for (uint32_t n = 0; n < f->s->n_nodes; n++) {
         count += is_in(vc_graph_node(f->s->graph, n)->block, maker->block, length);
     }
-    return length != 0 && vc_graph_max_positions(f->s->graph) != 0 && 2 * count > f->s->n_nodes ? length : 0;
+    return length != 0 && vc_graph_lists(f->s->graph)->max_positions != 0 && 2 * count > f->s->n_nodes ? length : 0;
 }
 
 /* A head reads what the base model has made, which the model has in a variable to the end. */

@@ -25,6 +25,25 @@ static inline const struct vc_graph_node *vc_memory_maker(const struct vc_graph 
 
 /* ---- storage.c: which values share memory ---- */
 
+/* A request to PyTorch's caching allocator: allocate `bytes` as `id`, or (free) release the memory of `id`. */
+struct vc_allocation {
+    uint64_t bytes;
+    uint64_t id;
+    bool free;
+};
+
+struct vc_allocated {
+    uint64_t allocated, reserved; /* at the end: bytes of blocks in use and of segments taken from the device */
+    uint64_t most_allocated, most_reserved;
+};
+
+/* Emulates PyTorch's native allocator with default settings: the memory it takes from the device for these requests.
+ * Sizes are rounded up to 512 bytes; 0 bytes take nothing. Segments have 2 MiB for requests up to 1 MiB, 20 MiB below
+ * 10 MiB, else the size in steps of 2 MiB. Blocks are split, joined and reused. VC_E_ARGUMENT if an id to free has no
+ * memory. */
+enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
+                                    struct vc_allocated *out);
+
 /* What eager PyTorch holds in inference (frames.c); `until` NULL: it is not asked. */
 struct vc_frames {
     uint32_t *until;      /* by root: the last node that it lives at */

@@ -16,7 +16,7 @@
 static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
 {
     vc_structured_forget_role(ctx, &s->role);
-    vc_couplings_free(s->built);
+    vc_result_free(s->built);
     s->built = NULL;
     s->removal = NULL;
     s->n_groups = s->n_members = s->n_refitted = 0;

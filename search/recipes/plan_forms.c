@@ -15,6 +15,7 @@
 #include "core/job/job_state.h"
 #include "core/model/program.h"
 #include "memory/float_type.h"
+#include "memory/scheme.h"
 #include "search/recipes/plan_inside.h"
 
 static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
@@ -347,7 +348,7 @@ static enum vc_status add_usual(struct vc_planning *p, enum vc_dtype half, bool 
  * folder's codes stand for, and no other codes. */
 static unsigned kinds_of(const struct vc_planning *p)
 {
-    bool folder = p->model == NULL ? vc_graph_max_positions(p->graph) != 0
+    bool folder = p->model == NULL ? vc_graph_lists(p->graph)->max_positions != 0
                                    : p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
 
     if (vc_has_codes(p->model)) {

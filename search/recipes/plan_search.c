@@ -577,6 +577,13 @@ out:
     return status;
 }
 
+static void end(void *result)
+{
+    struct vc_recipes *recipes = result;
+
+    vc_arena_release(recipes->ctx, &recipes->arena);
+}
+
 /* The planning ends with the call; the recipes and what they point to stay. */
 static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                const struct vc_memory_options *memory, const struct vc_fit_options *fit,
@@ -598,7 +605,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     p->model = model;
     p->memory = *memory;
     p->fit = fit;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, p->out, 1));
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, p->out, end));
     p->out->ctx = ctx;
     p->out->best = VC_NO_RECIPE;
     VC_TRY_ALLOC(p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms));
@@ -607,9 +614,9 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     p->out = NULL;
 out:
     if (p != NULL) {
-        vc_recipes_free(p->out);
-        vc_couplings_free(p->couplings);
-        vc_sensitivity_free(p->scan);
+        vc_result_free(p->out);
+        vc_result_free(p->couplings);
+        vc_result_free(p->scan);
         vc_free(ctx, p);
     }
     return status;
@@ -621,18 +628,6 @@ enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, make_all(ctx, graph, model, memory, fit, options, out));
-}
-
-void vc_recipes_free(struct vc_recipes *recipes)
-{
-    struct vc_ctx *ctx;
-
-    if (recipes == NULL) {
-        return;
-    }
-    ctx = recipes->ctx;
-    vc_arena_release(ctx, &recipes->arena);
-    vc_free(ctx, recipes);
 }
 
 const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index)

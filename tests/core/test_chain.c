@@ -220,7 +220,7 @@ static void expect_diff(struct vc_ctx *ctx, const char *from, const char *to, co
                      outcome->max_abs_error, diff->sqnr_db, worst);
         }
     }
-    vc_diff_free(diff);
+    vc_result_free(diff);
     vc_model_close(a);
     vc_model_close(b);
 }

@@ -37,7 +37,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    vc_diff_free(difference);
+    vc_result_free(difference);
     vc_model_close(model);
     vc_ctx_free(ctx);
     return scratch_clear(state);
@@ -255,7 +255,7 @@ static enum vc_status use_sensitivity(void *options)
     if (sensitivity != NULL) {
         assert_int_equal(sensitivity->n_measured, 1);
     }
-    vc_sensitivity_free(sensitivity);
+    vc_result_free(sensitivity);
     return status;
 }
 
@@ -267,7 +267,7 @@ static enum vc_status use_sensitivity_data(void *options)
 
     assert_int_equal(status, VC_OK);
     status = vc_sensitivity_measure(ctx, sensitivity, options);
-    vc_sensitivity_free(sensitivity);
+    vc_result_free(sensitivity);
     return strstr(vc_ctx_message(ctx), "graph has to be set") != NULL ? VC_OK : status;
 }
 
@@ -358,7 +358,7 @@ static enum vc_status use_recipe(void *options)
     ((struct vc_recipe_options *)options)->visible_bytes = 1 << 30;
     status = vc_recipes_make(ctx, NULL, model, &whole, NULL, options, &recipes);
     assert_int_equal(recipes != NULL, status == VC_OK);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     return status;
 }
 

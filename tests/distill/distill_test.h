@@ -266,7 +266,7 @@ static inline void expect_diverged(struct run *run, const char *words)
     if (strstr(d->missed, words) == NULL) {
         fail_msg("'%s' does not say '%s'", d->missed, words);
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
 }
 
 static inline void expect_refused(struct run *run, enum vc_status wanted, const char *words)

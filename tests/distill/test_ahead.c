@@ -123,7 +123,7 @@ static void test_run(void **unused)
     if (vc_distill(ctx, &run.options, &d) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
     assert_int_equal(n_announced, 0);
 
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
@@ -137,7 +137,7 @@ static void test_run(void **unused)
         assert_int_equal(announced[k].n, 5 * sizeof *x);
         assert_memory_equal(file.p + announced[k].offset, &x[row * 5], 5 * sizeof *x);
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
     bytes_release(&file);
 }

@@ -49,7 +49,7 @@ static void compare_runs(struct run *run, bool stop_control)
     if (vc_distill(ctx, &run->options, &d) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
 
     run->options.user = &first;
     run->options.checkpoint.path = file;
@@ -66,7 +66,7 @@ static void compare_runs(struct run *run, bool stop_control)
         fail_msg("%s", vc_ctx_message(ctx));
     }
     assert_int_equal(d->resumed, stop_control ? 0 : STOP_AT);
-    vc_distillation_free(d);
+    vc_result_free(d);
     for (unsigned c = 0; c < (run->options.eval.control ? 2 : 1); c++) {
         uint64_t n_before = c == 1 && !stop_control ? STEPS : c == stop_control ? STOP_AT : 0;
 
@@ -138,7 +138,7 @@ static void test_control(void **unused)
             assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
             control[i] = d->control;
             gain[i] = d->gain;
-            vc_distillation_free(d);
+            vc_result_free(d);
         }
         assert_memory_equal(&control[0], &control[1], sizeof control[0]);
         assert_true(gain[0] == gain[1]);
@@ -230,7 +230,7 @@ static void test_dropout(void **unused)
         run.options.user = &told;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
         losses[k] = told.losses[0][1];
-        vc_distillation_free(d);
+        vc_result_free(d);
     }
     assert_true(losses[0] != losses[1]);
     close_run(&run);
@@ -268,7 +268,7 @@ static void test_evaluations(void **unused)
             assert_true(!is_best || k % 2 == 1 || d->evals[i].quality.ce == d->after.ce);
             assert_true(d->evals[i].step != STEPS || k % 2 == 0 || d->evals[i].quality.ce == d->after.ce);
         }
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -307,7 +307,7 @@ static void test_large_batch(void **unused)
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with training.batch 1000; this run has 10");
     run.options.training.batch = 1000;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -422,7 +422,7 @@ static void resume_from(void *user, size_t byte)
     }
     r->n_same += status == VC_OK;
     r->n_refused += status != VC_OK;
-    vc_distillation_free(d);
+    vc_result_free(d);
 }
 
 /* The student of half zeros. */
@@ -562,7 +562,7 @@ static bool fail_once(const struct run *run, uint64_t n, uint64_t *unsaved)
     whole = status == VC_OK && d->n_unsaved == 0;
     assert_true(whole ? exists("next.npz") : status != VC_OK || (d->unsaved != NULL && !exists("next.npz")));
     *unsaved += status == VC_OK && !whole;
-    vc_distillation_free(d);
+    vc_result_free(d);
     return whole;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/model/memory_model.h"
+#include "graph/build.h"
 #include "random_graph.h"
 #include "scratch.h"
 #include "support.h"
@@ -314,7 +315,7 @@ static void check_distill(const struct graph_run *a, struct vc_graph *teacher)
     CHECK(a, status == VC_OK || is_refusal(status));
     CHECK(a, status != VC_OK || (a->right && steps.most < 1e-9));
     all.trained += status == VC_OK;
-    vc_distillation_free(d);
+    vc_result_free(d);
 }
 
 static void check_sensitivity(const struct graph_run *a)
@@ -332,7 +333,7 @@ static void check_sensitivity(const struct graph_run *a)
     status = vc_sensitivity_measure(all.ctx, s, &options);
     CHECK(a, status == VC_OK || is_refusal(status));
     all.measured += status == VC_OK;
-    vc_sensitivity_free(s);
+    vc_result_free(s);
 }
 
 /* ---- the graphs ---- */

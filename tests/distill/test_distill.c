@@ -39,7 +39,7 @@ static void test_goldens(void **unused)
         }
         assert_true(d->n_steps == STEPS && d->n_rows == ROWS && d->n_weights == 75 && d->n_tensors == 4);
         assert_true(d->least_bytes <= d->arena_bytes && d->arena_bytes <= d->naive_bytes);
-        vc_distillation_free(d);
+        vc_result_free(d);
         read_doubles("out.npz", "b.weight", weights, 24);
         for (size_t i = 0; i < 24; i++) {
             assert_true(fabs(weights[i] - g->weights[i]) < 1e-13);
@@ -78,7 +78,7 @@ static void test_judged(void **unused)
     assert_true(d->after.kd < d->before.kd && d->has_control && d->control.ce < d->before.ce);
     assert_true(fabs(d->gain - (d->after.accuracy - d->control.accuracy)) < 1e-15 && d->gain_error >= 0);
     assert_true(d->teacher.agreement == 1 && d->teacher.kd == 0);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_net(&out);
     close_run(&run);
 }
@@ -122,7 +122,7 @@ static void test_recalibrated(void **unused)
         fail_msg("%s", vc_ctx_message(ctx));
     }
     assert_true(d->n_tensors == 0 && d->gradient_bytes == 0 && d->state_bytes == 0);
-    vc_distillation_free(d);
+    vc_result_free(d);
     read_doubles("out.npz", "n.running_mean", mean, 8);
     read_doubles("out.npz", "n.running_var", variance, 8);
     read_doubles("out.npz", "a.weight", same, 40);
@@ -145,7 +145,7 @@ static void test_recalibrated(void **unused)
     }
     run.options.training.batch = 7; /* the mean of means by their rows is the mean */
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    vc_distillation_free(d);
+    vc_result_free(d);
     read_doubles("out.npz", "n.running_mean", variance, 8);
     for (size_t c = 0; c < 8; c++) {
         assert_true(fabs(mean[c] - variance[c]) < 1e-14);
@@ -343,7 +343,7 @@ static void test_width(void **unused)
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && strcmp(d->options->derive.width, "0.5") == 0);
     assert_true(d->written->removal->groups[0].n_after == 4);
-    vc_distillation_free(d);
+    vc_result_free(d);
     run.options.derive.width = "1";
     expect_refused(&run, VC_E_ARGUMENT, "width: 1 is not above 0 and below 1");
     run.options.derive.width = "0.5";
@@ -369,7 +369,7 @@ static void test_width(void **unused)
         assert_true(d == NULL && !exists("out.npz"));
     }
     assert_true(n > 100 && n < 100000);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -404,7 +404,7 @@ static void test_no_memory(void **unused)
     }
     vc_pool_fail_at(ctx->shared->pool, 0, 0);
     assert_true(n > 50 && n < 100000);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -444,7 +444,7 @@ static void test_classes(void **unused)
     open_run(&run);
     run.options.write = NULL;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    vc_distillation_free(d);
+    vc_result_free(d);
     memcpy(losses, run.losses, sizeof losses);
     open_wide(&wide, 5);
     run.options.teacher = wide;
@@ -453,7 +453,7 @@ static void test_classes(void **unused)
     run.options.loss.classes = VC_CLASSES_COMMON;
     run.n_losses = 0;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    vc_distillation_free(d);
+    vc_result_free(d);
     assert_memory_equal(losses, run.losses, sizeof losses);
 
     run.options.teacher = run.teacher;
@@ -462,7 +462,7 @@ static void test_classes(void **unused)
     run.options.optimizer.lr = 0.05;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     assert_true(isfinite(run.losses[0]) && run.losses[STEPS - 1] < run.losses[0]);
-    vc_distillation_free(d);
+    vc_result_free(d);
     run.options.loss.kind = VC_TEACHER_LOSS_MSE;
     expect_refused(&run, VC_E_ARGUMENT, "cannot be compared by loss.kind mse or cosine");
     close_net(&wide);

@@ -106,7 +106,7 @@ static void test_float_student(void **unused)
         expect_judged(&run, "out.npz", &d->after);
         expect_judged(&run, "codes.npz", &d->after);
         expect_judged(&run, "begun.npz", &d->before); /* it begins as quantize alone would leave it */
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     write_net("student.npz", 200);
@@ -153,7 +153,7 @@ static void test_coded_student(void **unused)
         expect_judged(&run, "student.npz", &d->before);
         expect_judged(&run, "out.npz", &d->after);
         expect_quant("out.npz", scheme);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     write_net("student.npz", 200);
@@ -206,7 +206,7 @@ static void test_blocks(void **unused)
     assert_int_equal(vc_model_open(ctx, run.out, NULL, &model), VC_OK);
     assert_int_equal(model->tensors[vc_model_find(model, "b.weight")].dtype, VC_DTYPE_Q8_0);
     vc_model_close(model);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 
     write_net("teacher.npz", 100);
@@ -344,7 +344,7 @@ static void test_gradual(void **unused)
             zeros += a[i] == 0;
         }
         assert_true(zeros >= 24);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     write_net("student.npz", 200);
@@ -381,7 +381,7 @@ static void test_resumed(void **unused)
         run.options.tell = NULL;
         run.write.path = full;
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
         remove_path("run.npz");
         run.options.tell = cancel;
         run.options.checkpoint.path = file;
@@ -391,7 +391,7 @@ static void test_resumed(void **unused)
         run.options.checkpoint.resume = file;
         distill(&run, &d);
         assert_int_equal(d->resumed, 5);
-        vc_distillation_free(d);
+        vc_result_free(d);
         expect_same("full.npz", "again.npz");
         close_run(&run);
     }
@@ -439,7 +439,7 @@ static void test_no_memory(void **unused)
         }
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(n > 50 && n < 100000);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     write_net("student.npz", 200);
@@ -476,7 +476,7 @@ static void test_learned_threads(void **unused)
         (void)snprintf(run.out, sizeof run.out, "%s", in_folder(n == 1 ? "one.npz" : "three.npz"));
         assert_int_equal(vc_ctx_set_threads(ctx, n), VC_OK);
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     expect_same("one.npz", "three.npz");

@@ -252,7 +252,7 @@ static void test_float_student(void **unused)
         expect_codes("out.npz", scheme, files[k % 3]);
         expect_judged(&run, "out.npz", &d->after);
         expect_judged(&run, "begun.npz", &d->before); /* the run begins as quantize alone would leave the student */
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -280,7 +280,7 @@ static void test_coded_student(void **unused)
         expect_codes("out.npz", scheme, VC_DTYPE_F32);
         expect_judged(&run, "student.npz", &d->before);
         expect_judged(&run, "out.npz", &d->after);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -311,7 +311,7 @@ static void test_jobs(void **unused)
         }
         run.options.precision.fake_quant = after ? NULL : &codes;
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_net(&run.student);
         open_net("student.npz", &run.student);
         run.options.write = NULL;
@@ -358,7 +358,7 @@ static void test_zeros(void **unused)
         distill(&run, &d);
         expect_judged(&run, "out.npz", &d->after);
         assert_int_equal(d->prune_end, 576 + 43);
-        vc_distillation_free(d);
+        vc_result_free(d);
         read_floats("out.npz", names[0], w, sizes[0]);
         for (size_t i = 0; i < sizes[0]; i++) {
             zeros += w[i] == 0;
@@ -395,7 +395,7 @@ static void test_resumed(void **unused)
         run.options.eval.every = k % 4 < 2 ? 2 : 0;
         run.write.path = full;
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
         remove_path("run.npz");
         assert_int_equal(vc_ctx_set_threads(ctx, 3), VC_OK);
         run.options.tell = cancel;
@@ -406,7 +406,7 @@ static void test_resumed(void **unused)
         run.options.checkpoint.resume = file;
         distill(&run, &d);
         assert_int_equal(d->resumed, 5);
-        vc_distillation_free(d);
+        vc_result_free(d);
         assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
         expect_same("full.npz", "again.npz");
         close_run(&run);
@@ -462,7 +462,7 @@ static void test_no_memory(void **unused)
     }
     vc_pool_fail_at(ctx->shared->pool, 0, 0);
     assert_true(n > 50 && n < 100000);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 

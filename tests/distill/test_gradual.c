@@ -135,7 +135,7 @@ static void test_counts(void **unused)
         assert_true(d->prune_weights == N_A + N_B && d->prune_begin == 6 && d->prune_end == 44);
         assert_true(d->n_masked == 44 && d->prune_first == 1 && d->prune_last == 9 && d->prune_every == 2);
         assert_true(d->peak_bytes <= d->planned_bytes);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
         write_net("student.npz", 200);
     }
@@ -173,7 +173,7 @@ static void test_as_prune(void **unused)
             continue;
         }
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
 
         vc_write_defaults(&write);
         write.path = in_folder("pruned.npz");
@@ -235,7 +235,7 @@ static void test_ties(void **unused)
         run.options.optimizer.lr = 1e-6;
         run.options.optimizer.weight_decay = 0;
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
         (void)count_zeros("out.npz", "a.weight", a, N_A);
         (void)count_zeros("out.npz", "b.weight", b, N_B);
         for (size_t i = 0; i < N_A; i++) { /* together: 4 of b below the threshold, then those of a, in their order */
@@ -271,7 +271,7 @@ static void test_best(void **unused)
     assert_true(d->best_step > 9 && d->n_evals > 9);
     assert_true(d->evals[0].quality.agreement > d->after.agreement || d->evals[0].quality.agreement == 1);
     assert_int_equal(count_zeros("out.npz", "a.weight", a, N_A), 28);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -297,7 +297,7 @@ static void test_resumed(void **unused)
         prune.scope = stop % 2 == 0 ? VC_PRUNE_GLOBAL : VC_PRUNE_TENSOR;
         run.write.path = full;
         distill(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
 
         remove_path("run.npz");
         rest = (struct shares){.stop_at = stop};
@@ -323,7 +323,7 @@ static void test_resumed(void **unused)
         run.options.checkpoint.resume = file;
         distill(&run, &d);
         assert_true(d->resumed == stop && d->prune_end == 44 && d->prune_begin == 0);
-        vc_distillation_free(d);
+        vc_result_free(d);
         assert_memory_equal(rest.losses, whole.losses, sizeof rest.losses);
         assert_memory_equal(rest.by_step, whole.by_step, sizeof rest.by_step);
         expect_same("full.npz", "again.npz");
@@ -354,7 +354,7 @@ static void test_memory(void **unused)
         prune.scope = k == 1 ? VC_PRUNE_GLOBAL : VC_PRUNE_TENSOR;
         distill(&run, &d);
         assert_int_equal(d->peak_bytes, d->planned_bytes);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
     open_pruned(&run, &prune, &shares);
@@ -379,7 +379,7 @@ static void test_memory(void **unused)
     }
     vc_pool_fail_at(ctx->shared->pool, 0, 0);
     assert_true(n > 50 && n < 100000);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -434,7 +434,7 @@ static void test_refused(void **unused)
     run.options.dry_run = true; /* the schedule that is taken where none is given */
     distill(&run, &d);
     assert_true(d->prune_first == 0 && d->prune_last == 9 && d->prune_every == 1 && d->prune_weights == N_A + N_B);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 

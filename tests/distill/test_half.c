@@ -305,7 +305,7 @@ static void skipped_steps(void **unused)
     assert_true(told.n == STEPS && d->n_steps == STEPS && d->n_skipped == skipped &&
                 d->loss_scale == told.scales[skipped]);
     assert_int_equal(d->peak_bytes, d->planned_bytes);
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 
     open_half(&run, &later, 300, VC_HALF_F16);
@@ -317,7 +317,7 @@ static void skipped_steps(void **unused)
     }
     assert_int_equal(d->n_skipped, 0);
     expect_same("chain.npz", "out.npz");
-    vc_distillation_free(d);
+    vc_result_free(d);
     close_run(&run);
 }
 
@@ -348,7 +348,7 @@ static void growth(void **unused)
         assert_true(told.scales[2000 + skipped] == 2 * scale && told.skipped[2000 + skipped] == (k == 1));
         assert_true(told.scales[2001 + skipped] == (k == 1 ? scale : 2 * scale));
         assert_int_equal(d->n_skipped, skipped + k);
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -381,7 +381,7 @@ static void near_floats(void **unused)
             assert_true(fabs(all[half]->norms[i] - exact.norms[i]) <= 16 * u * exact.norms[i]);
             assert_true(half == VC_HALF_NONE || all[half]->losses[i] != exact.losses[i]);
         }
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -411,7 +411,7 @@ static void same_bits(void **unused)
             assert_memory_equal(other.losses, told.losses, STEPS * sizeof *told.losses);
             expect_same("chain.npz", "out.npz");
         }
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
     }
 }
@@ -432,7 +432,7 @@ static void resumed(void **unused)
         run.write.path = run.chain;
         train(&run, &d);
         assert_true(whole.skipped[1] && !whole.skipped[6]);
-        vc_distillation_free(d);
+        vc_result_free(d);
         run.options.user = &rest;
         run.options.checkpoint.path = file;
         run.write.path = run.out;
@@ -453,7 +453,7 @@ static void resumed(void **unused)
         assert_memory_equal(rest.losses, whole.losses, STEPS * sizeof *whole.losses);
         assert_memory_equal(rest.skipped, whole.skipped, STEPS * sizeof *whole.skipped);
         expect_same("chain.npz", "out.npz");
-        vc_distillation_free(d);
+        vc_result_free(d);
         close_run(&run);
         remove_path("run.npz");
     }
@@ -490,7 +490,7 @@ static void overflow(void **unused)
         struct vc_distillation *d = NULL;
 
         train(&run, &d);
-        vc_distillation_free(d);
+        vc_result_free(d);
     }
     close_run(&run);
 }
@@ -559,7 +559,7 @@ static void damaged_scale(void **unused)
         }
         train(&run, &d);
         assert_int_equal(d->resumed, 8);
-        vc_distillation_free(d);
+        vc_result_free(d);
     }
     close_run(&run);
 }

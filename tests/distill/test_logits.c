@@ -74,7 +74,7 @@ static void run_with(const char *const *files, size_t n, double temperature, dou
     assert_true(isnan(d->teacher_accuracy) == (n == 0));
     assert_true(d->evaluated && d->teacher.agreement == 1 && d->teacher.kd == 0 && (d->teacher_bytes == 0) == (n != 0));
     memcpy(losses, run.losses, sizeof run.losses);
-    vc_distillation_free(d);
+    vc_result_free(d);
     read_doubles("out.npz", "b.weight", weights, 24);
     close_run(&run);
     vc_model_close(models[0]);
@@ -210,7 +210,7 @@ static void learn(struct run *run, const char *const *names, size_t n, double lo
         fail_msg("%s", vc_ctx_message(ctx));
     }
     memcpy(losses, run->losses, sizeof run->losses);
-    vc_distillation_free(d);
+    vc_result_free(d);
     vc_model_close(models[0]);
     vc_model_close(models[1]);
 }
@@ -440,7 +440,7 @@ static void learn_from(void *user, size_t byte)
     if (status != VC_OK && l->n_same + l->n_refused == 0) {
         fail_msg("%s: byte %zu: %s", l->file, byte, vc_ctx_message(ctx));
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
     vc_model_close(model);
 }
 
@@ -515,7 +515,7 @@ static void test_no_memory(void **unused)
     }
     vc_pool_fail_at(ctx->shared->pool, 0, 0);
     assert_true(status == VC_OK && n > 50);
-    vc_distillation_free(d);
+    vc_result_free(d);
     vc_model_close(model);
     close_run(&run);
 }

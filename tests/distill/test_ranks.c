@@ -177,7 +177,7 @@ static void train(struct vc_ctx *c, struct vc_ranks *ranks, unsigned rank, void 
     if (d != NULL) {
         keep_figures(part, d);
     }
-    vc_distillation_free(d);
+    vc_result_free(d);
     vc_graph_close(student.graph);
     vc_graph_close(teacher.graph);
     vc_model_close((struct vc_model *)(uintptr_t)student.weights);

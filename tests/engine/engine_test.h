@@ -5,7 +5,7 @@
 #include "core/base/ctx.h"
 #include "core/model/memory_model.h"
 #include "engine/engine.h"
-#include "graph/builder/builder.h"
+#include "graph/build.h"
 #include "graph/forward.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"

@@ -298,7 +298,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
 out:
     vc_text_free(json);
     vc_job_free(job);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     vc_model_close(masks);
     vc_model_close(adapter);
     vc_model_close(model);
@@ -319,7 +319,7 @@ static enum vc_status look(struct vc_ctx *ctx)
     VC_TRY(vc_model_stats(ctx, a, stats, vc_model_tensor_count(a)));
     VC_TRY(vc_diff_models(ctx, a, b, &diff));
 out:
-    vc_diff_free(diff);
+    vc_result_free(diff);
     vc_model_close(b);
     vc_model_close(a);
     free(stats);

@@ -65,10 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         fuzz_promise(vc_couplings_print(fuzz_ctx(), again, &same) == VC_OK, "it is printed again", fuzz_ctx());
         fuzz_promise(strcmp(text, same) == 0, "what is read is what was printed", fuzz_ctx());
         vc_text_free(same);
-        vc_couplings_free(again);
+        vc_result_free(again);
     }
     vc_text_free(text);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     vc_model_close(model);
     fuzz_promise(fuzz_in_use() == 0, "all memory is given back", fuzz_ctx());
     return 0;

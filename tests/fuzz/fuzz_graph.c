@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "fuzz_target.h"
+#include "graph/build.h"
 
 #define MAX_BYTES ((size_t)1 << 20)
 

@@ -8,6 +8,7 @@
 #include <vcompress/report.h>
 
 #include "fuzz_target.h"
+#include "graph/build.h"
 
 #define MAX_WORK ((int64_t)1 << 18)
 
@@ -97,7 +98,7 @@ static void couple(struct vc_graph *graph)
     if (status == VC_OK && vc_couplings_print(fuzz_ctx(), couplings, &text) == VC_OK) {
         vc_text_free(text);
     }
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
 }
 
 void fuzz_look(struct vc_graph *graph, const struct vc_model *model)

@@ -64,7 +64,7 @@ static void plan(const struct structured_cli *cli)
     status = status == VC_OK ? vc_job_plan(ctx, job, &write) : status;
     fuzz_promise(status == VC_OK || status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED, vc_status_name(status), ctx);
     vc_job_free(job);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     vc_model_close(model);
     fuzz_promise(fuzz_in_use() == 0, "all memory is given back", ctx);
 }

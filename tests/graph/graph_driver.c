@@ -16,6 +16,8 @@
 
 #include <vcompress/experimental.h>
 
+#include "graph/build.h"
+
 static struct vc_ctx *ctx;
 
 static int fail(void)

@@ -97,7 +97,7 @@ static void expect_reads_back(const struct vc_graph *graph, const struct vc_coup
         at++;
     }
     assert_int_equal(at, vc_couplings_count(again));
-    vc_couplings_free(again);
+    vc_result_free(again);
     vc_model_close(model);
 }
 
@@ -134,7 +134,7 @@ static char *text_of(struct vc_graph *graph)
     assert_int_equal(vc_couplings_print(ctx, couplings, &text), VC_OK);
     expect_inside(graph, couplings);
     expect_reads_back(graph, couplings, text);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     return text;
 }
 
@@ -226,8 +226,8 @@ static enum vc_status with_failure(struct vc_graph *graph, const struct vc_model
     }
     vc_pool_fail_at(ctx->shared->pool, 0, 0);
     vc_text_free(text);
-    vc_couplings_free(again);
-    vc_couplings_free(couplings);
+    vc_result_free(again);
+    vc_result_free(couplings);
     return status;
 }
 

@@ -76,7 +76,7 @@ static void expect_prints(const char *text, const char *wanted)
         assert_int_equal(vc_couplings_print(ctx, couplings, &printed), VC_OK);
         assert_string_equal(printed, wanted);
         vc_text_free(printed);
-        vc_couplings_free(couplings);
+        vc_result_free(couplings);
     }
 }
 
@@ -102,7 +102,7 @@ static void a_group(void **state)
     assert_int_equal(group->members[2].block, 49);
     assert_int_equal(group->members[2].repeat, 1);
     assert_null(vc_coupling(couplings, 1));
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
 }
 
 /* Units u, u + 3, ... of the twelve share an input channel of the convolution of four groups. */
@@ -117,7 +117,7 @@ static void shares(void **state)
     assert_int_equal(group->n_units, 3);
     assert_int_equal(group->members[0].repeat, 4);
     assert_int_equal(group->members[1].repeat, 1);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     expect_prints("3: fc1.weight:0 = fc2.weight:1", "3: fc1.weight:0 = fc2.weight:1\n");
     expect_prints("3*4: qkv.weight:0+0 = qkv.weight:0+12", "3*4: qkv.weight:0+0 = qkv.weight:0+12\n");
     expect_prints("6: qkv.weight:0 = fc1.weight:0/4", "6: qkv.weight:0 = fc1.weight:0/4\n");
@@ -155,7 +155,7 @@ static void who_makes_units(void **state)
     assert_string_equal(vc_coupling(couplings, 0)->name, "fc1.weight:0");
     assert_true(vc_coupling(couplings, 0)->members[0].makes);
     assert_false(vc_coupling(couplings, 0)->members[1].makes);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
 }
 
 static void experts(void **state)
@@ -171,7 +171,7 @@ static void experts(void **state)
     assert_int_equal(group->n_units, 2);
     assert_true(group->members[0].whole);
     assert_int_equal(group->members[0].unit, 1);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
 }
 
 static void expect_refused(const char *text, const char *words)

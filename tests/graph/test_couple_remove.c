@@ -9,7 +9,7 @@
 
 #include "core/model/memory_model.h"
 #include "couple_nets.h"
-#include "graph/builder/builder.h"
+#include "graph/build.h"
 #include "graph/couple/couple.h"
 #include "scratch.h"
 
@@ -475,7 +475,7 @@ static unsigned remove_all(const char *name, const char *text, const struct vc_m
             n++;
         }
     }
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     vc_graph_close(graph);
     return n;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graph/build.h"
 #include "graph/forward.h"
 
 /* What a run is given and what it gave. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "graph/builder/builder.h"
+#include "graph/build.h"
 
 static struct vc_ctx *ctx;
 static struct vc_graph *graph;
@@ -22,7 +22,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    vc_graph_blocks_free(blocks);
+    vc_result_free(blocks);
     vc_graph_close(graph);
     test_ctx_done(ctx);
     return 0;
@@ -131,7 +131,7 @@ static void no_memory(void **state)
     for (;; n++) {
         enum vc_status status;
 
-        vc_graph_blocks_free(blocks);
+        vc_result_free(blocks);
         blocks = NULL;
         vc_pool_fail_at(ctx->shared->pool, n, 0);
         status = vc_graph_blocks_make(ctx, graph, NULL, NULL, &blocks);

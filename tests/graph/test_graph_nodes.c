@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "graph/build.h"
+
 static enum vc_status parse(const char *text)
 {
     return vc_graph_parse_text(ctx, text, strlen(text), NULL, &graph);

@@ -185,7 +185,7 @@ static void well_known_models(void **state)
         assert_true(blocks->blocks[0].n_params == model->params);
         assert_true(blocks->blocks[0].n_active == model->active);
         assert_true(macs == model->macs);
-        vc_graph_blocks_free(blocks);
+        vc_result_free(blocks);
         vc_graph_close(graph);
     }
 }

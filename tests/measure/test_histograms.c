@@ -100,7 +100,7 @@ static void test_quantized(void **unused)
     assert_true(h->n_zeros_after >= 2);
     assert_true(h->error_reach > 0.25 * 4.0 / 127 && h->error_reach <= 0.5001 * 4.0 / 127);
     check_levels(h);
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     vc_model_close(a);
     vc_model_close(b);
 }
@@ -116,15 +116,15 @@ static void test_alone(void **unused)
     assert_int_equal(histograms->n, 1);
     assert_false(histograms->histograms[0].compared);
     assert_int_equal(histograms->histograms[0].n_levels, 0);
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     assert_int_equal(vc_value_histograms_of_models(ctx, a, a, names, 1, &histograms), VC_OK);
     assert_true(histograms->histograms[0].compared && histograms->histograms[0].error_reach == 0.0);
     assert_int_equal(histograms->histograms[0].n_levels, 0); /* floats are on no grid */
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     assert_int_equal(vc_value_histograms_of_models(ctx, a, NULL, names, VC_VALUE_HISTOGRAM_MOST + 1, &histograms),
                      VC_E_ARGUMENT);
     expect_says(ctx, "9 tensors to look at");
-    vc_value_histograms_free(NULL);
+    vc_result_free(NULL);
     vc_model_close(a);
 }
 
@@ -147,18 +147,18 @@ static void test_report(void **unused)
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_value_histograms_of_report(ctx, vc_job_report(job), a, &histograms), VC_OK);
     assert_int_equal(histograms->n, 0); /* nothing is measured yet */
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     assert_int_equal(vc_job_run(ctx, job), VC_OK);
     assert_int_equal(vc_value_histograms_of_report(ctx, vc_job_report(job), a, &histograms), VC_OK);
     assert_int_equal(histograms->n, 1);
     assert_string_equal(histograms->histograms[0].scheme, "int8/channel");
     assert_true(histograms->histograms[0].sqnr_db > 30 && histograms->histograms[0].sqnr_db < 60);
     check_levels(&histograms->histograms[0]);
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     remove_path("c.npz");
     assert_int_equal(vc_value_histograms_of_report(ctx, vc_job_report(job), a, &histograms), VC_OK);
     assert_true(histograms->n == 1 && !histograms->histograms[0].compared); /* what was written is gone */
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
     vc_job_free(job);
     vc_model_close(a);
 }
@@ -180,7 +180,7 @@ static void test_no_memory(void **unused)
         status = vc_value_histograms_of_models(ctx, a, b, names, 1, &histograms);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK ? histograms != NULL : status == VC_E_NOMEM && histograms == NULL);
-        vc_value_histograms_free(histograms);
+        vc_result_free(histograms);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
     }
     assert_true(n > 8);

@@ -141,7 +141,7 @@ static void expect_small(const char *path, uint64_t inspect_bytes, uint64_t plan
     assert_int_equal(vc_model_tensor_count(model), N_TENSORS);
     assert_int_equal(vc_inspect(ctx, model, false, &inspection), VC_OK);
     assert_true(inspection->int8_bytes != 0);
-    vc_inspection_free(inspection);
+    vc_result_free(inspection);
     peak = vc_ctx_peak_bytes(ctx) / N_TENSORS;
     if (peak > inspect_bytes) {
         fail_msg("%s: inspect takes %llu bytes per tensor", path, (unsigned long long)peak);
@@ -247,16 +247,16 @@ static enum vc_status make_call(struct vc_ctx *ctx, const struct vc_model *model
         status = vc_inspect(ctx, model, false, &inspection);
         assert_true((inspection != NULL) == (status == VC_OK));
         assert_true(status != VC_OK || (inspection->int8_bytes != 0 && inspection->fp16_bytes != 0));
-        vc_inspection_free(inspection);
+        vc_result_free(inspection);
         break;
     case 1:
         vc_sensitivity_defaults(&look);
         status = vc_model_sensitivity(ctx, model, &look, &sensitivity);
-        vc_sensitivity_free(sensitivity);
+        vc_result_free(sensitivity);
         break;
     case 2:
         status = vc_diff_models(ctx, model, model, &diff);
-        vc_diff_free(diff);
+        vc_result_free(diff);
         break;
     case 3:
         vc_verify_defaults(&verify);

@@ -59,7 +59,7 @@ static void test_figures(void **unused)
     assert_int_equal(s->n_measured, 0);
     assert_string_equal(s->rows[0].reason, "fewer than 101 elements");
     assert_true(s->prune.candidate == VC_NO_TENSOR && s->quantize.candidate == VC_NO_TENSOR);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     assert_int_equal(vc_model_sensitivity(ctx, model, NULL, &s), VC_OK);
     assert_int_equal(s->n_measured, 1);
     assert_true(s->rows[0].rms == sqrt(squares(100) / 100));
@@ -81,8 +81,8 @@ static void test_figures(void **unused)
     assert_int_equal(s->prune.n_picks, 0);
     assert_true(s->quantize.candidate == VC_NO_TENSOR); /* quantize would leave it */
     assert_true(s->prune.median == s->rows[0].errors[s->prune.candidate].relative);
-    vc_sensitivity_free(s);
-    vc_sensitivity_free(NULL);
+    vc_result_free(s);
+    vc_result_free(NULL);
     vc_model_close(model);
     vc_ctx_free(ctx);
     remove_path("in.npy");
@@ -103,7 +103,7 @@ static void test_out_of_memory(void **unused)
 
     (void)unused;
     assert_int_equal(vc_model_sensitivity(ctx, model, NULL, &s), VC_OK); /* the kernels are there from now on */
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     in_use = vc_pool_in_use(pool);
     while (status != VC_OK) {
@@ -130,7 +130,7 @@ static void test_out_of_memory(void **unused)
         assert_true(n > 2);
         vc_text_free(text);
     }
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     vc_model_close(model);
     vc_ctx_free(ctx);
     remove_path("in.npy");
@@ -148,7 +148,7 @@ static void test_cancel(void **unused)
     assert_int_equal(vc_model_sensitivity(ctx, model, NULL, &s), VC_E_CANCELLED);
     assert_null(s);
     assert_int_equal(vc_model_sensitivity(ctx, model, NULL, &s), VC_OK);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     vc_model_close(model);
     vc_ctx_free(ctx);
     remove_path("in.npy");

@@ -139,11 +139,11 @@ static void test_figures(void **unused)
     assert_string_equal(m->tensors[2].reason, "the graph does not use it");
     assert_null(m->tensors[2].changes);
     assert_true(isnan(m->agreement[0])); /* of two tensors */
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     assert_int_equal(measure(0, &s), VC_OK);
     assert_int_equal(s->measured->n_rows, 5);
     expect_change(&s->measured->tensors[0].changes[0], 0.4711593103086206, 0.0);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
 }
 
 static void test_groups(void **unused)
@@ -175,7 +175,7 @@ static void test_groups(void **unused)
         }
     }
     assert_int_equal(n, 1);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
 }
 
 /* What the outputs lose with another fc2.weight, of two batches. */
@@ -256,8 +256,8 @@ static void test_threads(void **unused)
             assert_true(a->reason != NULL ? b->reason != NULL : a->relative == b->relative && a->answers == b->answers);
         }
     }
-    vc_sensitivity_free(one);
-    vc_sensitivity_free(four);
+    vc_result_free(one);
+    vc_result_free(four);
 }
 
 /* Of equal magnitudes the first go. */
@@ -291,7 +291,7 @@ static void refuse(enum vc_status want, struct vc_graph *g, const char *data, co
     assert_int_equal(vc_sensitivity_measure(ctx, s, &options), want);
     expect_says(ctx, words);
     assert_null(s->measured);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
 }
 
 static void test_refused(void **unused)
@@ -324,7 +324,7 @@ static void test_extremes(void **unused)
     graph = graph_of("input x [batch, 3]\nlinear fc1 4\nrelu\nlinear fc2 2\nmultiply 0\n");
     assert_int_equal(measure(4, &s), VC_OK);
     assert_string_equal(s->measured->tensors[0].changes[0].reason, "all outputs are zero");
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     vc_graph_close(graph);
     graph = usual;
 }
@@ -340,11 +340,11 @@ static void test_allocations(void **unused)
     (void)unused;
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     assert_int_equal(measure(4, &s), VC_OK); /* what the context keeps is there from now on */
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     before = vc_pool_in_use(ctx->shared->pool);
     all = vc_pool_alloc_count(ctx->shared->pool);
     assert_int_equal(measure(4, &s), VC_OK);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     all = vc_pool_alloc_count(ctx->shared->pool) - all;
     for (uint64_t n = 1; n <= all; n += n < 100 ? 1 : 3) {
         enum vc_status status;
@@ -355,7 +355,7 @@ static void test_allocations(void **unused)
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_true(status == VC_OK || s == NULL || s->measured == NULL);
         n_failed += status != VC_OK;
-        vc_sensitivity_free(s);
+        vc_result_free(s);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), before);
     }
     assert_true(n_failed > 200);

@@ -83,7 +83,7 @@ static void test_names(void **unused)
     expect_lost(ctx, gpus, "T4:0", "how many there are");
     expect_lost(ctx, gpus, "T4:", "how many there are");
     expect_lost(ctx, gpus, "T4:2x", "how many there are");
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
 }
 
@@ -117,7 +117,7 @@ static void test_all_names(void **unused)
     assert_true(k > 150);
     (void)snprintf(more, sizeof more, ", and %zu more", n_gtx - 8); /* eight are listed */
     expect_lost(ctx, gpus, "GTX", more);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
 }
 
@@ -143,7 +143,7 @@ static void test_memory(void **unused)
     assert_int_equal(vc_gpus_find(ctx, gpus, "RTX 4070 Ti", &gpu, &n), VC_OK);
     assert_int_equal(vc_gpu_visible_bytes(gpu, &source), (uint64_t)(12 * 0.99 * 1024 * (double)mib) - 512 * mib);
     assert_int_equal(source, VC_GPU_FROM_NAME);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
 }
 
@@ -164,8 +164,8 @@ static void test_round_trip(void **unused)
     assert_string_equal(first, second);
     vc_text_free(first);
     vc_text_free(second);
-    vc_gpus_close(gpus);
-    vc_gpus_close(again);
+    vc_result_free(gpus);
+    vc_result_free(again);
     test_ctx_done(ctx);
     remove_path("all.csv");
 }
@@ -179,7 +179,7 @@ static void test_file(void **unused)
     (void)unused;
     gpus = open_catalogue(ctx, NULL);
     n = vc_gpus_count(gpus);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     gpus = open_catalogue(ctx, save_text("more.csv", "# ours\nmemory_gb,name,cuda_mib,aliases,note\r\n\r\n"
                                                      "20,\"Card, big\",20000.5,\"b 1;b 2\",\"a \"\"b\"\"\"\n"
                                                      "23,GeForce RTX 4090,\n"));
@@ -189,10 +189,10 @@ static void test_file(void **unused)
     assert_string_equal(vc_gpu(gpus, n)->note, "a \"b\"");
     assert_int_equal(vc_gpu_visible_bytes(vc_gpu(gpus, n), NULL), ((uint64_t)20000 << 20) + (1 << 19));
     expect_found(ctx, gpus, "RTX 4090", "GeForce RTX 4090", 1);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     gpus = open_catalogue(ctx, save_text("more.csv", "name,of\nbox,T4:3\nrack,box:2\n"));
     expect_found(ctx, gpus, "rack", "Tesla T4", 6);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
     remove_path("more.csv");
 }
@@ -259,7 +259,7 @@ static void test_no_memory(void **unused)
     }
     assert_int_equal(status, VC_OK);
     assert_true(n > 4);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
     remove_path("more.csv");
 }
@@ -292,7 +292,7 @@ static void test_parts(void **unused)
     assert_int_equal(vc_gpus_find(ctx, gpus, "L40S", &gpu, &count), VC_OK);
     assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1) > vc_gpu_visible_bytes(gpu, NULL)); /* listed with it */
     assert_int_equal(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 0, 8), 0);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
 }
 

@@ -413,7 +413,7 @@ static void test_llama(void **unused)
     assert_int_equal(largest, 3);
     assert_int_equal(vc_fit_largest(ctx, graph, NULL, &options, 1 << 20, &device, NULL, 3, &largest), VC_OK);
     assert_int_equal(largest, 0);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }

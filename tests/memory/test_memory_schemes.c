@@ -6,6 +6,7 @@
 #include <vcompress/quantize.h>
 
 #include "core/model/mixture_rules.h"
+#include "memory/timeline/timeline.h"
 #include "nets.h"
 
 /* A linear layer of 4096 x 4096. */

@@ -4,6 +4,7 @@
 
 #include "core/base/ctx.h"
 #include "core/base/pool.h"
+#include "memory/scheme.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -111,13 +112,13 @@ static void test_devices(void **unused)
                     seen[train] = seen[train] || r == best;
                 }
             }
-            vc_recipes_free(recipes);
+            vc_result_free(recipes);
             a.options.without = VC_LEVER_DEVICES;
             recipes = make(ctx, graph, &a);
             for (size_t k = 0; vc_recipe(recipes, k) != NULL; k++) {
                 assert_null(strstr(vc_recipe(recipes, k)->what, "devices"));
             }
-            vc_recipes_free(recipes);
+            vc_result_free(recipes);
         }
     }
     assert_true(seen[0] && seen[1]);
@@ -146,7 +147,7 @@ static void test_inference(void **unused)
         assert_int_equal(batch_of(graph), 64);
         if (best == NULL) {
             seen_none = true;
-            vc_recipes_free(recipes);
+            vc_result_free(recipes);
             continue;
         }
         assert_true(best->fit.need_bytes <= visible);
@@ -157,7 +158,7 @@ static void test_inference(void **unused)
             assert_int_equal(again.eager.bytes, best->fit.need_bytes);
         }
         assert_int_equal(vc_graph_bind(ctx, graph, "batch", 64), VC_OK);
-        vc_recipes_free(recipes);
+        vc_result_free(recipes);
     }
     assert_true(seen_none && seen[0] && seen[1] && seen[2] && seen[3]);
     vc_graph_close(graph);
@@ -189,7 +190,7 @@ static void test_int8(void **unused)
                      codes / 2 + 2 * codes / 128 + halves);
     assert_string_equal(vc_recipe(recipes, 8)->what, "int2 weights");
     assert_int_equal(vc_recipes_best(recipes), 0);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     /* nothing may change: one recipe */
     a.options.without = VC_LEVER_WEIGHTS | VC_LEVER_BATCH | VC_LEVER_CONTEXT | VC_LEVER_CACHE;
     a.options.visible_bytes = MIB;
@@ -197,7 +198,7 @@ static void test_int8(void **unused)
     assert_int_equal(check_order(recipes), 1);
     assert_int_equal(vc_recipes_best(recipes), VC_NO_RECIPE);
     assert_true(vc_recipe(recipes, 0)->fit.headroom_bytes < 0);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -216,11 +217,11 @@ static void test_unknown(void **unused)
     assert_int_equal(vc_recipes_best(recipes), VC_NO_RECIPE);
     assert_int_equal(vc_recipe(recipes, 0)->fit.verdict, VC_FITS_UNKNOWN);
     assert_int_equal(vc_recipe(recipes, 0)->batch, 0);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     a.fit.weights_only = true;
     recipes = make(ctx, graph, &a);
     assert_int_equal(vc_recipes_best(recipes), 0);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     a.options.visible_bytes = 0;
     assert_int_equal(vc_recipes_make(ctx, graph, NULL, &a.memory, &a.fit, &a.options, &recipes), VC_E_ARGUMENT);
     assert_null(recipes);
@@ -253,14 +254,14 @@ static void test_training(void **unused)
         assert_true(adam8 == (r->memory->optimizer == VC_OPTIMIZER_ADAM8BIT)); /* the most harmful comes last */
     }
     assert_true(adam8);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     a.options.without = VC_LEVER_OPTIMIZER | VC_LEVER_RECOMPUTE | VC_LEVER_AMP;
     recipes = make(ctx, graph, &a);
     for (size_t k = 0; (r = vc_recipe(recipes, k)) != NULL; k++) {
         assert_true(r->memory->optimizer == VC_OPTIMIZER_ADAMW && r->memory->amp == VC_AMP_NONE && r->time == 1);
     }
     assert_true(vc_recipe(recipes, 1) != NULL);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -289,13 +290,13 @@ static void test_context(void **unused)
     assert_non_null(r);
     assert_true(!r->does_less && r->memory->context_tokens == 4096);
     assert_int_equal(r->report->components[VC_MEMORY_KV_CACHE].bytes, 2 * MIB);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     a.options.visible_bytes = MIB;
     recipes = make(ctx, graph, &a);
     r = vc_recipe(recipes, vc_recipes_best(recipes));
     assert_non_null(r);
     assert_true(r->does_less && r->memory->context_tokens < 4096);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -343,13 +344,13 @@ static void test_file(void **unused)
     assert_int_equal(vc_recipe(recipes, 1)->fit.need_bytes, 2 * n);
     assert_int_equal(vc_recipe(recipes, 1)->report->n_params, n);
     assert_false(vc_recipe(recipes, 1)->measured);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     a.options.scan = true;
     assert_int_equal(vc_recipes_make(ctx, NULL, model, &a.memory, &a.fit, &a.options, &recipes), VC_OK);
     assert_int_equal(check_order(recipes), 2);
     assert_true(vc_recipe(recipes, 1)->measured);
     assert_true(vc_recipe(recipes, 1)->error > 1e-4 && vc_recipe(recipes, 1)->error < 3e-4);
-    vc_recipes_free(recipes);
+    vc_result_free(recipes);
     vc_model_close(model);
     vc_ctx_free(ctx); /* its kernels stay in its pool */
 }
@@ -445,7 +446,7 @@ static void test_memory_faults(void **unused)
         assert_int_equal(vc_recipes_make(ctx, with_file ? NULL : graph, with_file ? model : NULL, &a.memory, &a.fit,
                                          &a.options, &first),
                          VC_OK);
-        vc_recipes_free(first);
+        vc_result_free(first);
         before = vc_pool_in_use(pool);
         for (n = 1; status != VC_OK && n < 20000; n += TEST_STRIDE) {
             struct vc_recipes *recipes = NULL;
@@ -455,7 +456,7 @@ static void test_memory_faults(void **unused)
                                      &a.options, &recipes);
             vc_pool_fail_at(pool, 0, 0);
             assert_true(status == VC_E_NOMEM || (status == VC_OK && recipes != NULL));
-            vc_recipes_free(recipes);
+            vc_result_free(recipes);
             assert_int_equal(vc_pool_in_use(pool), before);
             assert_int_equal(batch_of(graph), 8);
         }

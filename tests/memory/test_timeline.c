@@ -57,7 +57,7 @@ static void check(struct vc_ctx *ctx, const struct vc_graph *graph, const struct
         assert_int_equal(t->points[t->backward].bytes[VC_MEMORY_ACTIVATIONS],
                          report.components[VC_MEMORY_ACTIVATIONS].bytes);
     }
-    vc_memory_timeline_free(t);
+    vc_result_free(t);
 }
 
 static void test_peak(void **unused)
@@ -129,7 +129,7 @@ static void test_none(void **unused)
     assert_int_equal(vc_memory_timeline_make(ctx, graph, NULL, &options, 9, &t), VC_OK);
     assert_null(t); /* the batch is open */
     assert_int_equal(vc_memory_timeline_make(ctx, graph, NULL, &options, 0, &t), VC_E_ARGUMENT);
-    vc_memory_timeline_free(NULL);
+    vc_result_free(NULL);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -152,7 +152,7 @@ static void test_timeline_no_memory(void **unused)
         status = vc_memory_timeline_make(ctx, graph, NULL, &options, 100, &t);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK ? t != NULL : status == VC_E_NOMEM && t == NULL);
-        vc_memory_timeline_free(t);
+        vc_result_free(t);
     }
     assert_true(n > 10);
     vc_graph_close(graph);
@@ -196,8 +196,8 @@ static void test_matrix(void **unused)
     assert_true(there && m->n_rows > 8);
     assert_int_equal(m->fits[0].verdict, VC_FITS_NOT);
     assert_int_equal(m->fits[(m->n_rows - 1) * 4].verdict, VC_FITS);
-    vc_fit_matrix_free(m);
-    vc_gpus_close(gpus);
+    vc_result_free(m);
+    vc_result_free(gpus);
     vc_graph_close(graph);
     test_ctx_done(ctx);
 }
@@ -230,9 +230,9 @@ static void test_matrix_of_bytes(void **unused)
         assert_int_equal(fits[0].peak_bytes, 14 * gib);
         assert_true(fits[0].verdict >= fits[1].verdict); /* what fits before, fits after */
     }
-    vc_fit_matrix_free(m);
-    vc_fit_matrix_free(NULL);
-    vc_gpus_close(gpus);
+    vc_result_free(m);
+    vc_result_free(NULL);
+    vc_result_free(gpus);
     test_ctx_done(ctx);
 }
 

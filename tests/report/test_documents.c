@@ -109,7 +109,7 @@ static void expect_same_values(const struct vc_inspection *listed, const char *d
     text = text_of(render_inspection, in);
     assert_string_equal(text, document);
     vc_text_free(text);
-    vc_inspection_free(in);
+    vc_result_free(in);
 }
 
 static void test_inspect(void **unused)
@@ -123,7 +123,7 @@ static void test_inspect(void **unused)
     assert_null(in->stats);
     assert_false(in->has_stats || vc_inspect_get_stats(in, 0, &none));
     assert_true(in->int8_bytes > 0 && in->fp16_bytes > 0);
-    vc_inspection_free(in);
+    vc_result_free(in);
     assert_int_equal(vc_inspect(ctx, a, true, &in), VC_OK);
     assert_int_equal(in->n_dtypes, 1);
     assert_int_equal(in->n_params, 6);
@@ -133,7 +133,7 @@ static void test_inspect(void **unused)
     has(text, "\"zeros\": 1, \"subnormals\": 0, \"min\": 0, \"max\": 5,");
     expect_same_values(in, text);
     vc_text_free(text);
-    vc_inspection_free(in);
+    vc_result_free(in);
 }
 
 /* A failure inside of the plans means that the sizes are not known; elsewhere it is the call's. */
@@ -152,7 +152,7 @@ static void test_inspect_out_of_memory(void **unused)
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK ? in != NULL : status == VC_E_NOMEM && in == NULL);
         n_failed += status != VC_OK;
-        vc_inspection_free(in);
+        vc_result_free(in);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
     }
     assert_true(n_failed > 2);
@@ -205,7 +205,7 @@ static void test_diff(void **unused)
     text = text_of(render_diff, &(struct compared){diff, &none});
     has(text, "\"limits\": {\"tolerance\": 0, \"min_sqnr_db\": null},\n  \"within\": false,\n");
     vc_text_free(text);
-    vc_diff_free(diff);
+    vc_result_free(diff);
 }
 
 static enum vc_status render_verification(const void *what, char **text)

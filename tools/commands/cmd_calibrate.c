@@ -74,12 +74,12 @@ static int calibrate(struct app *app, struct calibrate_cli *cli, const struct ne
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
         if (!print(app, cli, report)) {
-            vc_calibration_report_free(report);
+            vc_result_free(report);
             return app_fail(app, VC_E_NOMEM);
         }
         print_graph_notes(&app->out, net->graph);
     }
-    vc_calibration_report_free(report);
+    vc_result_free(report);
     app_print_memory(app);
     return EXIT_YES;
 }

@@ -409,7 +409,7 @@ static int run_completion(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         gpu_ctx = app->ctx;
         scripts[shell](stdout);
-        vc_gpus_close(catalogue);
+        vc_result_free(catalogue);
         catalogue = NULL;
     }
     return rc == GO_ON ? EXIT_YES : rc;

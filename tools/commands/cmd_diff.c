@@ -390,7 +390,7 @@ static int run_diff(struct app *app, int n_args, char **args)
         c = (struct comparison){.a = a, .b = b, .diff = diff, .limits = &cli.limits};
         rc = tell(app, &c);
     }
-    vc_diff_free(diff);
+    vc_result_free(diff);
     vc_model_close(b);
     vc_model_close(a);
     return rc;

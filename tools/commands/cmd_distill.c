@@ -539,7 +539,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
         rc = app_gate(app, d->missed);
     }
     rc = rc != GO_ON ? rc : status == VC_OK ? EXIT_YES : app_fail(app, status);
-    vc_distillation_free(d);
+    vc_result_free(d);
     return rc;
 }
 

@@ -676,7 +676,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     app_print_memory(app);
     rc = rc == GO_ON && !own_budget ? memory_cli_check_budget(app, &cli.memory) : rc;
     rc = rc == GO_ON ? answer(app, &cli) : rc;
-    vc_gpus_close(cli.catalogue);
+    vc_result_free(cli.catalogue);
     memory_cli_close(&cli.memory);
     free(cli.rows);
     return rc;

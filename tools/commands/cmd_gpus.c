@@ -203,7 +203,7 @@ static int run_gpus(struct app *app, int n_args, char **args)
         return app_fail(app, status);
     }
     rc = show(app, &cli, gpus, app->parsed.n_args == 1 ? app->parsed.args[0] : NULL);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
     return rc == GO_ON ? EXIT_YES : rc;
 }
 

@@ -147,7 +147,7 @@ static int print_couplings(struct app *app, const struct graph_cli *cli)
         rc = app_fail(app, status);
     }
     vc_text_free(text);
-    vc_couplings_free(couplings);
+    vc_result_free(couplings);
     return rc;
 }
 
@@ -277,7 +277,7 @@ static int run_graph(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         rc = tell(app, &cli);
     }
-    vc_graph_blocks_free(cli.blocks);
+    vc_result_free(cli.blocks);
     graph_source_close(&cli.source);
     return rc;
 }

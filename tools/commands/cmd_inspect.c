@@ -51,7 +51,7 @@ static int tell_statistics(struct app *app, const struct vc_model *model)
             report->n_rows != 0 ? fmt_count(cell, report->n_rows) : "unknown", report->n_layers,
             report->n_layers == 1 ? "" : "s");
     status = print_calibrated(app, report) ? VC_OK : VC_E_NOMEM;
-    vc_calibration_report_free(report);
+    vc_result_free(report);
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
@@ -82,7 +82,7 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
     enum vc_status status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
     progress_end();
     int rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
-    vc_inspection_free(in);
+    vc_result_free(in);
     return rc;
 }
 

@@ -135,7 +135,7 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
     fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "", what_is_known(cli));
     about->contents = contents_of(model, in);
     about->bytes = vc_model_file_bytes(model);
-    vc_inspection_free(in);
+    vc_result_free(in);
     return GO_ON;
 }
 
@@ -229,8 +229,8 @@ static int print_where(struct app *app, const struct memory_cli *cli)
     } else {
         print_notes(app, cli, &matrix->fits[0]);
     }
-    vc_fit_matrix_free(matrix);
-    vc_gpus_close(gpus);
+    vc_result_free(matrix);
+    vc_result_free(gpus);
     return rc;
 }
 

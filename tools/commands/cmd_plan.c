@@ -367,8 +367,8 @@ static int run_plan(struct app *app, int n_args, char **args)
         plan_lines_free(&cli.lines[k]);
     }
     free(cli.lines);
-    vc_recipes_free(cli.recipes);
-    vc_gpus_close(cli.catalogue);
+    vc_result_free(cli.recipes);
+    vc_result_free(cli.catalogue);
     memory_cli_close(&cli.memory);
     return rc;
 }

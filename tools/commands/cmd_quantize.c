@@ -449,7 +449,7 @@ static void end(void *cli)
 {
     named_types_free(&((struct quantize_cli *)cli)->types);
     vc_model_close(((struct quantize_cli *)cli)->statistics);
-    vc_sensitivity_costs_free(((struct quantize_cli *)cli)->costs);
+    vc_result_free(((struct quantize_cli *)cli)->costs);
 }
 
 const struct pass_row pass_quantize = {.command = &command_quantize,

@@ -171,7 +171,7 @@ static int measure(struct app *app, const struct sensitivity_cli *cli, const str
     }
     progress_end();
     rc = status == VC_OK ? tell(app, cli, s) : app_fail(app, status);
-    vc_sensitivity_free(s);
+    vc_result_free(s);
     return rc;
 }
 

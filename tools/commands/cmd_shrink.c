@@ -542,7 +542,7 @@ static int shrink(struct app *app, struct shrink_cli *cli)
     }
     signals_end_printing();
     rc = result != NULL ? finish(app, result, status) : app_fail(app, status);
-    vc_shrinkage_free(result);
+    vc_result_free(result);
     vc_model_close(model);
     return rc;
 }
@@ -575,7 +575,7 @@ static int run_shrink(struct app *app, int n_args, char **args)
     if (app->ctx != NULL) {
         app_print_memory(app);
     }
-    vc_gpus_close(cli.catalogue);
+    vc_result_free(cli.catalogue);
     named_passes_free(&cli.passes);
     named_types_free(&cli.named);
     free(cli.words);

@@ -242,7 +242,7 @@ enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const stru
 {
     enum vc_status status = VC_OK;
 
-    vc_couplings_free(cli->read);
+    vc_result_free(cli->read);
     vc_text_free(cli->graph_text);
     cli->read = NULL;
     cli->graph_text = NULL;
@@ -265,6 +265,6 @@ void structured_end(struct structured_cli *cli)
         free((void *)(uintptr_t)cli->units[i].units);
     }
     free(cli->units);
-    vc_couplings_free(cli->read);
+    vc_result_free(cli->read);
     vc_text_free(cli->graph_text);
 }

@@ -612,7 +612,7 @@ int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 
 void memory_cli_close(struct memory_cli *cli)
 {
-    vc_memory_layers_free(cli->layers);
+    vc_result_free(cli->layers);
     graph_source_close(&cli->source);
     graph_source_close(&cli->teacher);
 }

@@ -26,7 +26,7 @@ int targets_find(struct app *app, struct targets *targets)
 
 void targets_close(struct targets *targets)
 {
-    vc_gpus_close(targets->catalogue);
+    vc_result_free(targets->catalogue);
     targets->catalogue = NULL;
 }
 

@@ -108,7 +108,7 @@ static void add_histograms(struct telling *t, enum vc_status status, struct vc_v
         status = vc_value_histograms_json(t->app->ctx, histograms, &json);
         add(t, "histograms", status, json);
     }
-    vc_value_histograms_free(histograms);
+    vc_result_free(histograms);
 }
 
 /* The table of GPUs and whether the model fits each. Frees it. */
@@ -121,7 +121,7 @@ static void add_matrix(struct telling *t, enum vc_status status, struct vc_fit_m
         status = vc_fit_matrix_json(t->app->ctx, matrix, &json);
         add(t, "gpus", status, json);
     }
-    vc_fit_matrix_free(matrix);
+    vc_result_free(matrix);
 }
 
 /* ---- what was done to a model ---- */
@@ -143,7 +143,7 @@ static void add_gpus_of_report(struct telling *t, const struct vc_report_totals 
         status = vc_fit_matrix_of_bytes(t->app->ctx, columns, n_columns, gpus, &matrix);
     }
     add_matrix(t, status, matrix);
-    vc_gpus_close(gpus);
+    vc_result_free(gpus);
 }
 
 /* The document anew, for the page, which differs from that of --json. */
@@ -265,7 +265,7 @@ int document_inspect(struct app *app, const struct vc_inspection *in)
             status = vc_fit_matrix_make(app->ctx, NULL, in->model, &memory, NULL, gpus, NULL, 0, &matrix);
         }
         add_matrix(&t, status, matrix);
-        vc_gpus_close(gpus);
+        vc_result_free(gpus);
     }
     return finish(&t, rc);
 }
@@ -417,7 +417,7 @@ static void add_run(struct telling *t, const struct memory_cli *cli, const struc
         status = vc_fit_matrix_make(t->app->ctx, graph, model, &cli->memory, fit, catalogue, rows, n_rows, &matrix);
     }
     add_matrix(t, status, matrix);
-    vc_memory_timeline_free(timeline);
+    vc_result_free(timeline);
 }
 
 /* The page opens the catalogue; rows of fit's own devices are not there. */
@@ -437,7 +437,7 @@ int document_estimate(struct app *app, const struct memory_cli *cli)
         if (t.status == VC_OK) {
             add_run(&t, cli, NULL, gpus, NULL, 0);
         }
-        vc_gpus_close(gpus);
+        vc_result_free(gpus);
     }
     return finish(&t, rc);
 }

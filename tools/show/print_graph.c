@@ -424,9 +424,9 @@ bool print_graph_nodes(struct app *app, const struct vc_graph *graph)
 /* What the graph says about itself, such as sizes that were assumed. */
 void print_graph_notes(const struct out *out, const struct vc_graph *graph)
 {
-    const char *note;
+    const char *note = vc_graph_lists(graph)->note;
 
-    for (uint32_t k = 0; (note = vc_graph_note(graph, k)) != NULL; k++) {
+    if (note != NULL) {
         fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
         print_clean(out->to, note);
         fputc('\n', out->to);
