@@ -23,24 +23,6 @@
 #define MIB          ((uint64_t)1 << 20)
 #define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
 
-/* As documents and options call it. */
-const char *vc_memory_kind_name(enum vc_memory_kind component)
-{
-    static const char *const names[VC_MEMORY_COMPONENTS] = {
-        "parameters", "gradients", "optimizer", "master", "activations",   "inputs", "kv_cache",
-        "transient",  "workspace", "context",   "slack",  "communication", "teacher"};
-
-    return (unsigned)component < VC_MEMORY_COMPONENTS ? names[component] : "";
-}
-
-/* How a figure is known. */
-const char *vc_known_name(enum vc_known known)
-{
-    static const char *const names[] = {"exact", "modelled", "assumed", "unknown"};
-
-    return (unsigned)known < 4 ? names[known] : "";
-}
-
 /* So far: stages add to it. */
 static uint64_t bytes_of(const struct vc_estimate *e, enum vc_memory_kind component)
 {

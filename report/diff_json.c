@@ -4,6 +4,7 @@
 #include <vcompress/measure.h>
 
 #include "core/base/option_struct.h"
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* No error at all: an infinite SQNR, which JSON cannot say. */
@@ -18,12 +19,10 @@ static bool is_exact(double sqnr_db)
 
 #include "report/diff.inc"
 
-enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
-                            const struct vc_diff *diff, const struct vc_diff_limits *limits, char **out)
+enum vc_status vc_write_diff(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
     struct vc_diff_limits own;
 
-    *out = NULL;
-    VC_CALL(vc_options_read(ctx, VC_OPTIONS(diff_limits), limits, &own));
-    return document_diff(ctx, out, a, b, diff, &own);
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(diff_limits), d->limits, &own));
+    return document_diff(ctx, text, d->a, d->b, d->of, &own);
 }

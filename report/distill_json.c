@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/values/fraction.h"
+#include "report/document_json.h"
 #include "report/document_parts.h"
 
 /* The share as a double: "1/3" is a fraction of two integers until here. */
@@ -31,9 +32,10 @@ const char *vc_teacher_path(const struct vc_distill_options *o)
 
 #include "report/distill.inc"
 
-enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *o, const struct vc_distillation *d,
-                               char **text)
+enum vc_status vc_write_distill(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    vc_clear_error(ctx);
-    return document_distill(ctx, text, o, d, d->written != NULL && o->write != NULL ? o->write->path : NULL);
+    const struct vc_distillation *r = d->of;
+    const struct vc_distill_options *o = r->options;
+
+    return document_distill(ctx, text, o, r, r->written != NULL && o->write != NULL ? o->write->path : NULL);
 }

@@ -47,7 +47,7 @@
  *     IF(condition) row                               only where the condition holds
  *     WHEN(condition) rows DONE                       the same for several
  *     LATER row                                       always, but the schema does not ask for it: it came after version 1
- *     PAGE(name, kind, sentence)                      not here: pages have it (page_members.inc, page/page_members.c)
+ *     PAGE(name, kind, sentence)                      not here: pages have it (page_members.inc, page_members.c)
  *     PAGE_MAYBE(name, kind, sentence), PAGE_PART(name, sentence, table), PAGE_LIST(name, sentence, table)
  *   for the writer alone
  *     LINE                                            in a flat object the next member begins a line

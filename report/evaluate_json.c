@@ -1,6 +1,7 @@
 /* evaluate_json.c - how well a network answers, as JSON, schema vcompress.evaluate/1; its members are in evaluate.inc. */
 #include <vcompress/distill.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* The metric of the task; whether a larger value is better is not in the document, since the metric's name says it. */
@@ -17,9 +18,7 @@ static double vc_task_value(const struct vc_quality *q)
 
 #include "report/evaluate.inc"
 
-enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_options *o, const struct vc_quality *q,
-                                const char *missed, char **text)
+enum vc_status vc_write_evaluate(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    vc_clear_error(ctx);
-    return document_evaluate(ctx, text, o, q, missed);
+    return document_evaluate(ctx, text, d->evaluate, d->of, d->missed);
 }

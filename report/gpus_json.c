@@ -2,6 +2,7 @@
 
 #include <vcompress/gpus.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* The next GPU that is asked for, from *place on; NULL: no more. The list in gpus.inc calls it once for each item. */
@@ -19,8 +20,7 @@ static const struct vc_gpu *next_match(const struct vc_gpus *gpus, const char *m
 
 #include "report/gpus.inc"
 
-enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text)
+enum vc_status vc_write_gpus(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    vc_clear_error(ctx);
-    return document_gpus(ctx, text, gpus, match);
+    return document_gpus(ctx, text, d->of, d->match);
 }

@@ -1,6 +1,7 @@
 /* graph_json.c - what a model computes as one JSON document, schema vcompress.graph/1; its members are in graph.inc. */
 #include <vcompress/graph.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* A number, or the expression in the sizes of the inputs. */
@@ -57,8 +58,7 @@ static void write_attrs(struct vc_json *json, const struct vc_graph_node *node)
 
 #include "report/graph.inc"
 
-enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-                             const struct vc_model *model, char **text)
+enum vc_status vc_write_graph(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_graph(ctx, text, graph, blocks, model);
+    return document_graph(ctx, text, d->of, d->blocks, d->model);
 }

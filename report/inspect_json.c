@@ -2,6 +2,7 @@
 #include <vcompress/inspect.h>
 
 #include "core/model/code_schemes.h"
+#include "report/document_json.h"
 #include "report/document_parts.h"
 
 /* NULL for no tensor: such members are null. */
@@ -35,7 +36,7 @@ static size_t bins_in_use(const struct vc_value_stats *stats)
 
 #include "report/inspect.inc"
 
-enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *in, char **out)
+enum vc_status vc_write_inspect(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_inspect(ctx, out, in);
+    return document_inspect(ctx, text, d->of);
 }

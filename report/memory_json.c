@@ -2,6 +2,7 @@
  * first one's members, too. The members are in estimate.inc, fit.inc and memory.inc. */
 #include <vcompress/fit.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* NULL behind the last symbol, and without a graph: the map of sizes is then empty. */
@@ -23,16 +24,12 @@ static const char *type_name(enum vc_dtype dtype)
 #include "report/estimate.inc"
 #include "report/fit.inc"
 
-enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                              const struct vc_memory_layers *layers, const struct vc_memory_options *options,
-                              const struct vc_graph *graph, const char *path, char **text)
+enum vc_status vc_write_estimate(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_estimate(ctx, text, report, options, graph, path, layers);
+    return document_estimate(ctx, text, d->of, d->memory, d->graph, d->path, d->layers);
 }
 
-enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                           const struct vc_memory_options *options, const struct vc_graph *graph, const char *path,
-                           const struct vc_fit_row *rows, size_t n_rows, char **text)
+enum vc_status vc_write_fit(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_fit(ctx, text, report, options, graph, path, rows, n_rows);
+    return document_fit(ctx, text, d->of, d->memory, d->graph, d->path, d->rows, d->n);
 }

@@ -1,6 +1,7 @@
 /* plan_json.c - recipes for making a model fit, as JSON, schema vcompress.plan/1; its members are in plan.inc. */
 #include <vcompress/plan.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* An error of 0 is exact: nothing was changed, or nothing that changes values. */
@@ -16,8 +17,7 @@ static const char *error_known(const struct vc_recipe *recipe)
 
 #include "report/plan.inc"
 
-enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu, const char *path,
-                               const struct vc_recipe_lines *lines, char **text)
+enum vc_status vc_write_plan(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_plan(ctx, text, recipes, gpu, path, lines);
+    return document_plan(ctx, text, d->of, d->gpu, d->path, d->lines);
 }

@@ -9,6 +9,7 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/base/checked.h"
+#include "report/document_json.h"
 #include "report/document_rows.h"
 #include "report/document_tree.h"
 
@@ -30,10 +31,9 @@ static const struct vc_output_change *changes_of(const struct vc_measured *m, si
 
 #include "report/sensitivity.inc"
 
-enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **out)
+enum vc_status vc_write_sensitivity(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    *out = NULL;
-    return document_sensitivity(ctx, out, s, NULL);
+    return document_sensitivity(ctx, text, d->of, NULL);
 }
 
 enum vc_status vc_sensitivity_json_write(struct vc_ctx *ctx, const struct vc_sensitivity *s,

@@ -2,6 +2,7 @@
 
 #include <vcompress/shrink.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 #include "report/rows_write.inc"
@@ -10,7 +11,7 @@
 
 #include "report/shrink.inc"
 
-enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *r, char **text)
+enum vc_status vc_write_shrink(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    return document_shrink(ctx, text, r, r->options);
+    return document_shrink(ctx, text, d->of, ((const struct vc_shrinkage *)d->of)->options);
 }

@@ -109,7 +109,7 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
         char value[400];
 
         (void)snprintf(value, sizeof value, o->weight_end > 0 ? "%s=%s:%.17g:%.17g" : "%s=%s:%.17g", o->output,
-                       vc_net_task_name(o->task), o->weight, o->weight_end);
+                       vc_word(VC_WORDS_NET_TASK, o->task), o->weight, o->weight_end);
         add_option(text, "task", value);
     }
     add_option(text, "labels", d->labels);
@@ -170,7 +170,7 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_shrink_cha
         add_option(text, "loss", vc_teacher_loss_name(vc_shrink_compares(s)));
     }
     if (vc_shrink_task(s) != VC_NET_TASK_AUTO) {
-        add_option(text, "task", vc_net_task_name(vc_shrink_task(s)));
+        add_option(text, "task", vc_word(VC_WORDS_NET_TASK, vc_shrink_task(s)));
     }
     if (chain->sparsity != NULL || chain->two_four) {
         vc_text_add(text, " --keep-sparsity");

@@ -77,12 +77,12 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
 
     VC_REFUSE_IF(metric != VC_METRIC_AUTO && isnan(vc_metric_value(&s->whole, metric, &rises)), s->ctx, VC_E_ARGUMENT,
                  "%s: %s of the model is not measured on these rows: %s", vc_option(s->ctx, "metric"),
-                 vc_metric_name(metric), why_not_measured(&s->whole));
+                 vc_word(VC_WORDS_METRIC, metric), why_not_measured(&s->whole));
     VC_REFUSE_IF(s->options.min_accuracy > 0 && isnan(s->whole.accuracy), s->ctx, VC_E_ARGUMENT,
                  "%s: these rows have no labels of classes, which accuracy is measured by",
                  vc_option(s->ctx, "min_accuracy"));
     VC_REFUSE_IF(vc_metric_missed(&s->whole, &s->options.limits, &miss) && isnan(miss.value), s->ctx, VC_E_ARGUMENT,
-                 "%s: these rows have no %s: %s", vc_option(s->ctx, miss.field), vc_metric_name(miss.metric),
+                 "%s: these rows have no %s: %s", vc_option(s->ctx, miss.field), vc_word(VC_WORDS_METRIC, miss.metric),
                  why_not_measured(&s->whole));
     s->result.metric = metric;
     return VC_OK;

@@ -68,9 +68,10 @@ static void check_limits(struct vc_shrinking *s, const struct vc_quality *q)
                                 q->accuracy, vc_option(s->ctx, "min_accuracy"), s->options.min_accuracy));
     }
     if (vc_metric_missed(q, &s->options.limits, &gate)) {
-        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove %s is %.4g, %s %s %g",
-                                vc_metric_name(gate.metric), gate.value, gate.value < gate.limit ? "below" : "above",
-                                vc_option(s->ctx, gate.field), gate.limit));
+        miss(s,
+             vc_arena_printf(s->ctx, &s->arena, "on the rows to prove %s is %.4g, %s %s %g",
+                             vc_word(VC_WORDS_METRIC, gate.metric), gate.value,
+                             gate.value < gate.limit ? "below" : "above", vc_option(s->ctx, gate.field), gate.limit));
     }
 }
 
@@ -88,8 +89,8 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
     r->loss = vc_shrink_loss(s, &r->teacher, &r->quality);
     if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
         miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss of %s is %.4g, %s allows %g",
-                                r->metric != VC_METRIC_AUTO ? vc_metric_name(r->metric) : "an output", r->loss,
-                                vc_option(s->ctx, "max_loss"), s->options.max_loss));
+                                r->metric != VC_METRIC_AUTO ? vc_word(VC_WORDS_METRIC, r->metric) : "an output",
+                                r->loss, vc_option(s->ctx, "max_loss"), s->options.max_loss));
     }
     check_limits(s, &r->quality);
     return VC_OK;

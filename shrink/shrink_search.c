@@ -59,7 +59,7 @@ static enum vc_status check_options(struct vc_shrinking *s)
     VC_REFUSE_IF(!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1), ctx, VC_E_ARGUMENT, "%s: %g is below 1",
                  vc_option(ctx, "ratio"), o->ratio);
     VC_REFUSE_IF(o->loss > VC_TEACHER_LOSS_HUBER, ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "loss"));
-    VC_REFUSE_IF(vc_net_task_name((enum vc_net_task)o->net_task) == NULL || o->metric > VC_METRIC_EXACT_MATCH, ctx,
+    VC_REFUSE_IF(vc_word(VC_WORDS_NET_TASK, (unsigned)o->net_task) == NULL || o->metric > VC_METRIC_EXACT_MATCH, ctx,
                  VC_E_ARGUMENT, "%s has no such value",
                  vc_option(ctx, o->metric > VC_METRIC_EXACT_MATCH ? "metric" : "net_task"));
     VC_REFUSE_IF(o->max_loss >= 0 && o->data == NULL, ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s",

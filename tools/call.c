@@ -105,7 +105,8 @@ bool vcompress_file_open(struct vcompress_file *file)
         status = vc_inspect(file->ctx, file->model, false, &inspection);
     }
     if (status == VC_OK) {
-        status = vc_inspect_json(file->ctx, inspection, &file->document);
+        status = vc_document_json(file->ctx, &(struct vc_document){.kind = VC_DOCUMENT_INSPECT, .of = inspection},
+                                  &file->document);
     }
     vc_result_free(inspection);
     return file_done(file, status);

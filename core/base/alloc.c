@@ -69,6 +69,16 @@ void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size
     return p;
 }
 
+void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end)(void *result))
+{
+    void *result = vc_calloc_array(ctx, tag, 1, size);
+
+    if (result != NULL) {
+        vc_pool_set_end(result, end);
+    }
+    return result;
+}
+
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s)
 {
     size_t n = strlen(s) + 1;

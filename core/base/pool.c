@@ -219,14 +219,9 @@ void vc_free_at(void *variable)
     }
 }
 
-void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end)(void *result))
+void vc_pool_set_end(void *p, void (*end)(void *p))
 {
-    void *result = vc_calloc_array(ctx, tag, 1, size);
-
-    if (result != NULL) {
-        block_of(result)->end = end;
-    }
-    return result;
+    block_of(p)->end = end;
 }
 
 void vc_result_free(void *result)

@@ -41,6 +41,8 @@ void vc_pool_destroy(struct vc_pool *pool);
 void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size);
 void vc_pool_free(struct vc_pool *pool, void *p); /* accepts NULL */
 
+void vc_pool_set_end(void *p, void (*end)(void *p)); /* what vc_result_free calls before it frees the block */
+
 /* A block that goes to the caller of the library, as a text for vc_text_free does: the pool counts it until it is freed,
  * and may be destroyed before. */
 void vc_pool_give(struct vc_pool *pool, void *p);

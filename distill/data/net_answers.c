@@ -98,24 +98,18 @@ static enum vc_status take_whole_numbers(const struct vc_net *net, struct vc_row
 
 /* By what a task compares answers where no loss is named, and by what it can: logits of classes, logits of labels, values. */
 static const struct task {
-    const char *name;
     enum vc_teacher_loss loss;
     bool compares[VC_OF_VALUES + 1];
 } tasks[] = {
-    [VC_NET_TASK_AUTO] = {"auto", VC_TEACHER_LOSS_AUTO, {true, true, true}},
-    [VC_NET_TASK_CLASSES] = {"classes", VC_TEACHER_LOSS_KD, {true, false, true}},
-    [VC_NET_TASK_TOKENS] = {"tokens", VC_TEACHER_LOSS_KD, {true, false, true}},
-    [VC_NET_TASK_LABELS] = {"labels", VC_TEACHER_LOSS_BCE, {false, true, true}},
-    [VC_NET_TASK_REGRESSION] = {"regression", VC_TEACHER_LOSS_MSE, {false, false, true}},
-    [VC_NET_TASK_MAPS] = {"maps", VC_TEACHER_LOSS_KD, {true, false, true}},
-    [VC_NET_TASK_SPANS] = {"spans", VC_TEACHER_LOSS_KD, {true, false, true}},
-    [VC_NET_TASK_EMBEDDINGS] = {"embeddings", VC_TEACHER_LOSS_COSINE, {false, false, true}},
+    [VC_NET_TASK_AUTO] = {VC_TEACHER_LOSS_AUTO, {true, true, true}},
+    [VC_NET_TASK_CLASSES] = {VC_TEACHER_LOSS_KD, {true, false, true}},
+    [VC_NET_TASK_TOKENS] = {VC_TEACHER_LOSS_KD, {true, false, true}},
+    [VC_NET_TASK_LABELS] = {VC_TEACHER_LOSS_BCE, {false, true, true}},
+    [VC_NET_TASK_REGRESSION] = {VC_TEACHER_LOSS_MSE, {false, false, true}},
+    [VC_NET_TASK_MAPS] = {VC_TEACHER_LOSS_KD, {true, false, true}},
+    [VC_NET_TASK_SPANS] = {VC_TEACHER_LOSS_KD, {true, false, true}},
+    [VC_NET_TASK_EMBEDDINGS] = {VC_TEACHER_LOSS_COSINE, {false, false, true}},
 };
-
-const char *vc_net_task_name(enum vc_net_task task)
-{
-    return (size_t)task < sizeof tasks / sizeof *tasks ? tasks[task].name : NULL;
-}
 
 /* Names come from losses.inc, as all else that is known of a loss. */
 const char *vc_teacher_loss_name(enum vc_teacher_loss loss)
@@ -322,8 +316,8 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
     return tasks[net->task].compares[vc_loss_compares(net->loss)]
                ? VC_OK
                : vc_fail(net->ctx, VC_E_ARGUMENT, "%s %s and %s %s: this loss is not one of this task",
-                         vc_option(net->ctx, "net_task"), tasks[net->task].name, vc_option(net->ctx, "loss.kind"),
-                         vc_teacher_loss_name(net->loss));
+                         vc_option(net->ctx, "net_task"), vc_word(VC_WORDS_NET_TASK, net->task),
+                         vc_option(net->ctx, "loss.kind"), vc_teacher_loss_name(net->loss));
 }
 
 /* Shares along an axis that is none of classes. */
@@ -492,8 +486,8 @@ static enum vc_status refuse_y(const struct vc_net *net, const struct vc_rows *r
         "regression and embeddings %zu float%s, spans 2 integers",
         path, net->output == VC_NO_VALUE ? "y" : vc_net_output(net)->name, y_width(rows),
         rows->targets != NULL ? "float" : "integer", plural(y_width(rows)), vc_option(net->ctx, "net_task"),
-        tasks[net->task].name, vc_net_file(net), n, plural(n), net->positions, plural(net->positions), most, n,
-        plural(n), n, plural(n));
+        vc_word(VC_WORDS_NET_TASK, net->task), vc_net_file(net), n, plural(n), net->positions, plural(net->positions),
+        most, n, plural(n), n, plural(n));
 }
 
 /* y of yes and no. */

@@ -27,15 +27,13 @@ struct note {
 
 /* One process among several. Notes and pieces have room for all ranks, so that no collective allocates. */
 struct vc_ranks {
-    struct vc_ctx *ctx; /* of the memory */
+    struct vc_ranks_facts facts; /* first: what programs read */
+    struct vc_ctx *ctx;          /* of the memory */
     const struct vc_transport *transport;
     void *handle;
-    unsigned rank, size;
-    unsigned threads;
     unsigned place; /* among the ranks of this machine */
     uint32_t n_collectives;
     bool over;              /* a failure is known to all ranks, or one is lost */
-    bool lost;              /* one does not answer */
     enum vc_status failure; /* that ended it, with its sentence */
     char text[VC_MESSAGE_BYTES];
     struct note *notes; /* by rank */
@@ -54,7 +52,7 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *tr
     *out = NULL;
     VC_TRY_ALLOC(r);
     *r = (struct vc_ranks){
-        .ctx = ctx, .transport = transport, .handle = handle, .rank = rank, .size = size, .threads = 1};
+        .ctx = ctx, .transport = transport, .handle = handle, .facts = {.rank = rank, .size = size, .threads = 1}};
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->notes, size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->pieces, (size_t)2 * size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->note_pieces, (size_t)2 * size));
@@ -76,7 +74,7 @@ void vc_ranks_leave(struct vc_ranks *r)
         return;
     }
     if (r->transport != NULL) {
-        r->transport->close(r->handle, !r->lost);
+        r->transport->close(r->handle, !r->facts.lost);
     }
     vc_free(r->ctx, r->notes);
     vc_free(r->ctx, r->pieces);
@@ -85,25 +83,9 @@ void vc_ranks_leave(struct vc_ranks *r)
     vc_free(r->ctx, r);
 }
 
-/* All of these accept NULL, which is a run of one process. */
-unsigned vc_ranks_rank(const struct vc_ranks *r)
-{
-    return r != NULL ? r->rank : 0;
-}
-
-unsigned vc_ranks_size(const struct vc_ranks *r)
-{
-    return r != NULL ? r->size : 1;
-}
-
-unsigned vc_ranks_threads(const struct vc_ranks *r)
-{
-    return r != NULL ? r->threads : 0;
-}
-
 void vc_ranks_set_machine(struct vc_ranks *r, unsigned threads, unsigned before)
 {
-    r->threads = threads;
+    r->facts.threads = threads;
     r->place = before;
 }
 
@@ -115,11 +97,6 @@ unsigned vc_ranks_place(const struct vc_ranks *r)
 const char *vc_ranks_name(const struct vc_ranks *r)
 {
     return r != NULL ? r->transport->name : NULL;
-}
-
-bool vc_ranks_lost(const struct vc_ranks *r)
-{
-    return r != NULL && r->lost;
 }
 
 struct vc_piece *vc_ranks_pieces(struct vc_ranks *r)
@@ -173,12 +150,12 @@ static enum vc_status exchange(struct vc_ctx *ctx, struct vc_ranks *r, const str
     if (r->transport->exchange(r->handle, out, in, gives_up, &wait, why)) {
         return VC_OK;
     }
-    r->lost = true;
+    r->facts.lost = true;
     if (wait.since != 0) {
-        (void)snprintf(text, sizeof text, "rank %u: interrupted while another rank did not answer", r->rank);
+        (void)snprintf(text, sizeof text, "rank %u: interrupted while another rank did not answer", r->facts.rank);
         return end_with(ctx, r, VC_E_CANCELLED, text);
     }
-    (void)snprintf(text, sizeof text, "rank %u: another rank does not answer: %s", r->rank, why);
+    (void)snprintf(text, sizeof text, "rank %u: another rank does not answer: %s", r->facts.rank, why);
     return end_with(ctx, r, VC_E_IO, text);
 }
 
@@ -193,7 +170,7 @@ enum vc_status vc_ranks_exchange(struct vc_ctx *ctx, struct vc_ranks *r, const s
 /* Where all ranks say the same it is said once, as by one process: an option that none of them can have. */
 static bool all_say(const struct vc_ranks *r)
 {
-    for (unsigned k = 1; k < r->size; k++) {
+    for (unsigned k = 1; k < r->facts.size; k++) {
         if (r->notes[k].status != r->notes[0].status || strcmp(r->notes[k].text, r->notes[0].text) != 0) {
             return false;
         }
@@ -205,23 +182,23 @@ static bool all_say(const struct vc_ranks *r)
 static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
 {
     char text[VC_MESSAGE_BYTES];
-    unsigned worst = r->size;
+    unsigned worst = r->facts.size;
 
-    for (unsigned k = 0; k < r->size; k++) {
+    for (unsigned k = 0; k < r->facts.size; k++) {
         r->notes[k].text[VC_MESSAGE_BYTES - 1] = '\0';
-        if (r->notes[k].status != VC_OK &&
-            (worst == r->size || (r->notes[worst].status == VC_E_CANCELLED && r->notes[k].status != VC_E_CANCELLED))) {
+        if (r->notes[k].status != VC_OK && (worst == r->facts.size || (r->notes[worst].status == VC_E_CANCELLED &&
+                                                                       r->notes[k].status != VC_E_CANCELLED))) {
             worst = k;
         }
     }
-    for (unsigned k = 0; worst == r->size && k < r->size; k++) {
+    for (unsigned k = 0; worst == r->facts.size && k < r->facts.size; k++) {
         if (r->notes[k].number != r->n_collectives) {
             (void)snprintf(text, sizeof text, "rank %u is at collective %u, rank %u at %u: they do not do the same",
-                           r->rank, (unsigned)r->n_collectives, k, (unsigned)r->notes[k].number);
+                           r->facts.rank, (unsigned)r->n_collectives, k, (unsigned)r->notes[k].number);
             return end_with(ctx, r, VC_E_INTERNAL, text);
         }
     }
-    if (worst == r->size) {
+    if (worst == r->facts.size) {
         return VC_OK;
     }
     if (all_say(r) || r->notes[worst].status == VC_E_CANCELLED) {
@@ -242,7 +219,7 @@ enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum 
         }
         return status;
     }
-    struct note *mine = &r->notes[r->rank];
+    struct note *mine = &r->notes[r->facts.rank];
     memset(mine, 0, sizeof *mine);
     mine->number = ++r->n_collectives;
     mine->status = (int32_t)status;
@@ -252,14 +229,14 @@ enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum 
     if (status != VC_OK) {
         (void)snprintf(mine->text, sizeof mine->text, "%s", vc_ctx_message(ctx));
     }
-    for (unsigned k = 0; k < r->size; k++) {
+    for (unsigned k = 0; k < r->facts.size; k++) {
         r->note_pieces[k] = (struct vc_piece){mine, sizeof *mine};
-        r->note_pieces[r->size + k] = (struct vc_piece){&r->notes[k], sizeof *mine};
+        r->note_pieces[r->facts.size + k] = (struct vc_piece){&r->notes[k], sizeof *mine};
     }
-    if (exchange(ctx, r, r->note_pieces, r->note_pieces + r->size) != VC_OK || judge(ctx, r) != VC_OK) {
+    if (exchange(ctx, r, r->note_pieces, r->note_pieces + r->facts.size) != VC_OK || judge(ctx, r) != VC_OK) {
         return r->failure;
     }
-    for (unsigned k = 0; n != 0 && k < r->size; k++) {
+    for (unsigned k = 0; n != 0 && k < r->facts.size; k++) {
         memcpy(numbers[k], r->notes[k].numbers, n * sizeof *own);
     }
     return VC_OK;
@@ -290,14 +267,14 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
     theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
     VC_CALL(vc_ranks_all_gather(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
     theirs[n] = '\0';
-    memset(r->pieces, 0, (size_t)2 * r->size * sizeof *r->pieces);
-    for (unsigned k = 1; r->rank == 0 && k < r->size; k++) {
+    memset(r->pieces, 0, (size_t)2 * r->facts.size * sizeof *r->pieces);
+    for (unsigned k = 1; r->facts.rank == 0 && k < r->facts.size; k++) {
         r->pieces[k] = (struct vc_piece){(void *)(uintptr_t)text, n};
     }
-    if (r->rank != 0) {
-        r->pieces[r->size] = (struct vc_piece){theirs, n};
+    if (r->facts.rank != 0) {
+        r->pieces[r->facts.size] = (struct vc_piece){theirs, n};
     }
-    VC_CALL(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
-    return vc_ranks_all_gather(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK,
-                               NULL, 0, NULL);
+    VC_CALL(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->facts.size));
+    return vc_ranks_all_gather(
+        ctx, r, r->facts.rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK, NULL, 0, NULL);
 }

@@ -58,7 +58,7 @@ const char *vc_trainer_wrong_option(uint64_t batch, double temperature, enum vc_
         const char *field;
     } options[] = {
         {loss > VC_TEACHER_LOSS_HUBER, "loss"},
-        {vc_net_task_name((enum vc_net_task)net_task) == NULL, "net_task"},
+        {vc_word(VC_WORDS_NET_TASK, (unsigned)net_task) == NULL, "net_task"},
         {precision > VC_GRAPH_F64, "precision"},
         {!(temperature > 0 && temperature <= VC_MAX_TEMPERATURE), "temperature"},
         {batch == 0 || batch > (uint64_t)1 << 32, "batch"},
@@ -88,7 +88,7 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
         {!has_optimizer(o->optimizer.kind), "optimizer.kind"},
         {o->schedule.kind > VC_SCHEDULE_STEP, "schedule.kind"},
         {o->loss.kind > VC_TEACHER_LOSS_HUBER, "loss.kind"},
-        {vc_net_task_name(o->answers.net_task) == NULL, "net_task"},
+        {vc_word(VC_WORDS_NET_TASK, o->answers.net_task) == NULL, "net_task"},
         {o->training.order > VC_ORDER_FILE, "training.order"},
         {o->precision.kind > VC_GRAPH_F64, "precision.kind"},
     };

@@ -100,8 +100,9 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     for (size_t k = 0; k < t.student.net.n_heads; k++) {
         const struct vc_net *head = &t.student.net.heads[k];
 
-        d->report.tasks = vc_arena_printf(ctx, &d->arena, "%s%s%s: %s", k != 0 ? d->report.tasks : "",
-                                          k != 0 ? ", " : "", vc_net_output(head)->name, vc_net_task_name(head->task));
+        d->report.tasks =
+            vc_arena_printf(ctx, &d->arena, "%s%s%s: %s", k != 0 ? d->report.tasks : "", k != 0 ? ", " : "",
+                            vc_net_output(head)->name, vc_word(VC_WORDS_NET_TASK, head->task));
         VC_TRY_ALLOC(d->report.tasks);
     }
     d->report.options = &d->taken;

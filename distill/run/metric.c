@@ -1,4 +1,4 @@
-/* metric.c - the figures that networks are judged by, a row each: what they are called, whether larger ones are better, where
+/* metric.c - the figures that networks are judged by, a row each: whether larger ones are better, where
  * they stand in struct vc_quality, and their gate. */
 #include <math.h>
 #include <stddef.h>
@@ -10,27 +10,21 @@
 #define LIMIT(field) offsetof(struct vc_metric_limits, field), "limits." #field
 
 static const struct metric {
-    const char *name;
     bool rises;
     size_t at, limit_at;
     const char *field;
 } metrics[] = {
-    [VC_METRIC_ACCURACY] = {"accuracy", true, offsetof(struct vc_quality, accuracy), NO_LIMIT},
-    [VC_METRIC_AGREEMENT] = {"agreement", true, offsetof(struct vc_quality, agreement), LIMIT(min_agreement)},
-    [VC_METRIC_CROSS_ENTROPY] = {"cross-entropy", false, offsetof(struct vc_quality, ce), LIMIT(max_cross_entropy)},
-    [VC_METRIC_F1] = {"f1", true, offsetof(struct vc_quality, f1), LIMIT(min_f1)},
-    [VC_METRIC_R2] = {"r2", true, offsetof(struct vc_quality, r2), LIMIT(min_r2)},
-    [VC_METRIC_MAE] = {"mae", false, offsetof(struct vc_quality, absolute_error), LIMIT(max_mae)},
-    [VC_METRIC_MSE] = {"mse", false, offsetof(struct vc_quality, squared_error), LIMIT(max_mse)},
-    [VC_METRIC_IOU] = {"iou", true, offsetof(struct vc_quality, iou), LIMIT(min_iou)},
-    [VC_METRIC_COSINE] = {"cosine", true, offsetof(struct vc_quality, cosine), LIMIT(min_cosine)},
-    [VC_METRIC_EXACT_MATCH] = {"exact-match", true, offsetof(struct vc_quality, exact_match), NO_LIMIT},
+    [VC_METRIC_ACCURACY] = {true, offsetof(struct vc_quality, accuracy), NO_LIMIT},
+    [VC_METRIC_AGREEMENT] = {true, offsetof(struct vc_quality, agreement), LIMIT(min_agreement)},
+    [VC_METRIC_CROSS_ENTROPY] = {false, offsetof(struct vc_quality, ce), LIMIT(max_cross_entropy)},
+    [VC_METRIC_F1] = {true, offsetof(struct vc_quality, f1), LIMIT(min_f1)},
+    [VC_METRIC_R2] = {true, offsetof(struct vc_quality, r2), LIMIT(min_r2)},
+    [VC_METRIC_MAE] = {false, offsetof(struct vc_quality, absolute_error), LIMIT(max_mae)},
+    [VC_METRIC_MSE] = {false, offsetof(struct vc_quality, squared_error), LIMIT(max_mse)},
+    [VC_METRIC_IOU] = {true, offsetof(struct vc_quality, iou), LIMIT(min_iou)},
+    [VC_METRIC_COSINE] = {true, offsetof(struct vc_quality, cosine), LIMIT(min_cosine)},
+    [VC_METRIC_EXACT_MATCH] = {true, offsetof(struct vc_quality, exact_match), NO_LIMIT},
 };
-
-const char *vc_metric_name(enum vc_metric metric)
-{
-    return (size_t)metric < sizeof metrics / sizeof *metrics ? metrics[metric].name : NULL;
-}
 
 /* The figure that a task is judged by; without labels or targets, agreement with the teacher. */
 enum vc_metric vc_metric_of_task(const struct vc_quality *q)
@@ -60,7 +54,7 @@ enum vc_metric vc_metric_of_task(const struct vc_quality *q)
 /* Reads the member of the struct that the row names. */
 double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *rises)
 {
-    if (vc_metric_name(metric) == NULL) {
+    if (vc_word(VC_WORDS_METRIC, metric) == NULL) {
         return (double)NAN;
     }
     *rises = metrics[metric].rises;

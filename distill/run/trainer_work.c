@@ -116,14 +116,6 @@ const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
     return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
 }
 
-/* Names by number; NULL for a number that is none. */
-const char *vc_answer_kind_name(enum vc_answer_kind kind)
-{
-    static const char *const names[] = {"logits", "softmax", "logarithm", "sigmoid", "pair", "values", "sigmoids"};
-
-    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
-}
-
 /* The sentence for a student that was better before. */
 static const char *became_worse(struct vc_trainer *t, const struct vc_distillation *r, struct vc_arena *arena)
 {
@@ -159,7 +151,7 @@ static enum vc_status check_limits(struct vc_trainer *t)
 
     VC_REFUSE_IF(vc_metric_missed(q, &t->options.limits, &miss) && isnan(miss.value), t->ctx, VC_E_ARGUMENT,
                  "%s: the rows of %s have no %s%s%s", vc_option(t->ctx, miss.field), vc_option(t->ctx, "eval.rows"),
-                 vc_metric_name(miss.metric), q->undefined != NULL ? ": " : "",
+                 vc_word(VC_WORDS_METRIC, miss.metric), q->undefined != NULL ? ": " : "",
                  q->undefined != NULL ? q->undefined : "");
     return VC_OK;
 }
@@ -186,7 +178,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
                             r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);
     } else if (vc_metric_missed(&r->after, &t->options.limits, &miss)) {
         missed =
-            vc_arena_printf(t->ctx, arena, "%s %.4g is %s %s %g", vc_metric_name(miss.metric), miss.value,
+            vc_arena_printf(t->ctx, arena, "%s %.4g is %s %s %g", vc_word(VC_WORDS_METRIC, miss.metric), miss.value,
                             miss.value < miss.limit ? "below" : "above", vc_option(t->ctx, miss.field), miss.limit);
     } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = became_worse(t, r, arena);

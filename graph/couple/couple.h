@@ -29,11 +29,11 @@ struct vc_group {
 };
 
 struct vc_couplings {
+    struct vc_coupling_list public; /* first: what programs read; its groups once they are finished */
     struct vc_ctx *ctx;
     struct vc_arena arena;
     struct vc_group *groups;
-    size_t n, capacity;
-    struct vc_coupling *list;      /* the public side of them, once they are finished */
+    size_t capacity;
     struct vc_couple_sizes *sizes; /* of a graph; else NULL */
 };
 

@@ -80,11 +80,11 @@ enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
     size_t at = 0;
     size_t over = 0;
 
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         n += couplings->groups[k].n;
     }
     VC_CALL(VC_ARRAY(r->ctx, VC_TAG_MISC, claims, n + 1));
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         for (size_t i = 0; i < couplings->groups[k].n; i++) {
             claims[at++] = (struct claim){.member = &couplings->groups[k].members[i], .group = &couplings->groups[k]};
         }

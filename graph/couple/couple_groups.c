@@ -56,7 +56,7 @@ static enum vc_status add_atom(struct walk *w, uint32_t atom, struct place at)
     }
     if (w->group_of[atom] == 0) {
         VC_CALL_ALLOC(group = vc_couplings_add(w->couplings, vc_axes_term(&w->c->axes, atom)->unit, n));
-        w->group_of[atom] = (uint32_t)w->couplings->n;
+        w->group_of[atom] = (uint32_t)w->couplings->public.n;
     }
     group = &w->couplings->groups[w->group_of[atom] - 1];
     w->member.public.offset = at.offset;

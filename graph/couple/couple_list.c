@@ -12,7 +12,7 @@ static void end(void *result)
 {
     struct vc_couplings *couplings = result;
 
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         vc_free(couplings->ctx, couplings->groups[k].members);
     }
     vc_free(couplings->ctx, couplings->groups);
@@ -31,11 +31,12 @@ enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out
 
 struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit unit, uint64_t n_units)
 {
-    if (VC_GROW(couplings->ctx, VC_TAG_MISC, couplings->groups, couplings->capacity, couplings->n + 1) != VC_OK) {
+    if (VC_GROW(couplings->ctx, VC_TAG_MISC, couplings->groups, couplings->capacity, couplings->public.n + 1) !=
+        VC_OK) {
         return NULL;
     }
-    couplings->groups[couplings->n] = (struct vc_group){.unit = unit, .n_units = n_units};
-    return &couplings->groups[couplings->n++];
+    couplings->groups[couplings->public.n] = (struct vc_group){.unit = unit, .n_units = n_units};
+    return &couplings->groups[couplings->public.n++];
 }
 
 enum vc_status vc_couplings_add_member(struct vc_couplings *couplings, struct vc_group *group,
@@ -54,7 +55,7 @@ enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
     const char *last = NULL;
     const char *copy = NULL;
 
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         struct vc_group *group = &couplings->groups[k];
 
         for (size_t i = 0; i < group->n; i++) {
@@ -143,8 +144,8 @@ static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_
     struct vc_ctx *ctx = couplings->ctx;
     const struct vc_group *group = &couplings->groups[k];
     const struct vc_group_member *m = &group->members[0];
-    struct vc_name_list list = VC_NAME_LIST(couplings->list, sizeof *couplings->list);
-    struct vc_coupling *out = &couplings->list[k];
+    struct vc_name_list list = VC_NAME_LIST(couplings->public.groups, sizeof *couplings->public.groups);
+    struct vc_coupling *out = &couplings->public.groups[k];
     VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, ctx);
@@ -170,7 +171,7 @@ enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
     VC_SCOPED_NAMES struct vc_name_table names = {0};
     size_t n = 0;
 
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         struct vc_group group = couplings->groups[k];
 
         couplings->groups[k].members = NULL;
@@ -180,8 +181,9 @@ enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
             couplings->groups[n++] = group;
         }
     }
-    couplings->n = n;
-    VC_CALL_ALLOC(couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list));
+    couplings->public.n = n;
+    VC_CALL_ALLOC(couplings->public.groups =
+                      vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->public.groups));
     VC_CALL(vc_name_table_make(ctx, n, &names));
     for (size_t k = 0; k < n; k++) {
         struct vc_group *group = &couplings->groups[k];
@@ -190,24 +192,14 @@ enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
         VC_CALL_ALLOC(members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members));
         VC_CALL(order_members(couplings, group, members));
         VC_CALL(find_statements(couplings, group));
-        couplings->list[k] = (struct vc_coupling){.unit = group->unit,
-                                                  .n_units = group->n_units,
-                                                  .n_members = group->n,
-                                                  .members = members,
-                                                  .fixed = group->fixed};
+        couplings->public.groups[k] = (struct vc_coupling){.unit = group->unit,
+                                                           .n_units = group->n_units,
+                                                           .n_members = group->n,
+                                                           .members = members,
+                                                           .fixed = group->fixed};
         VC_CALL(name_group(couplings, &names, k));
     }
     return VC_OK;
 }
 
 /* ---- for programs ---- */
-
-size_t vc_couplings_count(const struct vc_couplings *couplings)
-{
-    return couplings->n;
-}
-
-const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index)
-{
-    return index < couplings->n ? &couplings->list[index] : NULL;
-}

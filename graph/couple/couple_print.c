@@ -115,7 +115,7 @@ enum vc_status vc_couplings_print(struct vc_ctx *ctx, const struct vc_couplings 
     *text = NULL;
     vc_clear_error(ctx);
     vc_text_init(&out, ctx);
-    for (size_t k = 0; k < couplings->n; k++) {
+    for (size_t k = 0; k < couplings->public.n; k++) {
         const struct vc_group *group = &couplings->groups[k];
 
         if (group->fixed != NULL) {

@@ -71,8 +71,22 @@ VC_API enum vc_status vc_couplings_read(struct vc_ctx *ctx, const char *path, co
 /* Renders the groups as the text of a file for vc_couplings_read. Free *text with vc_text_free. */
 VC_API enum vc_status vc_couplings_print(struct vc_ctx *ctx, const struct vc_couplings *couplings, char **text);
 
-VC_API size_t vc_couplings_count(const struct vc_couplings *couplings);
-VC_API const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index);
+/* What a vc_couplings begins with, for reading. An index behind the end gives NULL. */
+struct vc_coupling_list {
+    size_t n;
+    struct vc_coupling *groups;
+};
+
+static inline size_t vc_couplings_count(const struct vc_couplings *couplings)
+{
+    return ((const struct vc_coupling_list *)(const void *)couplings)->n;
+}
+static inline const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index)
+{
+    const struct vc_coupling_list *list = (const struct vc_coupling_list *)(const void *)couplings;
+
+    return index < list->n ? &list->groups[index] : NULL;
+}
 
 VC_END_C
 #endif

@@ -16,6 +16,7 @@
 #include <vcompress/memory.h>
 #include <vcompress/prune.h>
 #include <vcompress/ranks.h>
+#include <vcompress/word.h>
 
 VC_BEGIN_C
 
@@ -46,8 +47,6 @@ enum vc_net_task {
     VC_NET_TASK_MAPS = 6,
     VC_NET_TASK_SPANS = 7
 };
-/* "auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"; NULL for an unknown number. */
-VC_API const char *vc_net_task_name(enum vc_net_task task);
 
 /* A network: the computation and its weights. `beside` has the parameters for which `weights` has no tensors: the ONNX
  * file of the graph, if the graph was built with vc_graph_options.weights. NULL: `weights` has all parameters. */
@@ -145,8 +144,6 @@ enum vc_answer_kind {
     VC_ANSWERS_VALUES = 5,
     VC_ANSWERS_SIGMOIDS = 6
 };
-/* "logits", "softmax", "logarithm", "sigmoid", "pair", "values", "sigmoids"; NULL for an unknown number. */
-VC_API const char *vc_answer_kind_name(enum vc_answer_kind kind);
 
 /* Rows of an epoch. SHUFFLED: in an order drawn from the seed, a new order for each epoch. FILE: in the order of the
  * file. */
@@ -495,8 +492,6 @@ enum vc_metric {
     VC_METRIC_IOU = 9,
     VC_METRIC_EXACT_MATCH = 10
 };
-/* "accuracy", "agreement", "cross-entropy", "f1", "r2", "mae", "mse", "cosine", "iou", "exact-match"; NULL for AUTO and unknown numbers. */
-VC_API const char *vc_metric_name(enum vc_metric metric);
 /* The metric of the task (AUTO: of several outputs each has its own), and its value, of several outputs the worst one that has it; NaN: it
  * was not measured. *rises: larger values are better. */
 VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);
@@ -678,11 +673,6 @@ VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_o
 VC_API enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_options *options, const char *layers,
                                       uint64_t n, char **drop, char **why);
 
-/* The result as a JSON document, schema vcompress.evaluate/1 (installed as evaluate-1.schema.json). missed: the
- * sentence of a gate of the caller that failed; NULL: none. The caller frees *text with vc_text_free. */
-VC_API enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
-                                       const struct vc_quality *quality, const char *missed, char **text);
-
 /* ---- answers in a file ---- */
 
 struct vc_logits_options {
@@ -713,11 +703,6 @@ VC_API enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_optio
 
 /* Whether the file has answers from vc_logits; the names of its arrays say so. */
 VC_API bool vc_logits_is(const struct vc_model *model);
-
-/* The report of a distillation as a JSON document, schema vcompress.distill/1 (installed as distill-1.schema.json). The
- * caller frees *text with vc_text_free. */
-VC_API enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *options,
-                                      const struct vc_distillation *distillation, char **text);
 
 VC_END_C
 #endif

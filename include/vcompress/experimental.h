@@ -25,5 +25,6 @@
 #include <vcompress/shrink.h>
 #include <vcompress/structured.h>
 #include <vcompress/vcompress.h>
+#include <vcompress/word.h>
 
 #endif

@@ -112,11 +112,6 @@ struct vc_fit_row {
  * or context does, "some layers fit" if some layers do. */
 VC_API const char *vc_fit_row_word(const struct vc_fit_row *row);
 
-/* Renders the answers and their report as one JSON document, schema vcompress.fit/1. Free *text with vc_text_free. */
-VC_API enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                                  const struct vc_memory_options *options, const struct vc_graph *graph,
-                                  const char *path, const struct vc_fit_row *rows, size_t n_rows, char **text);
-
 /* ---- a model in several types, on several GPUs ---- */
 
 #define VC_FIT_MOST_COLUMNS 8
@@ -149,7 +144,7 @@ VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_gra
 VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                              const struct vc_gpus *gpus, struct vc_fit_matrix **out);
 
-/* Reads the peak from an earlier document of vc_fit_json, for comparisons in a pipeline. *known: the peak is known.
+/* Reads the peak from an earlier document of fit, for comparisons in a pipeline. *known: the peak is known.
  * VC_E_FORMAT if the file is no such document. */
 VC_API enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *peak_bytes, bool *known);
 
@@ -172,9 +167,7 @@ VC_API enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_repor
                                        const struct vc_graph *graph, const struct vc_fit_options *options,
                                        struct vc_fit_change *change);
 
-/* "fits", "tight", "does not fit", "unknown". */
-VC_API const char *vc_verdict_name(enum vc_verdict verdict);
-/* The same word; "weights fit" if only weights were counted and they fit. */
+/* The word of the verdict; "weights fit" if only weights were counted and they fit. */
 VC_API const char *vc_fit_word(const struct vc_fit *fit);
 
 VC_END_C

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <vcompress/context.h>
+#include <vcompress/word.h>
 
 VC_BEGIN_C
 
@@ -60,8 +61,20 @@ struct vc_gpus;
  * the sentence has the line. Free *out with vc_result_free. */
 VC_API enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out);
 
-VC_API size_t vc_gpus_count(const struct vc_gpus *gpus);
-VC_API const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index);
+/* What a catalogue begins with, for reading. An index behind the end gives NULL. */
+struct vc_gpu_list {
+    size_t n;
+    struct vc_gpu **rows;
+};
+
+static inline size_t vc_gpus_count(const struct vc_gpus *gpus)
+{
+    return ((const struct vc_gpu_list *)(const void *)gpus)->n;
+}
+static inline const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index)
+{
+    return index < vc_gpus_count(gpus) ? ((const struct vc_gpu_list *)(const void *)gpus)->rows[index] : NULL;
+}
 
 /* Finds a GPU and the number of GPUs by a text: "RTX 3060", "a100-sxm4-80gb:8", "p4d.24xlarge". Case, spaces, hyphens
  * and the vendor's name do not matter. The memory size may be omitted if the GPU has only one size. *gpu is never an
@@ -82,13 +95,9 @@ enum vc_gpu_ecc { VC_GPU_ECC_AS_LISTED = 0, VC_GPU_ECC_ON = 1, VC_GPU_ECC_OFF = 
  * GPU. */
 VC_API uint64_t vc_gpu_part_bytes(const struct vc_gpu *gpu, enum vc_gpu_ecc ecc, unsigned part, unsigned of);
 
-/* Name of a type, "fp16". bit: a value of enum vc_gpu_type. */
-VC_API const char *vc_gpu_type_name(enum vc_gpu_type bit);
-
-/* Renders the catalogue: as CSV with a line of titles, and as a JSON document, schema vcompress.gpus/1. `match`: as for
- * vc_gpu_matches; NULL: all GPUs. Free *text with vc_text_free. */
+/* Renders the catalogue as CSV with a line of titles. `match`: as for vc_gpu_matches; NULL: all GPUs. Free *text with
+ * vc_text_free. */
 VC_API enum vc_status vc_gpus_csv(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
-VC_API enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
 
 VC_END_C
 #endif

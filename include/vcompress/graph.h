@@ -396,10 +396,7 @@ struct vc_graph_blocks {
 VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                            const struct vc_model *weights, struct vc_graph_blocks **out);
 
-/* Renders the graph with the bound sizes: as one JSON document, schema vcompress.graph/1 (installed as
- * graph-1.schema.json), and as a self-contained SVG drawing. Free *text with vc_text_free. */
-VC_API enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                    const struct vc_graph_blocks *blocks, const struct vc_model *model, char **text);
+/* Renders the graph with the bound sizes as a self-contained SVG drawing. Free *text with vc_text_free. */
 VC_API enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph,
                                    const struct vc_graph_blocks *blocks, const char *title, char **text);
 

@@ -45,9 +45,5 @@ VC_API enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_mode
 /* Copies the statistics of one tensor. Returns false if values were not read, or index is no tensor. */
 VC_API bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats);
 
-/* Renders the inspection as one JSON document, schema vcompress.inspect/1 (installed as inspect-1.schema.json). *text
- * is NUL-terminated; free with vc_text_free. */
-VC_API enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *inspection, char **text);
-
 VC_END_C
 #endif

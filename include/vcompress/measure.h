@@ -74,16 +74,11 @@ static inline void vc_diff_limits_defaults(struct vc_diff_limits *limits)
 }
 
 /* True if the row is the same in both models or differs within the limits. False for a missing tensor or another shape.
- * Limits that vc_diff_json refuses (not made by vc_diff_limits_defaults, or with a field unknown to this version) allow
+ * Limits that vc_document_json refuses (not made by vc_diff_limits_defaults, or with a field unknown to this version) allow
  * no difference. */
 VC_API bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row);
 /* Number of rows that are not within the limits. */
 VC_API size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff);
-
-/* Renders the difference of a and b as one JSON document, schema vcompress.diff/1 (installed as diff-1.schema.json).
- * *text is NUL-terminated; free with vc_text_free. */
-VC_API enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
-                                   const struct vc_diff *diff, const struct vc_diff_limits *limits, char **text);
 
 /* Compares every kernel variant of this machine with the reference on small inputs, and does a round trip through a
  * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; free with vc_text_free. */

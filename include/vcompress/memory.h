@@ -8,6 +8,7 @@
 #define VCOMPRESS_MEMORY_H
 
 #include <vcompress/graph.h>
+#include <vcompress/word.h>
 
 VC_BEGIN_C
 
@@ -295,12 +296,6 @@ VC_API enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_
                                             const struct vc_model *model, const struct vc_memory_options *options,
                                             struct vc_memory_layers **out);
 
-/* Renders the report, the bound sizes and the options as one JSON document, schema vcompress.estimate/1. layers and
- * graph may be NULL. path: name of the model in the document. Free *text with vc_text_free. */
-VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                                     const struct vc_memory_layers *layers, const struct vc_memory_options *options,
-                                     const struct vc_graph *graph, const char *path, char **text);
-
 /* The program that usually runs a file of this format (vc_model_format) with codes in this layout, for a run with these
  * options. llama.cpp: GGUF, and `scheme` of GGUF; onnxruntime: ONNX; bitsandbytes: its layout and its schemes;
  * transformers: other codes in safetensors; PyTorch: all else, and training. layout NULL: no codes; format NULL: no
@@ -367,10 +362,6 @@ struct vc_memory_timeline {
 VC_API enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                               const struct vc_model *model, const struct vc_memory_options *options,
                                               size_t most, struct vc_memory_timeline **out);
-
-/* Names: "kv_cache", "exact". */
-VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);
-VC_API const char *vc_known_name(enum vc_known known);
 
 VC_END_C
 #endif

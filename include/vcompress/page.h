@@ -8,6 +8,8 @@
 
 #include <vcompress/distill.h>
 #include <vcompress/fit.h>
+#include <vcompress/measure.h>
+#include <vcompress/plan.h>
 #include <vcompress/report.h>
 
 VC_BEGIN_C
@@ -59,6 +61,50 @@ VC_API enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const st
 VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const struct vc_report *report,
                                                     const struct vc_model *before, struct vc_value_histograms **out);
 
+/* ---- documents ---- */
+
+/* A kind says what vc_document.of is, what else the document is made of (may be NULL where nothing else is said), and its
+ * schema: vcompress.fit/1, installed as fit-1.schema.json. Numbers are stable. */
+enum vc_document_kind {
+    VC_DOCUMENT_INSPECT = 0,  /* of: struct vc_inspection */
+    VC_DOCUMENT_DIFF = 1,     /* of: struct vc_diff, of the models a and b; limits */
+    VC_DOCUMENT_GRAPH = 2,    /* of: struct vc_graph, with the bound sizes; blocks; model */
+    VC_DOCUMENT_ESTIMATE = 3, /* of: struct vc_memory_report; memory: its options; graph; layers; path of the model */
+    VC_DOCUMENT_FIT = 4,      /* as ESTIMATE, without layers; rows and n: the answers */
+    VC_DOCUMENT_PLAN = 5,     /* of: struct vc_recipes; gpu: its name; path of the model; lines: an entry per recipe */
+    VC_DOCUMENT_SHRINK = 6,   /* of: struct vc_shrinkage */
+    VC_DOCUMENT_DISTILL = 7,  /* of: struct vc_distillation */
+    VC_DOCUMENT_EVALUATE = 8, /* of: struct vc_quality; evaluate: its options; missed: the sentence of a missed gate */
+    VC_DOCUMENT_SENSITIVITY = 9, /* of: struct vc_sensitivity */
+    VC_DOCUMENT_GPUS = 10,       /* of: struct vc_gpus; match: as for vc_gpu_matches, NULL: all GPUs */
+    /* Members of documents that pages show, by their names in the schemas. */
+    VC_DOCUMENT_HISTOGRAMS = 11, /* "histograms"; of: struct vc_value_histograms */
+    VC_DOCUMENT_FIT_MATRIX = 12, /* "gpus"; of: struct vc_fit_matrix */
+    VC_DOCUMENT_TIMELINE = 13,   /* "timeline"; of: struct vc_memory_timeline */
+    /* "steps"; of: n of struct vc_distill_step from vc_distill_options.tell, all or some, in order. Control steps and
+     * evaluations are left out. */
+    VC_DOCUMENT_STEPS = 14
+};
+
+struct vc_document {
+    enum vc_document_kind kind;
+    const void *of;
+    size_t n;
+    const struct vc_model *a, *b, *model;
+    const struct vc_graph *graph;
+    const struct vc_graph_blocks *blocks;
+    const struct vc_memory_options *memory;
+    const struct vc_memory_layers *layers;
+    const struct vc_fit_row *rows;
+    const struct vc_evaluate_options *evaluate;
+    const struct vc_diff_limits *limits;
+    const struct vc_recipe_lines *lines;
+    const char *path, *gpu, *match, *missed;
+};
+
+/* Renders a document, or a member, as JSON. *text is NUL-terminated; free with vc_text_free. */
+VC_API enum vc_status vc_document_json(struct vc_ctx *ctx, const struct vc_document *document, char **text);
+
 /* ---- members of documents that pages show ---- */
 
 /* Adds a member at the end of a document. *document: of vc_report_json and its like; replaced by a longer text. value:
@@ -67,20 +113,9 @@ VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const
 /* The same with a string: "command_line", "file", "baseline". */
 VC_API enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const char *key, const char *string);
 
-/* JSON for such members, by their names in the schemas. Free *text with vc_text_free. */
-VC_API enum vc_status vc_value_histograms_json(struct vc_ctx *ctx, const struct vc_value_histograms *histograms,
-                                               char **text); /* "histograms" */
-VC_API enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix *matrix,
-                                         char **text); /* "gpus" */
-VC_API enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memory_timeline *timeline,
-                                              char **text); /* "timeline" */
-/* steps: from vc_distill_options.tell, all or some, in order. Control steps and evaluations are left out. */
-VC_API enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_distill_step *steps, size_t n,
-                                            char **text); /* "steps" */
-
 /* ---- pages ---- */
 
-/* Makes the page of a document. document: JSON of vc_report_json, vc_inspect_json, vc_diff_json and so on, with or
+/* Makes the page of a document. document: JSON of vc_report_json, vc_document_json and so on, with or
  * without the members above. drawing: SVG of vc_graph_svg or vc_sensitivity_svg, which becomes a part of the page, or
  * NULL. Free *text with vc_text_free. VC_E_FORMAT if the document is no JSON. */
 VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **text);
@@ -99,8 +134,8 @@ VC_API enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char 
 VC_API enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const char *path_b, size_t *n,
                                       char **text);
 
-/* Makes a short table in Markdown, for a comment on a pull request. document: JSON of vc_report_json, vc_distill_json,
- * vc_diff_json or vc_changes_json. most: lines of tensors or changes. Free *text with vc_text_free. VC_E_FORMAT if the
+/* Makes a short table in Markdown, for a comment on a pull request. document: JSON of a report, a distillation,
+ * a difference, or of vc_changes_json. most: lines of tensors or changes. Free *text with vc_text_free. VC_E_FORMAT if the
  * document is another one. */
 VC_API enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, size_t most, char **text);
 

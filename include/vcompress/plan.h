@@ -83,12 +83,24 @@ VC_API enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph
                                       const struct vc_memory_options *memory, const struct vc_fit_options *fit,
                                       const struct vc_recipe_options *options, struct vc_recipes **out);
 
-/* Recipe number `index`. Returns NULL after the last recipe. */
-VC_API const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index);
-/* Number of the first recipe that fits. Returns VC_NO_RECIPE if no recipe fits; the last recipe then needs the least
- * memory. */
+/* What a vc_recipes begins with, for reading. best: number of the first recipe that fits; VC_NO_RECIPE if no recipe fits,
+ * and the last recipe then needs the least memory. An index behind the end gives NULL. */
+struct vc_recipe_list {
+    size_t n, best;
+    struct vc_recipe *recipes;
+};
 #define VC_NO_RECIPE ((size_t)-1)
-VC_API size_t vc_recipes_best(const struct vc_recipes *recipes);
+
+static inline const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index)
+{
+    const struct vc_recipe_list *list = (const struct vc_recipe_list *)(const void *)recipes;
+
+    return index < list->n ? &list->recipes[index] : NULL;
+}
+static inline size_t vc_recipes_best(const struct vc_recipes *recipes)
+{
+    return ((const struct vc_recipe_list *)(const void *)recipes)->best;
+}
 /* The recipe's commands are not possible: the best recipe is among the others from now on. */
 VC_API void vc_recipes_refuse(struct vc_recipes *recipes, size_t index);
 
@@ -97,15 +109,6 @@ struct vc_recipe_lines {
     size_t n;
     const char *const *lines;
 };
-
-/* Renders all recipes as one JSON document, schema vcompress.plan/1. gpu: name of the GPU, or NULL. path: name of the
- * model. lines: one entry per recipe, or NULL. Free *text with vc_text_free. */
-VC_API enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu,
-                                      const char *path, const struct vc_recipe_lines *lines, char **text);
-
-/* Name of a lever: "weights", "prune", "cache", "batch", "context", "accumulation", "recompute", "amp", "optimizer",
- * "devices", "experts". Returns NULL for other numbers. */
-VC_API const char *vc_lever_name(enum vc_lever lever);
 
 VC_END_C
 #endif

@@ -12,6 +12,7 @@
 #define VCOMPRESS_RANKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <vcompress/context.h>
 
@@ -30,11 +31,29 @@ enum vc_ranks_kind {
  * torchrun, which has no MPI, started the processes. */
 VC_API enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out);
 
-/* Number of this rank, from 0, and number of ranks; 0 and 1 if ranks is NULL. */
-VC_API unsigned vc_ranks_rank(const struct vc_ranks *ranks);
-VC_API unsigned vc_ranks_size(const struct vc_ranks *ranks);
-/* Processors for each rank of this machine, at least 1. Returns 0, all processors, if ranks is NULL. */
-VC_API unsigned vc_ranks_threads(const struct vc_ranks *ranks);
+/* What a vc_ranks begins with, for reading; the functions have 0 and 1, 0 (all processors) and false if ranks is NULL. */
+struct vc_ranks_facts {
+    unsigned rank, size; /* number of this rank, from 0, and number of ranks */
+    unsigned threads;    /* processors for each rank of this machine, at least 1 */
+    bool lost;           /* a rank did not answer: no further exchange is possible */
+};
+
+static inline unsigned vc_ranks_rank(const struct vc_ranks *ranks)
+{
+    return ranks != NULL ? ((const struct vc_ranks_facts *)(const void *)ranks)->rank : 0;
+}
+static inline unsigned vc_ranks_size(const struct vc_ranks *ranks)
+{
+    return ranks != NULL ? ((const struct vc_ranks_facts *)(const void *)ranks)->size : 1;
+}
+static inline unsigned vc_ranks_threads(const struct vc_ranks *ranks)
+{
+    return ranks != NULL ? ((const struct vc_ranks_facts *)(const void *)ranks)->threads : 0;
+}
+static inline bool vc_ranks_lost(const struct vc_ranks *ranks)
+{
+    return ranks != NULL && ((const struct vc_ranks_facts *)(const void *)ranks)->lost;
+}
 /* If the device of the context is "cuda", picks a device for this rank: "cuda:0" for the first rank of a machine,
  * "cuda:1" for the second, and so on, or the only device that the launcher shows (CUDA_VISIBLE_DEVICES). Other devices
  * are not changed. VC_E_DEVICE if the machine has fewer devices than ranks; then call vc_ranks_agree to tell the other
@@ -49,8 +68,6 @@ VC_API const char *vc_ranks_name(const struct vc_ranks *ranks);
  * rank's failure; NULL: vc_ctx_message. */
 VC_API enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *ranks, enum vc_status status,
                                      const char *sentence);
-/* True if a rank did not answer: no further exchange is possible. */
-VC_API bool vc_ranks_lost(const struct vc_ranks *ranks);
 VC_API void vc_ranks_leave(struct vc_ranks *ranks); /* accepts NULL */
 
 /* Finds the MPI library of this machine: "Open MPI 4.1.4", a string that is valid until the program ends. Searches the

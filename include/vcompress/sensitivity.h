@@ -176,13 +176,11 @@ static inline void vc_sensitivity_data_defaults(struct vc_sensitivity_data_optio
 VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,
                                              const struct vc_sensitivity_data_options *options);
 
-/* Renders the sensitivity as one JSON document, schema vcompress.sensitivity/1 (installed as
- * sensitivity-1.schema.json), or as a self-contained SVG drawing. *text is NUL-terminated; free with vc_text_free. */
-VC_API enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
-/* The same document, while it is made, in pieces of some 64 KiB: that of many tensors takes no memory then. `write` is called in the
- * order of the bytes, and neither `begin` nor `commit`: what came before a failure is no document. */
+/* Writes the document of vc_document_json while it is made, in pieces of some 64 KiB: that of many tensors takes no memory then. `write` is
+ * called in the order of the bytes, and neither `begin` nor `commit`: what came before a failure is no document. */
 VC_API enum vc_status vc_sensitivity_json_write(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity,
                                                 const struct vc_writer *writer);
+/* Renders the sensitivity as a self-contained SVG drawing. Free *text with vc_text_free. */
 VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 
 /* For vc_quantize_options.costs. */
@@ -191,7 +189,7 @@ struct vc_sensitivity_costs {
     const struct vc_measured_cost *costs; /* those of a tensor one after the other */
 };
 
-/* Reads a document of vc_sensitivity_json with data. VC_E_FORMAT if the file is no such document. Free *out with
+/* Reads the document of a sensitivity with data. VC_E_FORMAT if the file is no such document. Free *out with
  * vc_result_free. */
 VC_API enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path,
                                                 struct vc_sensitivity_costs **out);

@@ -131,9 +131,5 @@ struct vc_shrinkage {
  * failure; free it with vc_result_free. */
 VC_API enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out);
 
-/* The result as a JSON document, schema vcompress.shrink/1 (installed as shrink-1.schema.json). Free *text with
- * vc_text_free. */
-VC_API enum vc_status vc_shrink_json(struct vc_ctx *ctx, const struct vc_shrinkage *shrinkage, char **text);
-
 VC_END_C
 #endif

@@ -11,17 +11,10 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 
-const char *vc_verdict_name(enum vc_verdict verdict)
-{
-    static const char *const names[] = {"fits", "tight", "does not fit", "unknown"};
-
-    return (unsigned)verdict < 4 ? names[verdict] : "";
-}
-
 /* Of weights alone the word says so. */
 const char *vc_fit_word(const struct vc_fit *fit)
 {
-    return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_verdict_name(fit->verdict);
+    return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_word(VC_WORDS_VERDICT, fit->verdict);
 }
 
 /* A smaller batch, context or number of layers that fits takes the place of "does not fit". */

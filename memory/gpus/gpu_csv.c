@@ -43,9 +43,9 @@ static void add_types(struct vc_text *text, const struct vc_gpu *gpu)
 {
     size_t n = text->n;
 
-    for (size_t k = 0; k < VC_GPU_TYPES; k++) {
+    for (unsigned k = 0; k < VC_GPU_TYPES; k++) {
         if (((gpu->types | gpu->types_unsure) >> k & 1) != 0) {
-            vc_text_add(text, "%s%s%s", text->n == n ? "" : " ", vc_gpu_type_names[k],
+            vc_text_add(text, "%s%s%s", text->n == n ? "" : " ", vc_word(VC_WORDS_GPU_TYPE, k),
                         (gpu->types_unsure >> k & 1) != 0 ? "?" : "");
         }
     }
@@ -103,9 +103,9 @@ enum vc_status vc_gpus_csv(struct vc_ctx *ctx, const struct vc_gpus *gpus, const
         vc_text_add(&csv, "%s%s", k == 0 ? "" : ",", vc_gpu_columns[k]);
     }
     vc_text_add(&csv, "\n");
-    for (size_t k = 0; k < gpus->n; k++) {
-        if (match == NULL || vc_gpu_matches(gpus->rows[k], match)) {
-            add_gpu(&csv, gpus->rows[k]);
+    for (size_t k = 0; k < gpus->list.n; k++) {
+        if (match == NULL || vc_gpu_matches(gpus->list.rows[k], match)) {
+            add_gpu(&csv, gpus->list.rows[k]);
         }
     }
     *text = vc_text_detach(&csv);

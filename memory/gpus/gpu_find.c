@@ -153,9 +153,9 @@ struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name)
 {
     struct words words = words_of(name, strlen(name));
 
-    for (size_t k = 0; k < gpus->n; k++) {
-        if (has_name(gpus->rows[k], &words)) {
-            return gpus->rows[k];
+    for (size_t k = 0; k < gpus->list.n; k++) {
+        if (has_name(gpus->list.rows[k], &words)) {
+            return gpus->list.rows[k];
         }
     }
     return NULL;
@@ -170,12 +170,12 @@ static const struct vc_gpu *only_one(const struct vc_gpus *gpus, const struct wo
     size_t n = 0;
     size_t n_with_more = 0;
 
-    for (size_t k = 0; words->n != 0 && k < gpus->n; k++) {
-        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+    for (size_t k = 0; words->n != 0 && k < gpus->list.n; k++) {
+        struct words own = words_of(gpus->list.rows[k]->name, strlen(gpus->list.rows[k]->name));
         bool only_size;
 
         if (words_in(words, &own, &only_size) == words->n) {
-            with_more = gpus->rows[k];
+            with_more = gpus->list.rows[k];
             n_with_more++;
             one = only_size ? with_more : one;
             n += only_size;
@@ -252,8 +252,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
     size_t most = 0;
     bool only_size;
 
-    for (size_t k = 0; k < gpus->n; k++) {
-        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+    for (size_t k = 0; k < gpus->list.n; k++) {
+        struct words own = words_of(gpus->list.rows[k]->name, strlen(gpus->list.rows[k]->name));
         size_t found = words_in(words, &own, &only_size);
 
         most = found > most ? found : most;
@@ -265,11 +265,11 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
                  text, vc_option(ctx, "visible_bytes"));
     join(words, nearest.joined);
     nearest.by_distance = !all;
-    for (size_t k = 0; most != 0 && k < gpus->n; k++) {
-        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+    for (size_t k = 0; most != 0 && k < gpus->list.n; k++) {
+        struct words own = words_of(gpus->list.rows[k]->name, strlen(gpus->list.rows[k]->name));
 
         if (words_in(words, &own, &only_size) == most) {
-            consider(&nearest, gpus->rows[k], &own);
+            consider(&nearest, gpus->list.rows[k], &own);
         }
     }
     vc_text_init(&list, ctx);
@@ -312,8 +312,8 @@ enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
             return vc_fail(ctx, VC_E_ARGUMENT, "'%s': behind the colon stands how many there are, 1 to 1048576", text);
         }
     }
-    for (size_t k = 0; k < gpus->n && found == NULL; k++) {
-        found = has_name(gpus->rows[k], &words) ? gpus->rows[k] : NULL;
+    for (size_t k = 0; k < gpus->list.n && found == NULL; k++) {
+        found = has_name(gpus->list.rows[k], &words) ? gpus->list.rows[k] : NULL;
     }
     found = found != NULL ? found : only_one(gpus, &words);
     VC_RETURN_IF(found == NULL, refuse(ctx, gpus, text, &words));

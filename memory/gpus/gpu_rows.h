@@ -24,13 +24,12 @@ enum gpu_column {
 };
 
 extern const char *const vc_gpu_columns[GPU_COLUMNS];
-extern const char *const vc_gpu_type_names[VC_GPU_TYPES];
 
 struct vc_gpus {
+    struct vc_gpu_list list; /* first: what programs read */
     struct vc_ctx *ctx;
     struct vc_arena arena;
-    size_t n, capacity;
-    struct vc_gpu **rows;
+    size_t capacity;
 };
 
 /* The row with that name or alias, compared as vc_gpus_find does; NULL: none. */

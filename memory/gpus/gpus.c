@@ -20,7 +20,6 @@
 const char *const vc_gpu_columns[GPU_COLUMNS] = {
     "name",     "aliases",  "vendor",         "architecture", "capability", "memory_gb", "memory_type",
     "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note",      "nvlink_gb_s"};
-const char *const vc_gpu_type_names[VC_GPU_TYPES] = {"fp16", "bf16", "tf32", "int8", "int4", "fp8", "fp4", "2:4"};
 
 #ifndef VC_GPUS_FOLDER
 #define VC_GPUS_FOLDER "memory/gpus/" /* a build by hand starts at the root of the tree */
@@ -144,10 +143,10 @@ static enum vc_status take_types(struct vc_ctx *ctx, char *text, struct vc_gpu *
     while (*(rest += strspn(rest, " ")) != '\0') {
         size_t n = strcspn(rest, " ");
         bool unsure = rest[n - 1] == '?';
-        size_t k = 0;
+        unsigned k = 0;
 
-        while (k < VC_GPU_TYPES &&
-               (strlen(vc_gpu_type_names[k]) != n - unsure || strncmp(rest, vc_gpu_type_names[k], n - unsure) != 0)) {
+        while (k < VC_GPU_TYPES && (strlen(vc_word(VC_WORDS_GPU_TYPE, k)) != n - unsure ||
+                                    strncmp(rest, vc_word(VC_WORDS_GPU_TYPE, k), n - unsure) != 0)) {
             k++;
         }
         VC_REFUSE_IF(k == VC_GPU_TYPES, ctx, VC_E_FORMAT,
@@ -240,10 +239,10 @@ static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
         *before = *gpu; /* instances of it stay its own */
         return VC_OK;
     }
-    if (VC_GROW(gpus->ctx, VC_TAG_MISC, gpus->rows, gpus->capacity, gpus->n + 1) != VC_OK) {
+    if (VC_GROW(gpus->ctx, VC_TAG_MISC, gpus->list.rows, gpus->capacity, gpus->list.n + 1) != VC_OK) {
         return VC_E_NOMEM;
     }
-    gpus->rows[gpus->n++] = gpu;
+    gpus->list.rows[gpus->list.n++] = gpu;
     return VC_OK;
 }
 
@@ -330,7 +329,7 @@ static void end(void *result)
 {
     struct vc_gpus *gpus = result;
 
-    vc_free(gpus->ctx, gpus->rows);
+    vc_free(gpus->ctx, gpus->list.rows);
     vc_arena_release(gpus->ctx, &gpus->arena);
 }
 
@@ -353,16 +352,6 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
 out:
     vc_result_free(gpus);
     return status;
-}
-
-size_t vc_gpus_count(const struct vc_gpus *gpus)
-{
-    return gpus->n;
-}
-
-const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index)
-{
-    return index < gpus->n ? gpus->rows[index] : NULL;
 }
 
 /* What the driver reports, at least, for a card of which only the name is known. The lowest shares of the cards whose
@@ -395,15 +384,4 @@ uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *sour
                                            : VC_GPU_FROM_NAME;
     }
     return gpu->cuda_bytes != 0 ? gpu->cuda_bytes : driver > kept ? driver - kept : 0;
-}
-
-/* "" for several bits together. */
-const char *vc_gpu_type_name(enum vc_gpu_type bit)
-{
-    size_t k = 0;
-
-    while (k < VC_GPU_TYPES && (unsigned)bit != 1U << k) {
-        k++;
-    }
-    return k < VC_GPU_TYPES ? vc_gpu_type_names[k] : "";
 }

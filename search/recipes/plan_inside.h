@@ -70,10 +70,9 @@ struct vc_planning {
 };
 
 struct vc_recipes {
+    struct vc_recipe_list list; /* first: what programs read */
     struct vc_ctx *ctx;
     struct vc_arena arena;
-    size_t n, best;
-    struct vc_recipe *recipes;
 };
 
 /* How several devices share a model. */

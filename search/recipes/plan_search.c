@@ -19,21 +19,6 @@
 #define MAX_PARTS     64
 #define MAX_DEVICES   1024
 
-/* The words of --without. */
-const char *vc_lever_name(enum vc_lever lever)
-{
-    static const char *const names[VC_LEVERS] = {"weights",   "prune",        "cache",     "batch",
-                                                 "context",   "accumulation", "recompute", "amp",
-                                                 "optimizer", "devices",      "experts"};
-
-    for (unsigned k = 0; k < VC_LEVERS; k++) {
-        if (1u << k == (unsigned)lever) {
-            return names[k];
-        }
-    }
-    return NULL;
-}
-
 /* The choices that were tried and are kept. */
 struct search {
     struct vc_planning *p;
@@ -491,7 +476,7 @@ static enum vc_status copy_text(struct vc_planning *p, const char **text)
 static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice)
 {
     struct vc_recipes *out = p->out;
-    struct vc_recipe *recipe = &out->recipes[out->n];
+    struct vc_recipe *recipe = &out->list.recipes[out->list.n];
     struct vc_memory_options *memory = vc_arena_alloc(p->ctx, &out->arena, sizeof *memory);
     struct vc_memory_report *report = vc_arena_alloc(p->ctx, &out->arena, sizeof *report);
 
@@ -513,10 +498,10 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
                                  .time = choice->time,
                                  .does_less = choice->less != 0};
     VC_CALL(vc_plan_words(p, choice, recipe));
-    if (out->best == VC_NO_RECIPE && vc_search_has_room(&choice->fit)) {
-        out->best = out->n;
+    if (out->list.best == VC_NO_RECIPE && vc_search_has_room(&choice->fit)) {
+        out->list.best = out->list.n;
     }
-    out->n++;
+    out->list.n++;
     return VC_OK;
 }
 
@@ -530,7 +515,7 @@ static enum vc_status choose(struct search *s, struct vc_search_point *points)
         points[k] = (struct vc_search_point){(uint32_t)k, s->choices[k].fit.need_bytes, (double)k, 0};
     }
     size_t n = vc_search_front(points, s->n);
-    VC_CALL_ALLOC(out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->recipes));
+    VC_CALL_ALLOC(out->list.recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->list.recipes));
     while (n-- > 0) {
         VC_CALL(keep(s->p, &s->choices[points[n].number]));
     }
@@ -607,7 +592,7 @@ static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const
     p->fit = fit;
     VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, p->out, end));
     p->out->ctx = ctx;
-    p->out->best = VC_NO_RECIPE;
+    p->out->list.best = VC_NO_RECIPE;
     VC_TRY_ALLOC(p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms));
     VC_TRY(make(p));
     *out = p->out;
@@ -630,24 +615,14 @@ enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const
     return vc_call_end(ctx, make_all(ctx, graph, model, memory, fit, options, out));
 }
 
-const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index)
-{
-    return index < recipes->n ? &recipes->recipes[index] : NULL;
-}
-
-size_t vc_recipes_best(const struct vc_recipes *recipes)
-{
-    return recipes->best;
-}
-
 /* The best one is then the first of those that are left. */
 void vc_recipes_refuse(struct vc_recipes *recipes, size_t index)
 {
-    recipes->recipes[index].refused = true;
-    recipes->best = VC_NO_RECIPE;
-    for (size_t k = recipes->n; k-- > 0;) {
-        if (vc_search_has_room(&recipes->recipes[k].fit) && !recipes->recipes[k].refused) {
-            recipes->best = k;
+    recipes->list.recipes[index].refused = true;
+    recipes->list.best = VC_NO_RECIPE;
+    for (size_t k = recipes->list.n; k-- > 0;) {
+        if (vc_search_has_room(&recipes->list.recipes[k].fit) && !recipes->list.recipes[k].refused) {
+            recipes->list.best = k;
         }
     }
 }

@@ -286,7 +286,10 @@ static enum vc_status use_limits(void *options)
     const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
     const struct vc_diff both = {.n_rows = 1, .rows = &other};
     char *text = NULL;
-    enum vc_status status = vc_diff_json(ctx, model, model, difference, options, &text);
+    enum vc_status status = vc_document_json(
+        ctx,
+        &(struct vc_document){.kind = VC_DOCUMENT_DIFF, .of = difference, .a = model, .b = model, .limits = options},
+        &text);
 
     assert_int_equal(text != NULL, status == VC_OK);
     assert_int_equal(vc_diff_within(options, &other), status == VC_OK);

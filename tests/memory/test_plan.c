@@ -511,10 +511,10 @@ static void test_names(void **unused)
 {
     (void)unused;
     for (unsigned k = 0; k < VC_LEVERS; k++) {
-        assert_non_null(vc_lever_name((enum vc_lever)(1u << k)));
+        assert_non_null(vc_word(VC_WORDS_LEVER, k));
     }
-    assert_string_equal(vc_lever_name(VC_LEVER_OPTIMIZER), "optimizer");
-    assert_null(vc_lever_name((enum vc_lever)(1u << VC_LEVERS)));
+    assert_string_equal(vc_word(VC_WORDS_LEVER, 8), "optimizer");
+    assert_null(vc_word(VC_WORDS_LEVER, VC_LEVERS));
     assert_int_equal(vc_memory_runtime(NULL), VC_RUNTIME_NATIVE);
     assert_int_equal(vc_memory_runtime(&(struct vc_layout){.name = "gguf"}), VC_RUNTIME_NATIVE);
     assert_int_equal(vc_memory_runtime(&(struct vc_layout){.name = "onnx"}), VC_RUNTIME_LAYERWISE);

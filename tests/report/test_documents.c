@@ -87,7 +87,7 @@ static char *text_of(enum vc_status (*render)(const void *what, char **text), co
 
 static enum vc_status render_inspection(const void *what, char **text)
 {
-    return vc_inspect_json(ctx, what, text);
+    return vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_INSPECT, .of = what}, text);
 }
 
 /* Statistics that are kept packed are the same, and give the same document. */
@@ -167,7 +167,8 @@ static enum vc_status render_diff(const void *what, char **text)
 {
     const struct compared *c = what;
 
-    return vc_diff_json(ctx, a, b, c->diff, c->limits, text);
+    return vc_document_json(
+        ctx, &(struct vc_document){.kind = VC_DOCUMENT_DIFF, .of = c->diff, .a = a, .b = b, .limits = c->limits}, text);
 }
 
 static struct vc_diff_limits both_measures(double tolerance, double min_sqnr_db)

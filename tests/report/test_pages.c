@@ -228,16 +228,19 @@ static void test_members(void **unused)
     assert_string_equal(broken, "[]");
     vc_text_free(broken);
     vc_text_free(document);
-    assert_int_equal(vc_distill_steps_json(ctx, steps, 3, &text), VC_OK);
+    assert_int_equal(
+        vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_STEPS, .of = steps, .n = 3}, &text), VC_OK);
     assert_int_equal(count_of(text, "\"step\""), 2); /* without the control run */
     has(text, "\"loss\": 2.5, \"kd\": 0, \"ce\": 0, \"lr\": 0.1, \"grad_norm\": 0, \"sparsity\": null, ");
     has(text, "\"matches\": [0.5]");
     vc_text_free(text);
-    assert_int_equal(vc_memory_timeline_json(ctx, &timeline, &text), VC_OK);
+    assert_int_equal(vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_TIMELINE, .of = &timeline}, &text),
+                     VC_OK);
     has(text, "\"backward\": 2,\n  \"peak\": 0,\n  \"points\": [\n    {\"step\": 3, \"parameters\": 8}\n  ],\n  "
               "\"operators\": [\"conv1\"]");
     vc_text_free(text);
-    assert_int_equal(vc_value_histograms_json(ctx, &histograms, &text), VC_OK);
+    assert_int_equal(
+        vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_HISTOGRAMS, .of = &histograms}, &text), VC_OK);
     has(text, "{\"tensor\": \"a\\\"b\", \"scheme\": \"\", ");
     has(text, "\"levels\": [0.5], \"level_counts\": [0]}");
     vc_text_free(text);

@@ -43,7 +43,8 @@ static int print_json(struct app *app, const struct vc_evaluate_options *o, cons
                       const char *missed)
 {
     char *text = NULL;
-    enum vc_status status = vc_evaluate_json(app->ctx, o, q, missed, &text);
+    enum vc_status status = vc_document_json(
+        app->ctx, &(struct vc_document){.kind = VC_DOCUMENT_EVALUATE, .of = q, .evaluate = o, .missed = missed}, &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);
@@ -75,11 +76,11 @@ static int check_gates(struct app *app, const struct evaluate_cli *cli, const st
     if (!*missed && vc_metric_missed(q, &cli->limits, &miss)) {
         if (isnan(miss.value)) {
             return app_usage(app, "%s: these rows have no %s%s%s", option_of(miss.field, option, sizeof option),
-                             vc_metric_name(miss.metric), q->undefined != NULL ? ": " : "",
+                             vc_word(VC_WORDS_METRIC, miss.metric), q->undefined != NULL ? ": " : "",
                              q->undefined != NULL ? q->undefined : "");
         }
         *missed = true;
-        snprintf(text, n, "%s %.4g is %s %s %g", vc_metric_name(miss.metric), miss.value,
+        snprintf(text, n, "%s %.4g is %s %s %g", vc_word(VC_WORDS_METRIC, miss.metric), miss.value,
                  miss.value < miss.limit ? "below" : "above", option_of(miss.field, option, sizeof option), miss.limit);
     }
     return GO_ON;

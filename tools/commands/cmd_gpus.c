@@ -35,7 +35,7 @@ static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
     buf[0] = '\0';
     for (unsigned k = 0; k < VC_GPU_TYPES && used < n; k++) {
         if ((gpu->types >> k & 1) != 0) {
-            used += (size_t)snprintf(buf + used, n - used, "%s%s", used == 0 ? "" : " ", vc_gpu_type_name(1U << k));
+            used += (size_t)snprintf(buf + used, n - used, "%s%s", used == 0 ? "" : " ", vc_word(VC_WORDS_GPU_TYPE, k));
         }
     }
     return gpu->types == 0 && gpu->types_unsure != 0 ? "?" : buf;
@@ -140,7 +140,9 @@ static int print_document(struct app *app, const struct gpus_cli *cli, const str
 {
     char *text = NULL;
     enum vc_status status =
-        cli->csv ? vc_gpus_csv(app->ctx, gpus, match, &text) : vc_gpus_json(app->ctx, gpus, match, &text);
+        cli->csv ? vc_gpus_csv(app->ctx, gpus, match, &text)
+                 : vc_document_json(app->ctx,
+                                    &(struct vc_document){.kind = VC_DOCUMENT_GPUS, .of = gpus, .match = match}, &text);
     int rc = GO_ON;
 
     if (status != VC_OK) {

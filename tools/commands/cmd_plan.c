@@ -28,7 +28,7 @@ struct plan_cli {
     struct vc_recipe_lines *lines; /* of each */
 };
 
-/* --without "batch,prune": each name of vc_lever_name sets its bit. */
+/* --without "batch,prune": each word of VC_WORDS_LEVER sets its bit. */
 static bool take_without(void *group, const char *value)
 {
     struct plan_cli *cli = group;
@@ -37,8 +37,8 @@ static bool take_without(void *group, const char *value)
         size_t n = strcspn(at, ",");
         unsigned k = 0;
 
-        while (k < VC_LEVERS && (strlen(vc_lever_name((enum vc_lever)(1u << k))) != n ||
-                                 strncmp(vc_lever_name((enum vc_lever)(1u << k)), at, n) != 0)) {
+        while (k < VC_LEVERS &&
+               (strlen(vc_word(VC_WORDS_LEVER, k)) != n || strncmp(vc_word(VC_WORDS_LEVER, k), at, n) != 0)) {
             k++;
         }
         if (k == VC_LEVERS) {

@@ -52,17 +52,17 @@ static bool take_type(void *group, const char *value)
     return named_types_add(&((struct shrink_cli *)group)->named, value);
 }
 
-/* "mae:0.5", "accuracy:1%", "r2:0.01". The metrics are numbered without a gap from accuracy on; vc_metric_name ends the
+/* "mae:0.5", "accuracy:1%", "r2:0.01". The metrics are numbered without a gap from accuracy on; vc_word ends the
  * list with NULL. What is behind the colon is a share or a number in the metric's own unit. */
 static bool take_within(void *group, const char *value)
 {
     struct shrink_cli *cli = group;
     size_t n = strcspn(value, ":");
     uint64_t metric = VC_METRIC_ACCURACY;
-    const char *name = vc_metric_name((enum vc_metric)metric);
+    const char *name = vc_word(VC_WORDS_METRIC, (unsigned)metric);
 
     while (name != NULL && (strlen(name) != n || strncmp(name, value, n) != 0)) {
-        name = vc_metric_name((enum vc_metric)++ metric);
+        name = vc_word(VC_WORDS_METRIC, (unsigned)++metric);
     }
     cli->shrink.metric = metric;
     return name != NULL && value[n] == ':' &&
@@ -317,8 +317,8 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
 
         fputs(k != 0 ? "; " : ": ", app->out.to);
         print_clean(app->out.to, r->quality.parts[k].name);
-        fprintf(app->out.to, ": %s, %s %.4f of %.4f", vc_net_task_name(r->quality.parts[k].task),
-                vc_metric_name(metric), vc_metric_value(&r->quality.parts[k], metric, &rises),
+        fprintf(app->out.to, ": %s, %s %.4f of %.4f", vc_word(VC_WORDS_NET_TASK, r->quality.parts[k].task),
+                vc_word(VC_WORDS_METRIC, metric), vc_metric_value(&r->quality.parts[k], metric, &rises),
                 vc_metric_value(&r->teacher.parts[k], metric, &rises));
     }
     for (size_t k = 0; r->quality.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
@@ -345,7 +345,7 @@ static void print_proof(const struct app *app, const struct vc_shrinkage *r)
         fputc('\n', app->out.to);
         return;
     }
-    fprintf(app->out.to, "proof: %s: ", vc_net_task_name(q->task));
+    fprintf(app->out.to, "proof: %s: ", vc_word(VC_WORDS_NET_TASK, q->task));
     fprintf(app->out.to, "%s rows that steered nothing", fmt_count(buf, q->n_rows));
     if (!isnan(q->agreement)) {
         fprintf(app->out.to, ", %s of the answers equal", fmt_share(buf, q->agreement));

@@ -731,7 +731,7 @@ static void add_part(const struct app *app, struct table *table, const char *nam
     table_add(table, ink, name);
     table_add(table, ink, known ? fmt_size(buf, &app->out, part->bytes) : "?");
     table_add(table, INK_DIM, known && whole != 0 ? fmt_percent(buf, (double)part->bytes, (double)whole) : "");
-    table_add(table, INK_DIM, vc_known_name(part->known));
+    table_add(table, INK_DIM, vc_word(VC_WORDS_KNOWN, part->known));
 }
 
 /* The row of a component, by enum vc_memory_kind. Activations of training are those that wait for the backward pass. */

@@ -71,7 +71,7 @@ bool precision_word(const char *value, enum vc_graph_precision *precision, enum 
 /* NULL behind the last: completions and sentences list the words by it. */
 const char *task_word(size_t index)
 {
-    return vc_net_task_name((enum vc_net_task)index);
+    return vc_word(VC_WORDS_NET_TASK, (unsigned)index);
 }
 
 /* The same for losses. */

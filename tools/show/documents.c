@@ -1,9 +1,9 @@
 /* documents.c - see documents.h. Each function has the same steps:
  *
  *     is_asked                     without --json, --html and --markdown nothing is made
- *     vc_..._json                  the document, by the library
+ *     make                         the document, by the library
  *     tell_json                    writes it for --json, and its table for --markdown; true: a page is wanted
- *     add, add_string              what a page shows beside the document, as further members
+ *     add_document, add_string     what a page shows beside the document, as further members
  *     finish                       makes the page, writes it, frees everything
  *
  * So a page never has figures that its document does not have. docs/documents.md lists the members of each document. */
@@ -29,6 +29,12 @@ static bool is_asked(const struct app *app)
     return app->json.on || app->json.html != NULL || app->json.markdown != NULL;
 }
 
+/* The document, where one is asked for. */
+static void make(struct telling *t, const struct vc_document *document)
+{
+    t->status = is_asked(t->app) ? vc_document_json(t->app->ctx, document, &t->text) : VC_OK;
+}
+
 /* Writes --json and --markdown. *rc: GO_ON or a status. Returns true where the page is to be made, too. */
 static bool tell_json(struct telling *t, int *rc)
 {
@@ -45,11 +51,14 @@ static bool tell_json(struct telling *t, int *rc)
     return *rc == GO_ON && t->app->json.html != NULL;
 }
 
-/* Adds a member that a function of the library has made: `status` is of its making, and `json`, which may be NULL then,
- * is freed here. */
-static void add(struct telling *t, const char *key, enum vc_status status, char *json)
+/* Adds a member for the page. */
+static void add_document(struct telling *t, const char *key, const struct vc_document *member)
 {
-    t->status = t->status == VC_OK ? status : t->status;
+    char *json = NULL;
+
+    if (t->status == VC_OK) {
+        t->status = vc_document_json(t->app->ctx, member, &json);
+    }
     if (t->status == VC_OK) {
         t->status = vc_document_add(t->app->ctx, &t->text, key, json);
     }
@@ -101,12 +110,9 @@ static int finish_plain(struct telling *t)
 /* Histograms of some tensors' values, the drawings of a page. Frees them. */
 static void add_histograms(struct telling *t, enum vc_status status, struct vc_value_histograms *histograms)
 {
-    char *json = NULL;
-
     t->status = t->status == VC_OK ? status : t->status;
     if (t->status == VC_OK && histograms->n != 0) {
-        status = vc_value_histograms_json(t->app->ctx, histograms, &json);
-        add(t, "histograms", status, json);
+        add_document(t, "histograms", &(struct vc_document){.kind = VC_DOCUMENT_HISTOGRAMS, .of = histograms});
     }
     vc_result_free(histograms);
 }
@@ -114,12 +120,9 @@ static void add_histograms(struct telling *t, enum vc_status status, struct vc_v
 /* The table of GPUs and whether the model fits each. Frees it. */
 static void add_matrix(struct telling *t, enum vc_status status, struct vc_fit_matrix *matrix)
 {
-    char *json = NULL;
-
     t->status = t->status == VC_OK ? status : t->status;
     if (t->status == VC_OK && matrix->n_rows != 0) {
-        status = vc_fit_matrix_json(t->app->ctx, matrix, &json);
-        add(t, "gpus", status, json);
+        add_document(t, "gpus", &(struct vc_document){.kind = VC_DOCUMENT_FIT_MATRIX, .of = matrix});
     }
     vc_result_free(matrix);
 }
@@ -227,18 +230,15 @@ int document_distill(struct app *app, const struct vc_distillation *d, const str
 {
     struct vc_distillation bare = *d;
     struct telling t = {.app = app};
-    char *json = NULL;
     int rc;
 
     bare.seconds = (double)NAN;
-    t.status = is_asked(app) ? vc_distill_json(app->ctx, d->options, d, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_DISTILL, .of = d});
     if (tell_json(&t, &rc)) {
         vc_text_free(t.text);
-        t.status = vc_distill_json(app->ctx, d->options, &bare, &t.text);
+        t.status = vc_document_json(app->ctx, &(struct vc_document){.kind = VC_DOCUMENT_DISTILL, .of = &bare}, &t.text);
         if (n_steps != 0) {
-            enum vc_status status = vc_distill_steps_json(app->ctx, steps, n_steps, &json);
-
-            add(&t, "steps", status, json);
+            add_document(&t, "steps", &(struct vc_document){.kind = VC_DOCUMENT_STEPS, .of = steps, .n = n_steps});
         }
     }
     return finish(&t, rc);
@@ -256,7 +256,7 @@ int document_inspect(struct app *app, const struct vc_inspection *in)
     enum vc_status status;
     int rc;
 
-    t.status = is_asked(app) ? vc_inspect_json(app->ctx, in, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_INSPECT, .of = in});
     if (tell_json(&t, &rc)) {
         /* Weights alone, as they are and in other types: what a file that says nothing of its graph can be asked. */
         vc_memory_defaults(&memory);
@@ -317,7 +317,7 @@ int document_diff(struct app *app, const struct vc_model *a, const struct vc_mod
     enum vc_status status;
     int rc;
 
-    t.status = is_asked(app) ? vc_diff_json(app->ctx, a, b, diff, limits, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_DIFF, .of = diff, .a = a, .b = b, .limits = limits});
     if (tell_json(&t, &rc)) {
         status = vc_value_histograms_of_models(app->ctx, a, b, names, worst_names(diff, names), &histograms);
         add_histograms(&t, status, histograms);
@@ -349,7 +349,7 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 
         return json_written(&stream, vc_sensitivity_json_write(app->ctx, s, &writer));
     }
-    t.status = is_asked(app) ? vc_sensitivity_json(app->ctx, s, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_SENSITIVITY, .of = s});
     if (tell_json(&t, &rc)) {
         for (; n < N_HISTOGRAMS && n < s->quantize.n_picks; n++) {
             names[n] = s->rows[s->quantize.picks[n].row].name;
@@ -370,7 +370,7 @@ int document_graph(struct app *app, const struct vc_graph *graph, const struct v
     struct telling t = {.app = app};
     int rc;
 
-    t.status = is_asked(app) ? vc_graph_json(app->ctx, graph, blocks, model, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_GRAPH, .of = graph, .blocks = blocks, .model = model});
     if (tell_json(&t, &rc)) {
         add_string(&t, "file", app->subject);
         t.status = t.status == VC_OK ? vc_graph_svg(app->ctx, graph, blocks, app->subject, &t.drawing) : t.status;
@@ -384,7 +384,8 @@ int document_plan(struct app *app, const struct vc_recipes *recipes, const char 
 {
     struct telling t = {.app = app};
 
-    t.status = is_asked(app) ? vc_recipes_json(app->ctx, recipes, gpu, app->subject, lines, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){
+                 .kind = VC_DOCUMENT_PLAN, .of = recipes, .gpu = gpu, .path = app->subject, .lines = lines});
     return finish_plain(&t);
 }
 
@@ -392,7 +393,7 @@ int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage)
 {
     struct telling t = {.app = app};
 
-    t.status = is_asked(app) ? vc_shrink_json(app->ctx, shrinkage, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_SHRINK, .of = shrinkage});
     return finish_plain(&t);
 }
 
@@ -405,13 +406,11 @@ static void add_run(struct telling *t, const struct memory_cli *cli, const struc
     const struct vc_graph *graph = cli->source.graph;
     struct vc_memory_timeline *timeline = NULL;
     struct vc_fit_matrix *matrix = NULL;
-    char *json = NULL;
     enum vc_status status =
         vc_memory_timeline_make(t->app->ctx, graph, model, &cli->memory, TIMELINE_POINTS, &timeline);
 
     if (timeline != NULL) {
-        status = vc_memory_timeline_json(t->app->ctx, timeline, &json);
-        add(t, "timeline", status, json);
+        add_document(t, "timeline", &(struct vc_document){.kind = VC_DOCUMENT_TIMELINE, .of = timeline});
     }
     if (status == VC_OK) {
         status = vc_fit_matrix_make(t->app->ctx, graph, model, &cli->memory, fit, catalogue, rows, n_rows, &matrix);
@@ -428,10 +427,12 @@ int document_estimate(struct app *app, const struct memory_cli *cli)
     struct vc_gpus *gpus = NULL;
     int rc;
 
-    if (is_asked(app)) {
-        t.status =
-            vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &t.text);
-    }
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_ESTIMATE,
+                                   .of = &cli->report,
+                                   .layers = cli->layers,
+                                   .memory = &shown,
+                                   .graph = cli->source.graph,
+                                   .path = app->subject});
     if (tell_json(&t, &rc)) {
         t.status = vc_gpus_open(app->ctx, NULL, &gpus);
         if (t.status == VC_OK) {
@@ -452,9 +453,13 @@ int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_
     char peak[32];
     int rc;
 
-    if (is_asked(app)) {
-        t.status = vc_fit_json(app->ctx, &cli->report, &shown, cli->source.graph, app->subject, rows, n_rows, &t.text);
-    }
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_FIT,
+                                   .of = &cli->report,
+                                   .memory = &shown,
+                                   .graph = cli->source.graph,
+                                   .path = app->subject,
+                                   .rows = rows,
+                                   .n = n_rows});
     if (tell_json(&t, &rc)) {
         add_run(&t, cli, fit, catalogue, rows, n_rows);
         if (baseline != NULL) {

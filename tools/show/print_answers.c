@@ -101,7 +101,7 @@ static void print_figures(const struct app *app, const struct vc_quality *q, con
         fputs(": ", to);
         print_clean(to, q->name);
     }
-    fprintf(to, ": %s: ", vc_net_task_name(q->task));
+    fprintf(to, ": %s: ", vc_word(VC_WORDS_NET_TASK, q->task));
     fprintf(to, "%s %s", fmt_count(buf, q->n_rows),
             tokens                        ? "tokens"
             : q->task == VC_NET_TASK_MAPS ? "places"

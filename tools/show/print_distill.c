@@ -199,7 +199,7 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
         print_clean(to, d->tasks);
         fputs("; the loss is the weighted sum of theirs\n", to);
     } else if (o->task == VC_TASK_TRAIN) {
-        fprintf(to, "task      %s: %s value%s", vc_net_task_name(d->net_task), fmt_count(buf, d->n_outputs),
+        fprintf(to, "task      %s: %s value%s", vc_word(VC_WORDS_NET_TASK, d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
         const char *measure = vc_teacher_loss_measure(d->options->loss.kind);
         bool labels_alone = o->loss.alpha == 0 && o->moving.alpha_end <= 0;
@@ -374,7 +374,8 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
 
         fputs("          ", to);
         print_clean(to, d->after.parts[k].name);
-        fprintf(to, ": %s %.4f -> %.4f\n", vc_metric_name(metric), vc_metric_value(&d->before.parts[k], metric, &rises),
+        fprintf(to, ": %s %.4f -> %.4f\n", vc_word(VC_WORDS_METRIC, metric),
+                vc_metric_value(&d->before.parts[k], metric, &rises),
                 vc_metric_value(&d->after.parts[k], metric, &rises));
     }
     for (size_t k = 0; d->after.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {

@@ -10,6 +10,7 @@
 
 #include <vcompress/page.h>
 
+#include "report/document_json.h"
 #include "report/document_rows.h"
 
 /* Components without bytes are left out: a point of a long run would be mostly zeros. */
@@ -19,7 +20,7 @@ static void write_point(struct vc_json *json, const struct vc_memory_point *poin
     vc_json_uint(json, "step", point->step);
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         if (point->bytes[k] != 0) {
-            vc_json_uint(json, vc_memory_kind_name(k), point->bytes[k]);
+            vc_json_uint(json, vc_word(VC_WORDS_MEMORY, k), point->bytes[k]);
         }
     }
     vc_json_end(json, '}');
@@ -69,51 +70,53 @@ enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const
     return status;
 }
 
-enum vc_status vc_value_histograms_json(struct vc_ctx *ctx, const struct vc_value_histograms *histograms, char **out)
+enum vc_status vc_write_histograms(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
+    const struct vc_value_histograms *histograms = d->of;
     struct vc_json json;
-    struct vc_text text;
+    struct vc_text out;
 
-    vc_json_open(&json, &text, ctx, '[', NULL);
+    vc_json_open(&json, &out, ctx, '[', NULL);
     for (size_t i = 0; i < histograms->n; i++) {
         rows_histogram(&json, NULL, FLAT, &histograms->histograms[i]);
     }
     vc_json_end(&json, ']');
-    return vc_json_finish(&json, out);
+    return vc_json_finish(&json, text);
 }
 
-enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix *m, char **out)
+enum vc_status vc_write_fit_matrix(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    struct vc_text text;
-    struct vc_json json = {.text = &text};
+    struct vc_text out;
+    struct vc_json json = {.text = &out};
 
-    vc_text_init(&text, ctx);
-    rows_fit_matrix(&json, NULL, LINES, m);
-    return vc_json_finish(&json, out);
+    vc_text_init(&out, ctx);
+    rows_fit_matrix(&json, NULL, LINES, d->of);
+    return vc_json_finish(&json, text);
 }
 
-enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memory_timeline *t, char **out)
+enum vc_status vc_write_timeline(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
-    struct vc_text text;
-    struct vc_json json = {.text = &text};
+    struct vc_text out;
+    struct vc_json json = {.text = &out};
 
-    vc_text_init(&text, ctx);
-    rows_timeline(&json, NULL, LINES, t);
-    return vc_json_finish(&json, out);
+    vc_text_init(&out, ctx);
+    rows_timeline(&json, NULL, LINES, d->of);
+    return vc_json_finish(&json, text);
 }
 
 /* Without the steps of the control run and without evaluations, which the document has. */
-enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_distill_step *steps, size_t n, char **out)
+enum vc_status vc_write_steps(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
+    const struct vc_distill_step *steps = d->of;
     struct vc_json json;
-    struct vc_text text;
+    struct vc_text out;
 
-    vc_json_open(&json, &text, ctx, '[', NULL);
-    for (size_t i = 0; i < n; i++) {
+    vc_json_open(&json, &out, ctx, '[', NULL);
+    for (size_t i = 0; i < d->n; i++) {
         if (!steps[i].control && steps[i].eval == NULL) {
             rows_step(&json, NULL, FLAT, &steps[i]);
         }
     }
     vc_json_end(&json, ']');
-    return vc_json_finish(&json, out);
+    return vc_json_finish(&json, text);
 }
