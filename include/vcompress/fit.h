@@ -153,7 +153,7 @@ struct vc_fit_change {
     const struct vc_gpu *gpu;
     unsigned count;          /* number of devices, each with the same need */
     bool weights_only;       /* the verdicts count weights only, because nothing else is known */
-    enum vc_runtime runtime; /* how the loader treats codes of the output: vc_memory_runtime */
+    enum vc_runtime runtime; /* how the usual loader treats codes of the output */
     struct vc_fit before, after;
     struct vc_fit native; /* like `after`, for a loader that keeps codes as codes */
     /* Before the call: what the output computes, with bound sizes, where passes remove units or layers; NULL: as the source. */

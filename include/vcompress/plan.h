@@ -34,8 +34,7 @@ struct vc_recipe_options {
     size_t struct_size;     /* set by vc_recipe_defaults */
     uint64_t visible_bytes; /* of the device, vc_gpu_visible_bytes; must be set */
     unsigned without;       /* bits of enum vc_lever: changes that no recipe makes */
-    /* Use vc_memory_options.runtime for all recipes; false: the runtime of the usual loader of each output
-     * (vc_memory_runtime). */
+    /* Use vc_memory_options.runtime for all recipes; false: the runtime of the usual loader of each output. */
     bool runtime_given;
     bool scan;          /* read all weights and measure the errors of schemes */
     uint64_t n_devices; /* number of equal devices; 0 and 1: one device */

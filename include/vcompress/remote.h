@@ -35,7 +35,8 @@ VC_API bool vc_remote_is(const char *name);
  *
  * Each file of weights costs a request or two for its header. most_weights: where there are more such files, they are left
  * out if the model has a config.json without a quantization_config, which answers vc_estimate and the like as well; 0: all
- * are there. A name that is one of the files has that file. Free *out with vc_result_free behind its models. */
+ * are there. A name that is one of the files has that file. Free *out with vc_result_free, which removes
+ * the folder, when all its models are closed. */
 VC_API enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_weights, struct vc_remote **out);
 
 /* Where files of weights were left out: the name of the model's config.json, the remote's, and how many they are. Else
@@ -44,8 +45,6 @@ VC_API const char *vc_remote_config(const struct vc_remote *remote, size_t *n_le
 
 /* Requests so far, redirects and tries included, and bytes of their answers. */
 VC_API void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uint64_t *n_bytes);
-
-/* Removes the folder. No model of it may be open. Accepts NULL. */
 
 VC_END_C
 #endif
