@@ -147,7 +147,6 @@ enum vc_arch_trait {
     VC_ARCH_HEADS_FILL = 1 << 24,   /* heads x head size is the hidden size */
     VC_ARCH_NO_HEAD_SIZE = 1 << 25, /* no keys about it */
     VC_ARCH_SUM_IS_1 = 1 << 26,     /* weights of the chosen experts are divided by their sum */
-    VC_ARCH_ONE_WAY = 1 << 27,      /* there is no way back to a folder */
     /* what this program does */
     VC_ARCH_GRAPH = 1 << 28 /* a graph of the decoder can be built by these traits */
 };
@@ -201,6 +200,8 @@ struct vc_arch_family {
     const char *dense, *sparse;       /* that only layers without, or with experts have; NULL: none */
     const char *whole;                /* of the whole model beside token_embd; NULL: output_norm */
     const struct vc_arch_name *rules; /* before those of all; the last has no `from`. NULL: none */
+    const char *plain;  /* the type that computes the same of texts alone, and has a head: the way back makes
+                                         a folder of it. NULL: its own */
     const char *prefix; /* what stands in front of all names but the head's in transformers; NULL: "model." */
     const char
         *keeps; /* keys of config.json that no key of llama.cpp's says, "a|b": a file has them beside; NULL: none */

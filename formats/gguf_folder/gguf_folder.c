@@ -193,7 +193,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
     VC_REFUSE_IF(*out == NULL, ctx, VC_E_UNSUPPORTED,
                  "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "
                  "%s keeps the tensors as they are",
-                 config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list, false),
+                 config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list),
                  vc_option(ctx, "as_gguf=false"));
     VC_REFUSE_IF(quantized != NULL && !(keeps && (strcmp(method != NULL ? method : "", "mxfp4") != 0 ||
                                                   strcmp((*out)->gguf, "gpt-oss") == 0)),

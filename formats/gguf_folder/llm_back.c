@@ -257,7 +257,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
 /* The other rule of a matrix of transformers that is two tensors of llama.cpp's; NULL: it is one. */
 static const struct vc_arch_name *other_of(const struct llm_back *b, const struct vc_arch_name *rule)
 {
-    const struct vc_arch_name *other = b->family->rules;
+    const struct vc_arch_name *other = b->made->rules;
 
     while (other != NULL && other->from != NULL &&
            (other == rule || strcmp(other->from, rule->from) != 0 || rule->rows == VC_ROWS_ALL)) {
@@ -516,7 +516,7 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
             }
             continue;
         }
-        const struct vc_arch_name *rule = find_rule(b, b->family->rules, name, &layer, &rest);
+        const struct vc_arch_name *rule = find_rule(b, b->made->rules, name, &layer, &rest);
         rule = rule != NULL ? rule : find_rule(b, vc_arch_names, name, &layer, &rest);
         uint64_t layers = strncmp(name, "dec.", 4) == 0 ? sizes->decoder_layers : sizes->layers;
         /* Tensors without a place of their own in the folder. */
@@ -698,7 +698,7 @@ static enum vc_status read_rest(struct llm_back *b)
     b->rest = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const char *type = json_string_value(json_object_get(b->rest, "model_type"));
     const struct vc_arch_family *own = type != NULL ? vc_llm_family(type) : NULL;
-    if (own != NULL && !vc_arch_has(own, VC_ARCH_ONE_WAY) && strcmp(own->gguf, b->family->gguf) == 0 &&
+    if (own != NULL && strcmp(own->gguf, b->family->gguf) == 0 &&
         vc_arch_has(own, VC_ARCH_EXPERTS) == vc_arch_has(b->family, VC_ARCH_EXPERTS)) {
         b->family = own;
     }
@@ -736,7 +736,7 @@ static enum vc_status find_family(struct llm_back *b)
         slides = slides || vc_ends_in(key, ".attention.sliding_window");
     }
     b->family = vc_arch_family_of_gguf(architecture != NULL ? architecture : "", experts, slides);
-    if (b->family != NULL && (b->family->layer == NULL || vc_arch_has(b->family, VC_ARCH_ONE_WAY))) {
+    if (b->family != NULL && b->family->layer == NULL) {
         b->family = NULL;
     }
     if (b->family != NULL && strcmp(b->family->gguf, "granitemoe") == 0 &&
@@ -750,8 +750,9 @@ static enum vc_status find_family(struct llm_back *b)
     VC_CALL(read_rest(b));
     const char *type = json_string_value(json_object_get(b->rest, "model_type"));
     if (b->family != NULL) {
-        b->arch = vc_arch_family_class(b->family);
-        (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", b->family->class_name, end_of_class(b->family));
+        b->made = b->family->plain != NULL ? vc_llm_family(b->family->plain) : b->family;
+        b->arch = vc_arch_family_class(b->made);
+        (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", b->made->class_name, end_of_class(b->family));
         if (type != NULL && vc_is_one_of(type, "mt5|umt5")) {
             (void)snprintf(b->class_name, sizeof b->class_name, "%s%s", type[0] == 'm' ? "MT5" : "UMT5",
                            end_of_class(b->family));
@@ -761,7 +762,7 @@ static enum vc_status find_family(struct llm_back *b)
                  "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "
                  "(there is to %s); an output whose name ends in .safetensors keeps the tensors as they are",
                  architecture != NULL ? architecture : "", experts ? " with experts" : "",
-                 vc_llm_family_list(list, sizeof list, true));
+                 vc_llm_family_list(list, sizeof list));
     return VC_OK;
 }
 

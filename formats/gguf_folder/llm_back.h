@@ -11,6 +11,7 @@ struct llm_back {
     struct vc_model *model;              /* with the folder that is made */
     json_t *pairs;                       /* the metadata of the file */
     const struct vc_arch_family *family; /* its row; set by find_family */
+    const struct vc_arch_family *made;   /* that of the folder: the same, or what it computes of texts (.plain) */
     char class_name[64];                 /* of transformers: "LlamaForCausalLM" */
     const struct vc_arch *arch;          /* of the model_type that it becomes */
     json_t *config;                      /* what becomes config.json */

@@ -392,7 +392,7 @@ static enum vc_status set_scaling(struct llm_back *b)
     if (strcmp(b->family->gguf, "gemma4") == 0) {
         return make_proportional(b);
     }
-    if (!keyed && vc_llm_says_recurrent(b->family) && strcmp(b->family->gguf, "qwen3next") != 0) {
+    if (!keyed && vc_back_find(b, ".rope.dimension_sections") != NULL) {
         vc_back_set(b, b->config, "rope_scaling",
                     json_pack("{s:s, s:b, s:[I, I, I]}", "rope_type", "default", "mrope_interleaved", 1,
                               "mrope_section", section(b, 0), section(b, 1), section(b, 2)));
@@ -676,7 +676,7 @@ static void set_implied(struct llm_back *b)
  * are there. */
 static json_t *make_family(const struct llm_back *b)
 {
-    const struct vc_arch_family *f = b->family;
+    const struct vc_arch_family *f = b->made;
     bool largest = said(b, "num_hidden_layers") == (json_int_t)f->largest;
     bool own_biases = vc_arch_has(f, VC_ARCH_QKV_BIAS) && vc_arch_has(f, VC_ARCH_EXPERTS);
     const char *activation = vc_back_text(b, ".hidden_activation");
@@ -760,7 +760,7 @@ enum vc_status vc_back_config(struct llm_back *b)
     size_t gate = vc_model_find(b->source, "blk.0.ffn_gate_exps.weight");
 
     b->config = json_pack("{s:[s], s:o}", "architectures", b->class_name, "model_type",
-                          json_stringn(b->family->types, strcspn(b->family->types, "|+")));
+                          json_stringn(b->made->types, strcspn(b->made->types, "|+")));
     for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
         if (vc_arch_writes_pair(b->family, key)) {
             VC_CALL(take_row(b, key));

@@ -46,13 +46,13 @@ const struct vc_arch_family *vc_llm_family(const char *model_type)
 }
 
 /* snprintf's count may pass `room`; the loop ends there, and the text is cut. */
-const char *vc_llm_family_list(char *list, size_t room, bool back)
+const char *vc_llm_family_list(char *list, size_t room)
 {
     const struct vc_arch_family *f;
     size_t n = 0;
 
     for (size_t i = 0; (f = vc_arch_family_at(i)) != NULL && n < room; i++) {
-        if (f->layer != NULL && !(back && vc_arch_has(f, VC_ARCH_ONE_WAY))) {
+        if (f->layer != NULL) {
             n += (size_t)snprintf(list + n, room - n, "%s%s", i == 0 ? "" : ", ", f->types);
         }
     }

@@ -676,7 +676,7 @@ static void put_sections(const struct llm_config *config, const struct llm_rope 
     for (size_t i = 0; i < 4; i++) {
         vc_llm_element_u32(pairs, (uint32_t)json_integer_value(json_array_get(sections, i)));
     }
-    if (strncmp(architecture, "qwen3vl", 7) == 0) {
+    if (seen != NULL && strncmp(architecture, "qwen3vl", 7) == 0) {
         vc_llm_put_u32(pairs, ".n_deepstack_layers", json_array_size(seen));
     }
 }

@@ -52,8 +52,8 @@ enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *
 
 /* The row of a model_type of which GGUF models are made; NULL: there is none. */
 const struct vc_arch_family *vc_llm_family(const char *model_type);
-/* "llama, mistral, ..."; back: of those with a way back alone. Returns `list`. */
-const char *vc_llm_family_list(char *list, size_t room, bool back);
+/* "llama, mistral, ...". Returns `list`. */
+const char *vc_llm_family_list(char *list, size_t room);
 /* Whether a layer is of the second kind: it slides, or is recurrent. */
 bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_family *family, uint64_t layer);
 /* Of which kinds a layer is: its tensors are those of the lists of the row with these names. */

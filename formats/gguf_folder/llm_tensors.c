@@ -150,19 +150,30 @@ static enum vc_status add_match(struct planning *p, struct match *match, const c
 
 /* Whether another of these rules makes the same tensor of a matrix of the other form, and the shape of this one says that
  * it is of that: experts of both forms have their last letter, [E, e, H], in the last dimension, or turned in the one
- * before. */
+ * before. A square one says nothing: then the other one does, [E, 2 e, H] or [E, H, e], which is not square, too. */
 static bool lies_otherwise(const struct planning *p, const struct vc_arch_name *rules, const struct vc_arch_name *rule,
                            size_t source)
 {
     const struct vc_tensor *t = &p->source->tensors[source];
+    char letter = rule->shape[strlen(rule->shape) - 1];
     bool both = false;
 
+    for (size_t i = 0; t->n_dims == 3 && t->shape[1] == t->shape[2] && i < p->source->n_tensors; i++) {
+        const struct vc_tensor *other = &p->source->tensors[i];
+        bool gates = vc_ends_in(other->name, ".experts.gate_up_proj");
+
+        if ((gates || vc_ends_in(other->name, ".experts.down_proj")) && other->n_dims == 3 &&
+            other->shape[1] != other->shape[2]) {
+            t = other;
+            letter = gates ? 'H' : 'e';
+        }
+    }
     for (const struct vc_arch_name *other = rules; other->from != NULL; other++) {
         both = both || (other->to != NULL && rule->to != NULL && other->form != rule->form &&
                         strcmp(other->from, rule->from) == 0 && strcmp(other->to, rule->to) == 0);
     }
     return both && t->n_dims == 3 && strlen(rule->shape) == 3 && rule->form != VC_MATRIX_BLOCKS &&
-           t->shape[rule->form == VC_MATRIX_TURNED ? 1 : 2] != vc_arch_size_of(p->sizes, rule->shape[2]);
+           t->shape[rule->form == VC_MATRIX_TURNED ? 1 : 2] != vc_arch_size_of(p->sizes, letter);
 }
 
 static bool of_decoder(const char *name)

@@ -827,6 +827,9 @@ def test_codes():
             check(rc == 0, f"{kind} {other}: {err}")
             rc, _, err = run("convert", "others", "--no-vocab", "-o", "no.gguf")
             check(rc == 3 and f"its codes have no place in GGUF: {why}" in err and not os.path.exists("no.gguf"), f"{kind} {other}: {err}")
+            two = convert("others", "--no-vocab", "--pass", "dequantize", "--pass", "quantize --gguf Q8_0", command=("run",))[0]
+            one = convert("others", "--no-vocab", "--requantize", command=("quantize", "--gguf", "Q8_0"))[0]
+            check(one.tensors == two.tensors and len(one.tensors) > 9, f"{kind} {other}: --requantize and two passes differ")
     vars(gguf_folders).update(before)
 
 

@@ -418,6 +418,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         }
         what->more_tensors = aim || makes_codes(&own->quantize) || named_types_make_codes(&own->types, &own->quantize);
         what->gguf = own->quantize.gguf != NULL;
+        what->requantizes = own->quantize.requantize;
         what->onnx_rows = own->quantize.target == VC_TARGET_INT4;
     }
     return rc;

@@ -118,6 +118,7 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
         convert->write.layout = own->write.layout != NULL ? own->write.layout : convert->write.layout;
     }
     what->decodes = chain->n != 0 && chain->pass[0].what.decodes;
+    what->requantizes = chain->n != 0 && chain->pass[0].what.requantizes;
     if (chain->n > what->decodes) {
         what->merge = chain->pass[what->decodes].what.merge;
         what->merge_user = chain->pass[what->decodes].what.merge_user;

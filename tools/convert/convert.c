@@ -927,7 +927,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     look_for_onnx(&options->write, &options->open.as_onnx, &some);
     options->open.onnx_rows =
         what->onnx_rows && (options->write.layout == NULL || strcmp(options->write.layout, "onnx-qdq") != 0);
-    options->open.decoded = options->open.as_gguf && what->decodes;
+    options->open.decoded = options->open.as_gguf && (what->decodes || what->requantizes);
     options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;
     options->open.headers = options->write.path; /* of workers (--shard) */

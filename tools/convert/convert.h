@@ -56,6 +56,7 @@ struct conversion {
     bool gguf;          /* the output is a GGUF file where no name says another format */
     bool pairs;         /* its input is opened with vc_open_options.pairs */
     bool decodes;       /* begins with a pass that makes f32 of all codes: vc_open_options.decoded */
+    bool requantizes;   /* begins with one that takes codes for the floats they mean: the same */
     /* Adds its pass to a job of the model; NULL: none. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user);
     void *user;
