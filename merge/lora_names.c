@@ -26,6 +26,7 @@ static const struct {
     const char *module, *file;
 } renamed[] = {
     {"model.language_model.", "language_model.model."},
+    {"model.language_model.", "model."},
     {"model.visual.", "visual."},
     {"model.vision_tower.", "vision_tower."},
     {"model.multi_modal_projector.", "multi_modal_projector."},
@@ -145,18 +146,18 @@ static enum vc_status find_prefix(struct vc_ctx *ctx, const struct vc_lora_list 
 
 /* ---- names of kohya ---- */
 
-/* The parts of a pipeline in a name, and how tensors of that part begin: in a pipeline's folder, in single files as
- * stable-diffusion and ComfyUI have them; "": the file is that part alone. */
+/* The parts of a pipeline in names of kohya and of diffusers, and how tensors of that part begin: in a pipeline's folder,
+ * in single files as stable-diffusion and ComfyUI have them; "": the file is that part alone. */
 static const struct {
-    const char *part;
+    const char *part, *dotted;
     const char *begins[5];
 } parts[] = {
-    {"lora_unet_", {"unet/", "transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
-    {"lora_transformer_", {"transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
-    {"lora_te1_", {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.", ""}},
-    {"lora_te2_", {"text_encoder_2/", "text_encoders.clip_g.transformer.", "text_encoders.t5xxl.transformer.", ""}},
-    {"lora_te3_", {"text_encoder_3/", "text_encoders.t5xxl.transformer.", ""}},
-    {"lora_te_", {"text_encoder/", "cond_stage_model.transformer.", ""}},
+    {"lora_unet_", "unet.", {"unet/", "transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
+    {"lora_transformer_", "transformer.", {"transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
+    {"lora_te1_", "text_encoder.", {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.", ""}},
+    {"lora_te2_", "text_encoder_2.", {"text_encoder_2/", "text_encoders.clip_g.transformer.", "text_encoders.t5xxl.transformer.", ""}},
+    {"lora_te3_", "text_encoder_3.", {"text_encoder_3/", "text_encoders.t5xxl.transformer.", ""}},
+    {"lora_te_", "text_encoder.", {"text_encoder/", "cond_stage_model.transformer.", ""}},
 };
 
 #define N_PARTS (sizeof parts / sizeof parts[0])
@@ -192,50 +193,6 @@ static const char *beginning(const struct vc_model *model, size_t part)
     }
 }
 
-/* All weights of the model under each part that a name of kohya's may begin with, sorted for a binary
- * search. Names with '_' for '.' cannot be turned back, since names have '_' of their own; so the model's
- * names are turned instead. */
-static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
-                                struct flat **out, size_t *n_out)
-{
-    struct flat *list = vc_arena_alloc(ctx, arena, (N_PARTS * model->n_tensors + 1) * sizeof *list);
-    size_t n = 0;
-
-    VC_CALL_ALLOC(list);
-    for (size_t p = 0; p < N_PARTS; p++) {
-        const char *begin = beginning(model, p);
-
-        for (size_t i = 0; i < model->n_tensors; i++) {
-            const char *name = model->tensors[i].name;
-            size_t length = strlen(name);
-
-            if (strncmp(name, begin, strlen(begin)) != 0 || length < strlen(".weight") + strlen(begin) ||
-                strcmp(name + length - strlen(".weight"), ".weight") != 0) {
-                continue;
-            }
-            char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
-            VC_CALL_ALLOC(copy);
-            for (char *c = copy; *c != '\0'; c++) {
-                *c = *c == '.' ? '_' : *c;
-            }
-            list[n++] = (struct flat){.part = p, .tensor = i, .name = copy};
-        }
-    }
-    qsort(list, n, sizeof *list, compare_flat);
-    *out = list;
-    *n_out = n;
-    return VC_OK;
-}
-
-/* A binary search in that list. */
-static size_t find_flat(const struct flat *list, size_t n, size_t part, const char *name)
-{
-    struct flat key = {.part = part, .name = name};
-    const struct flat *found = bsearch(&key, list, n, sizeof *list, compare_flat);
-
-    return found != NULL ? found->tensor : VC_NO_TENSOR;
-}
-
 /* Ends of resnets' names, in diffusers and in stable-diffusion's own files. */
 static const char *resnet_end(const char *end)
 {
@@ -264,7 +221,9 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
     static const char *const single[][2] = {{"conv_in", "input_blocks_0_0"},
                                             {"conv_out", "out_2"},
                                             {"time_embedding_linear_1", "time_embed_0"},
-                                            {"time_embedding_linear_2", "time_embed_2"}};
+                                            {"time_embedding_linear_2", "time_embed_2"},
+                                            {"add_embedding_linear_1", "label_emb_0_0"},
+                                            {"add_embedding_linear_2", "label_emb_0_2"}};
     unsigned i, j;
     int end = 0;
 
@@ -295,6 +254,59 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
     return true;
 }
 
+/* All weights of the model under each part that a name of kohya's may begin with, sorted for a binary
+ * search. Names with '_' for '.' cannot be turned back, since names have '_' of their own; so the model's
+ * names are turned instead. Modules of diffusers' UNets stand there under the names of stable-diffusion's own files, too. */
+static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
+                                struct flat **out, size_t *n_out)
+{
+    struct flat *list = vc_arena_alloc(ctx, arena, ((N_PARTS + 2) * model->n_tensors + 1) * sizeof *list);
+    char original[NAME_BYTES];
+    size_t n = 0;
+
+    VC_CALL_ALLOC(list);
+    for (size_t p = 0; p < N_PARTS; p++) {
+        const char *begin = beginning(model, p);
+
+        for (size_t i = 0; i < model->n_tensors; i++) {
+            const char *name = model->tensors[i].name;
+            size_t length = strlen(name);
+
+            if (strncmp(name, begin, strlen(begin)) != 0 || length < strlen(".weight") + strlen(begin) ||
+                strcmp(name + length - strlen(".weight"), ".weight") != 0) {
+                continue;
+            }
+            char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
+            VC_CALL_ALLOC(copy);
+            for (char *c = copy; *c != '\0'; c++) {
+                *c = *c == '.' ? '_' : *c;
+            }
+            list[n++] = (struct flat){.part = p, .tensor = i, .name = copy};
+            for (unsigned other = 0; p == 0 && other < 2; other++) {
+                if (to_original(copy, other != 0, original, sizeof original)) {
+                    const char *own = vc_arena_copy(ctx, arena, original, strlen(original));
+
+                    VC_CALL_ALLOC(own);
+                    list[n++] = (struct flat){.part = p, .tensor = i, .name = own};
+                }
+            }
+        }
+    }
+    qsort(list, n, sizeof *list, compare_flat);
+    *out = list;
+    *n_out = n;
+    return VC_OK;
+}
+
+/* A binary search in that list. */
+static size_t find_flat(const struct flat *list, size_t n, size_t part, const char *name)
+{
+    struct flat key = {.part = part, .name = name};
+    const struct flat *found = bsearch(&key, list, n, sizeof *list, compare_flat);
+
+    return found != NULL ? found->tensor : VC_NO_TENSOR;
+}
+
 /* By the model's own name, then by that of stable-diffusion's own files. The first part that fits the name
  * decides: no other begins with the same. */
 static size_t find_kohya(const struct flat *list, size_t n, const char *name)
@@ -319,6 +331,28 @@ static size_t find_kohya(const struct flat *list, size_t n, const char *name)
     return found;
 }
 
+/* A name of diffusers in a file of stable-diffusion's own, as kohya would write it; without a part it is the UNet's.
+ *     unet.down_blocks.1.attentions.0.proj_in   ->   lora_unet_down_blocks_1_attentions_0_proj_in */
+static size_t find_diffusers(const struct flat *list, size_t n, const char *name)
+{
+    size_t found = VC_NO_TENSOR;
+    char text[NAME_BYTES];
+
+    for (size_t p = 0; found == VC_NO_TENSOR && p <= N_PARTS; p++) {
+        const char *dotted = p < N_PARTS ? parts[p].dotted : "";
+        size_t k = strlen(dotted);
+
+        if (strncmp(name, dotted, k) == 0 &&
+            snprintf(text, sizeof text, "%s%s", parts[p % N_PARTS].part, name + k) < (int)sizeof text) {
+            for (char *c = text; *c != '\0'; c++) {
+                *c = *c == '.' ? '_' : *c;
+            }
+            found = find_kohya(list, n, text);
+        }
+    }
+    return found;
+}
+
 /* ---- all ---- */
 
 /* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. */
@@ -338,12 +372,15 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_lora_module *module = &list->modules[i];
 
-        if (module->flat && flat == NULL) {
-            VC_CALL(list_flat(ctx, arena, model, &flat, &n_flat));
-        }
-        out[i] = module->flat ? find_kohya(flat, n_flat, module->name) : find_in_pipeline(model, module);
+        out[i] = module->flat ? VC_NO_TENSOR : find_in_pipeline(model, module);
         if (out[i] == VC_NO_TENSOR && !module->flat) {
             out[i] = find_dotted(model, module, &prefix);
+        }
+        if (out[i] == VC_NO_TENSOR && !is_whole(module)) {
+            if (flat == NULL) {
+                VC_CALL(list_flat(ctx, arena, model, &flat, &n_flat));
+            }
+            out[i] = module->flat ? find_kohya(flat, n_flat, module->name) : find_diffusers(flat, n_flat, module->name);
         }
         if (out[i] == VC_NO_TENSOR && *first_missing == list->n) {
             *first_missing = i;
