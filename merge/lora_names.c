@@ -154,8 +154,12 @@ static const struct {
 } parts[] = {
     {"lora_unet_", "unet.", {"unet/", "transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
     {"lora_transformer_", "transformer.", {"transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
-    {"lora_te1_", "text_encoder.", {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.", ""}},
-    {"lora_te2_", "text_encoder_2.", {"text_encoder_2/", "text_encoders.clip_g.transformer.", "text_encoders.t5xxl.transformer.", ""}},
+    {"lora_te1_",
+     "text_encoder.",
+     {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.", ""}},
+    {"lora_te2_",
+     "text_encoder_2.",
+     {"text_encoder_2/", "text_encoders.clip_g.transformer.", "text_encoders.t5xxl.transformer.", ""}},
     {"lora_te3_", "text_encoder_3.", {"text_encoder_3/", "text_encoders.t5xxl.transformer.", ""}},
     {"lora_te_", "text_encoder.", {"text_encoder/", "cond_stage_model.transformer.", ""}},
 };

@@ -411,6 +411,7 @@ static const struct {
     {"HF_ENDPOINT", "the hub that hf:OWNER/NAME is of"},
     {"HF_TOKEN", "the token of the hub, sent to its host alone; else that of the file HF_TOKEN_PATH, of the file token "
                  "in HF_HOME, or of XDG_CACHE_HOME/huggingface/token"},
+    {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "no token is sent"},
     {"HF_HUB_OFFLINE", "nothing is asked of the hub"},
     {"SSL_CERT_FILE", "the certificates that servers are checked by"},
     {"TORCHELASTIC_RUN_ID",

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_WEIGHTS 15 /* whose headers take fewer than 20 requests with all else */
 
@@ -20,6 +21,9 @@ static int open_one(struct app *app, char **name)
         vc_remote_open(app->ctx, *name, app->command->takes_config ? MOST_WEIGHTS : 0, &app->remotes[app->n_remotes]);
     if (status != VC_OK) {
         return app_fail(app, status);
+    }
+    if (strncmp(*name, "hf:", 3) != 0) {
+        (*name)[strcspn(*name, "?#")] = '\0'; /* the model's name */
     }
     size_t n;
     const char *config = vc_remote_config(app->remotes[app->n_remotes++], &n);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/checked.h"
 #include "core/base/plugin.h"
@@ -22,6 +23,15 @@ static const char *variable(const char *name)
     const char *value = getenv(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* A switch of the hub's own tools. */
+static bool is_on(const char *name)
+{
+    const char *value = variable(name);
+
+    return value != NULL && (strcmp(value, "1") == 0 || strcasecmp(value, "on") == 0 || strcasecmp(value, "yes") == 0 ||
+                             strcasecmp(value, "true") == 0);
 }
 
 /* ---- the plug-in ---- */
@@ -75,8 +85,7 @@ enum vc_status vc_hub_endpoint(struct vc_ctx *ctx, char *buffer, size_t room)
 
     value = value != NULL ? value : HUB;
     size_t n = strlen(value);
-    VC_REFUSE_IF(variable("HF_HUB_OFFLINE") != NULL && strcmp(getenv("HF_HUB_OFFLINE"), "0") != 0, ctx, VC_E_IO,
-                 "HF_HUB_OFFLINE is set, so nothing is asked of the hub");
+    VC_REFUSE_IF(is_on("HF_HUB_OFFLINE"), ctx, VC_E_IO, "HF_HUB_OFFLINE is set, so nothing is asked of the hub");
     VC_REFUSE_IF(n >= room, ctx, VC_E_UNSUPPORTED, "HF_ENDPOINT is too long");
     memcpy(buffer, value, n + 1);
     while (n > 0 && buffer[n - 1] == '/') {
@@ -127,6 +136,9 @@ enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out)
     enum vc_status status = VC_OK;
 
     *out = NULL;
+    if (is_on("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+        return VC_OK;
+    }
     value = value != NULL ? value : variable("HUGGING_FACE_HUB_TOKEN");
     if (value == NULL && read_token(token)) {
         value = token;

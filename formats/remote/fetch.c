@@ -28,6 +28,13 @@ static size_t origin_bytes(const char *url)
     return host != NULL ? (size_t)(host - url) + 3 + strcspn(host + 3, "/?#") : 0;
 }
 
+bool vc_fetch_same_origin(const char *a, const char *b)
+{
+    size_t n = origin_bytes(a);
+
+    return n == origin_bytes(b) && strncmp(a, b, n) == 0;
+}
+
 static bool is_secure(const char *url)
 {
     return strncasecmp(url, SECURE, strlen(SECURE)) == 0;
@@ -72,7 +79,7 @@ struct vc_answer {
     long status;
     uint64_t first, total; /* of Content-Range; UNKNOWN: it does not say */
     uint64_t length;       /* Content-Length; UNKNOWN */
-    char etag[128];
+    char etag[128];        /* or the time of the last change, where there is none */
     char location[MAX_URL];
     unsigned retry_after; /* seconds; 0: it does not say */
     bool coded;           /* the bytes are compressed, which nobody asked for */
@@ -138,12 +145,15 @@ static void on_header(void *user, const char *bytes, size_t n)
         a->total = slash != NULL ? number_at(slash + 1) : VC_FETCH_UNKNOWN;
     } else if ((value = value_of(line, n, "Content-Length")) != NULL) {
         a->length = number_at(value);
-    } else if ((value = value_of(line, n, "ETag")) != NULL) {
+    } else if ((value = value_of(line, n, "ETag")) != NULL ||
+               (a->etag[0] == '\0' && (value = value_of(line, n, "Last-Modified")) != NULL)) {
         copy_value(a->etag, sizeof a->etag, value);
     } else if ((value = value_of(line, n, "Location")) != NULL) {
         copy_value(a->location, sizeof a->location, value);
     } else if ((value = value_of(line, n, "Retry-After")) != NULL) {
-        a->retry_after = (unsigned)vc_min_u64(number_at(value), (uint64_t)MAX_PAUSE);
+        uint64_t seconds = number_at(value); /* unknown: it is a date */
+
+        a->retry_after = seconds != VC_FETCH_UNKNOWN ? (unsigned)vc_min_u64(seconds, (uint64_t)MAX_PAUSE) : 0;
     } else if ((value = value_of(line, n, "Content-Encoding")) != NULL) {
         a->coded = strncasecmp(value, "identity", 8) != 0;
     }
@@ -180,8 +190,7 @@ static bool on_stop(void *user)
 static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const char *range, struct vc_answer *a,
                                  char why[VC_HTTP_WHY])
 {
-    size_t n = origin_bytes(url);
-    bool trusted = f->authorization != NULL && strlen(f->origin) == n && strncmp(url, f->origin, n) == 0;
+    bool trusted = f->authorization != NULL && vc_fetch_same_origin(url, f->origin);
     const struct vc_http_get get = {.url = url,
                                     .range = range,
                                     .authorization = trusted ? f->authorization : NULL,
@@ -204,19 +213,25 @@ static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const ch
     return end;
 }
 
-/* "https://cdn/x", "//cdn/x", "/x" behind `url`. false: neither, or one that is not followed. */
+/* "https://cdn/x", "//cdn/x", "/x", "x", "?x" behind `url`. false: nothing, or one that is not followed. */
 static bool follow(const char *url, const char *location, char next[MAX_URL])
 {
     const char *mark = strstr(location, SCHEME_END);
     size_t n = origin_bytes(url);
-    int length;
+    int length = -1;
 
     if (mark != NULL && mark < location + strcspn(location, "/?")) {
         length = snprintf(next, MAX_URL, "%s", location);
     } else if (location[0] == '/' && location[1] == '/') {
         length = snprintf(next, MAX_URL, "%s%s", is_secure(url) ? "https:" : "http:", location);
-    } else {
-        length = location[0] == '/' ? snprintf(next, MAX_URL, "%.*s%s", (int)n, url, location) : -1;
+    } else if (location[0] != '\0') {
+        size_t kept = location[0] == '/' ? n : strcspn(url, "?#");
+
+        while (kept > n && location[0] != '?' && url[kept - 1] != '/') {
+            kept--;
+        }
+        length =
+            snprintf(next, MAX_URL, "%.*s%s%s", (int)kept, url, kept == n && location[0] != '/' ? "/" : "", location);
     }
     return length > 0 && length < MAX_URL && (is_secure(next) || (!is_secure(url) && is_local(next)));
 }
@@ -269,7 +284,7 @@ static bool is_passing(enum vc_http_end end, const struct vc_answer *a)
 {
     long s = a->status;
 
-    return end == VC_HTTP_BROKEN || s == 408 || s == 429 || s == 500 || s == 502 || s == 503 || s == 504;
+    return end == VC_HTTP_BROKEN || s == 408 || s == 429 || (s >= 500 && s != 501 && s != 505);
 }
 
 static enum vc_status refuse_status(struct vc_ctx *ctx, const struct vc_fetcher *f, const char *url, long status)
@@ -298,7 +313,7 @@ static enum vc_status ask(struct vc_ctx *ctx, struct vc_fetcher *f, struct vc_fe
         VC_CALL(vc_check_cancelled(ctx));
         VC_CALL(get(ctx, f, led ? file->target : file->url, range, a, &file->target, &end, why));
         VC_CALL(vc_check_cancelled(ctx));
-        if (led && (a->status == 401 || a->status == 403 || a->status == 404 || a->status == 410)) {
+        if (led && (a->status == 400 || a->status == 401 || a->status == 403 || a->status == 404 || a->status == 410)) {
             led = false; /* signed addresses are good for a while */
             continue;
         }

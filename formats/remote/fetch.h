@@ -44,6 +44,9 @@ struct vc_fetched {
 enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_fetcher *out);
 void vc_fetcher_close(struct vc_ctx *ctx, struct vc_fetcher *fetcher);
 
+/* Both are of one server: "https://host:port" is the same. A token goes to no other. */
+bool vc_fetch_same_origin(const char *a, const char *b);
+
 /* The URL is https, or http of this machine; else VC_E_UNSUPPORTED. */
 enum vc_status vc_fetch_check_url(struct vc_ctx *ctx, const char *url);
 

@@ -90,8 +90,8 @@ static bool is_plain_path(const char *path)
     return true;
 }
 
-/* The path with what URLs keep for themselves as %20. NULL: no memory. */
-static const char *escaped(struct vc_remote *r, const char *path, size_t n)
+/* The path with what URLs keep for themselves as %20, but `kept`. NULL: no memory. */
+static const char *escaped(struct vc_remote *r, const char *path, size_t n, const char *kept)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *to = vc_arena_alloc(r->ctx, &r->arena, 3 * n + 1);
@@ -100,7 +100,7 @@ static const char *escaped(struct vc_remote *r, const char *path, size_t n)
     for (size_t i = 0; to != NULL && i < n; i++) {
         unsigned char c = (unsigned char)path[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c != '\0' && strchr("-._~/", c) != NULL);
+                     (c != '\0' && (strchr("-._~", c) != NULL || strchr(kept, c) != NULL));
 
         if (plain) {
             *at++ = (char)c;
@@ -165,7 +165,7 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
         if (!json_is_integer(size) || json_integer_value(size) < 0) {
             VC_CALL(vc_fail(r->ctx, VC_E_FORMAT, "the hub's list has no size of '%.200s'", name));
         }
-        const char *path = escaped(r, name, strlen(name));
+        const char *path = escaped(r, name, strlen(name), "/");
         VC_CALL_ALLOC(path);
         VC_CALL(add_entry(r, vc_arena_copy(r->ctx, &r->arena, name, strlen(name)),
                           vc_arena_printf(r->ctx, &r->arena, "%s%s/%s", base, sha, path),
@@ -236,19 +236,31 @@ static const char *behind_scheme(const char *name)
     return begins(name, "//") ? name + 2 : name;
 }
 
+/* Bytes of a revision: up to a slash, but for those of the hub that have slashes, refs/pr/1 and refs/convert/parquet. */
+static size_t revision_bytes(const char *at)
+{
+    size_t n = strcspn(at, "/");
+
+    if (begins(at, "refs/pr/") || begins(at, "refs/convert/")) {
+        n = (size_t)(strchr(at + strlen("refs/"), '/') + 1 - at);
+        n += strcspn(at + n, "/");
+    }
+    return n;
+}
+
 /* hf:owner/net[@revision][/...]: the length of what names the model. 0: it is no such name. */
 static size_t model_bytes(const char *name)
 {
     const char *owner = behind_scheme(name);
     size_t n_owner = strcspn(owner, "/");
     const char *net = owner + n_owner + (owner[n_owner] == '/');
-    size_t n_net = strcspn(net, "/");
-    const char *at = memchr(net, '@', n_net);
-    size_t n_plain = at != NULL ? (size_t)(at - net) : n_net;
+    size_t n_plain = strcspn(net, "/@");
+    const char *revision = net + n_plain + 1;
+    size_t n = net[n_plain] == '@' ? revision_bytes(revision) : 0;
 
     return owner[n_owner] == '/' && is_plain_part(owner, n_owner) && is_plain_part(net, n_plain) &&
-                   (at == NULL || is_plain_part(at + 1, n_net - n_plain - 1))
-               ? (size_t)(net - name) + n_net
+                   (net[n_plain] != '@' || is_plain_part(revision, n))
+               ? (size_t)(net - name) + n_plain + (net[n_plain] == '@' ? n + 1 : 0)
                : 0;
 }
 
@@ -257,8 +269,8 @@ static enum vc_status list_hub(struct vc_remote *r, const char *endpoint)
     const char *model = behind_scheme(r->mount.name);
     const char *at = strchr(model, '@');
     const char *revision = at != NULL ? at + 1 : "main";
-    const char *id = escaped(r, model, at != NULL ? (size_t)(at - model) : strlen(model));
-    const char *part = escaped(r, revision, strlen(revision));
+    const char *id = escaped(r, model, at != NULL ? (size_t)(at - model) : strlen(model), "/");
+    const char *part = escaped(r, revision, strlen(revision), "%"); /* what the user wrote as feature%2Fx is that */
     const char *url, *base;
     VC_SCOPED_TEXT struct vc_text text;
 
@@ -273,18 +285,16 @@ static enum vc_status list_hub(struct vc_remote *r, const char *endpoint)
     return take_list(r, text.data != NULL ? text.data : "", text.n, base, part);
 }
 
-/* A file that a server has under that name beside the others; its first bytes come with the first request. optional: it
- * may be missing. */
-static enum vc_status probe(struct vc_remote *r, const char *base, const char *name, bool optional)
+/* A file that a server has at that URL; its first bytes come with the first request. optional: it may be missing. `url`
+ * may be NULL: no memory. */
+static enum vc_status probe(struct vc_remote *r, const char *url, const char *name, bool optional)
 {
-    const char *part = escaped(r, name, strlen(name));
     struct entry *entry = NULL;
     unsigned char *bytes = NULL;
     size_t got = 0;
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(part);
-    VC_TRY(add_entry(r, name, vc_arena_printf(r->ctx, &r->arena, "%s/%s", base, part), VC_FETCH_UNKNOWN, &entry));
+    VC_TRY(add_entry(r, name, url, VC_FETCH_UNKNOWN, &entry));
     VC_TRY_ALLOC(bytes = vc_alloc(r->ctx, VC_TAG_IO, VC_REMOTE_HEAD));
     status = vc_fetch_head(r->ctx, &r->fetcher, &entry->file.at, bytes, VC_REMOTE_HEAD, &got);
     if (status == VC_E_IO && optional) {
@@ -339,30 +349,35 @@ static enum vc_status list_shards(struct vc_remote *r, struct entry *index, cons
     return VC_OK;
 }
 
-/* One file at a URL, and what belongs to it. */
+/* A file beside that of the address, of the same server. */
+static const char *beside(struct vc_remote *r, const char *name)
+{
+    const char *part = escaped(r, name, strlen(name), "/");
+
+    return part != NULL ? vc_arena_printf(r->ctx, &r->arena, "%s/%s", r->mount.name, part) : NULL;
+}
+
+/* One file at a URL, and what belongs to it. What stands behind '?' is sent for the file itself. */
 static enum vc_status list_url(struct vc_remote *r, const char *url)
 {
-    const char *base = r->mount.name;
-    const char *name = url + strlen(base) + 1;
+    const char *name = url + strlen(r->mount.name) + 1;
     const char **shards = NULL;
     size_t n = 0;
     bool leave = false;
 
-    VC_REFUSE_IF(strpbrk(url, "?#") != NULL, r->ctx, VC_E_UNSUPPORTED,
-                 "an address with '?' or '#' has no name of a file at its end");
+    VC_CALL_ALLOC(name = vc_arena_copy(r->ctx, &r->arena, name, strcspn(name, "?#")));
     VC_REFUSE_IF(!is_plain_part(name, strlen(name)), r->ctx, VC_E_UNSUPPORTED,
                  "the address does not end in the name of a file");
-    VC_CALL_ALLOC(name = vc_arena_copy(r->ctx, &r->arena, name, strlen(name)));
-    VC_CALL(probe(r, base, name, false));
+    VC_CALL(probe(r, vc_arena_copy(r->ctx, &r->arena, url, strcspn(url, "#")), name, false));
     if (ends(name, INDEX_TAIL)) {
         VC_CALL(list_shards(r, r->entries[0], &shards, &n));
     }
     if (ends(name, INDEX_TAIL) || ends(name, ".safetensors")) {
-        VC_CALL(probe(r, base, "config.json", true));
+        VC_CALL(probe(r, beside(r, "config.json"), "config.json", true));
     }
     VC_CALL(may_leave_out(r, n, &leave));
     for (size_t i = 0; i < n && !leave; i++) {
-        VC_CALL(probe(r, base, shards[i], false));
+        VC_CALL(probe(r, beside(r, shards[i]), shards[i], false));
     }
     r->entries[0]->left_out = leave;
     r->n_left_out = leave ? n : 0;
@@ -469,6 +484,12 @@ static void remove_folder(struct vc_remote *r)
 
 /* ---- open, close ---- */
 
+/* Bytes of the name that sentences have: what stands behind '?' of an address may be a secret. */
+static size_t shown_bytes(const char *name)
+{
+    return begins(name, "hf:") ? strlen(name) : strcspn(name, "?#");
+}
+
 static enum vc_status open_remote(struct vc_remote *r, const char *name)
 {
     char endpoint[1024];
@@ -486,13 +507,18 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
             VC_CALL(leave_out(r));
         }
     } else {
-        const char *slash = strrchr(name, '/');
+        size_t n = shown_bytes(name);
 
         VC_CALL(vc_fetch_check_url(r->ctx, name));
-        VC_REFUSE_IF(slash < strstr(name, "://") + 3, r->ctx, VC_E_UNSUPPORTED,
+        while (name[n] != '/') {
+            n--;
+        }
+        VC_REFUSE_IF(name + n < strstr(name, "://") + 3, r->ctx, VC_E_UNSUPPORTED,
                      "the address does not end in the name of a file");
-        VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, (size_t)(slash - name)));
-        VC_CALL(vc_fetcher_open(r->ctx, NULL, &r->fetcher));
+        VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, n));
+        bool hub = vc_hub_endpoint(r->ctx, endpoint, sizeof endpoint) == VC_OK;
+        vc_clear_error(r->ctx); /* offline, other hosts are asked all the same */
+        VC_CALL(vc_fetcher_open(r->ctx, hub && vc_fetch_same_origin(name, endpoint) ? endpoint : NULL, &r->fetcher));
         VC_CALL(list_url(r, name));
     }
     return make_folder(r);
@@ -529,7 +555,7 @@ enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_
     r->ctx = ctx;
     r->most_weights = most_weights;
     if (vc_remote_windows_make(ctx, &r->fetcher, &r->windows) != VC_OK || open_remote(r, name) != VC_OK) {
-        (void)vc_context(ctx, "%.300s", name);
+        (void)vc_context(ctx, "%.*s", (int)vc_min_u64(shown_bytes(name), 300), name);
         vc_result_free(r);
         return ctx->status;
     }

@@ -2,14 +2,16 @@
  *
  *     hf:OWNER/NAME, hf:OWNER/NAME@REVISION    a model of the hub that HF_ENDPOINT names (default: Hugging Face's)
  *     hf:OWNER/NAME/FILE                       one file of it
- *     https://HOST/.../model.safetensors       a file; model.safetensors.index.json: a folder of shards
+ *     hf:OWNER/NAME@refs/pr/1, @feature%2Fx    revisions with slashes
+ *     https://HOST/.../model.safetensors       a file; model.safetensors.index.json: a folder of shards. ?QUERY is sent
+ *                                              with the file's requests and is no part of the model's name
  *
  * While a vc_remote is open, its name is a path that vc_model_open takes, like a file's or a folder's. Headers are a few
  * hundred KB; weights come when they are read. The connection is made by a plug-in (vcompress_http.so, libcurl), so the
  * library itself opens none, and nothing listens. http:// is taken for this machine alone (localhost, 127.0.0.1).
  *
  * From the environment: HF_ENDPOINT; HF_TOKEN, or the file HF_TOKEN_PATH (default: "token" in HF_HOME), sent to
- * the endpoint's host alone; HF_HUB_OFFLINE; SSL_CERT_FILE; VCOMPRESS_HTTP_TIMEOUT, seconds without a byte (60), and
+ * the endpoint's host alone; HF_HUB_DISABLE_IMPLICIT_TOKEN; HF_HUB_OFFLINE; SSL_CERT_FILE; VCOMPRESS_HTTP_TIMEOUT, seconds without a byte (60), and
  * VCOMPRESS_HTTP_RETRY, seconds before the second try (0.5).
  *
  * Experimental: see experimental.h. */

@@ -143,9 +143,9 @@ class Server:
         if how.get("statuses"):
             status = how["statuses"].pop(0)
             if status != 200:
-                return self.say(h, status, b"x" * 100, [("Retry-After", "0")] if status == 429 else [])
+                return self.say(h, status, b"x" * 100, [("Retry-After", "0" if len(how["statuses"]) % 2 else "Mon, 30 Nov 2099 10:00:00 GMT")] if status == 429 else [])
         path = h.path.split("?")[0]
-        if path == "/api/models/o/n/revision/main" or path == "/api/models/o/n/revision/v1.0":
+        if path.startswith("/api/models/o/n/revision/") and path.split("/", 6)[6] in ("main", "v1.0", "refs%2Fpr%2F1", "a%2Fb"):
             text = json.dumps(how.get("list") or self.list()).encode()
             if how.get("endless_list"):
                 h.send_response(200)
@@ -158,6 +158,8 @@ class Server:
             if path.split("/")[4] != SHA:
                 return self.say(h, 404)
             path = "/" + path.split("/", 5)[5]
+            if how.get("away"):  # a redirect in some form of reference
+                return self.say(h, 307, b"", [("Location", how["away"] % path.lstrip("/"))])
             if how.get("cdn"):
                 return self.say(h, 302, b"", [("Location", how["cdn"] + path + "?signature=SECRETSIGNATURE")])
         path = path.replace("%20", " ").replace("%23", "#")
@@ -173,8 +175,10 @@ class Server:
         begin, end, status = 0, len(whole), 200
         asked = h.headers.get("Range")
         headers = [("ETag", '"%s"' % (how.get("etag") or "one"))] if how.get("etag") != "none" else []
+        if how.get("dated"):
+            headers = [("Last-Modified", "Mon, 30 Nov 2026 10:00:00 GMT")]
         if how.get("changes") and n > how["changes"]:
-            headers = [("ETag", '"two"')]
+            headers = [("Last-Modified", "Mon, 30 Nov 2026 10:00:01 GMT")] if how.get("dated") else [("ETag", '"two"')]
         if asked and how.get("ranges", True):
             a, b = asked.split("=")[1].split("-")
             begin, end, status = int(a), min(int(b) + 1, len(whole)), 206
@@ -235,13 +239,38 @@ def main():
     for args in (["inspect", "M"], ["inspect", "--json", "M"], ["fit", "--gpu", "RTX 4090", "M"], ["estimate", "M"], ["plan", "--gpu", "RTX 4090", "M"], ["graph", "M"]):
         like_disk(args, "hf:o/n", disk, env, "hub")
     like_disk(["inspect", "M"], "hf://o/n", disk, env, "hf://")
-    like_disk(["inspect", "M"], "hf:o/n@v1.0", disk, env, "revision")
+    for revision in ("v1.0", "refs/pr/1", "a%2Fb"):
+        like_disk(["inspect", "M"], "hf:o/n@" + revision, disk, env, "revision")
+    like_disk(["inspect", "M"], "hf:o/n@refs/pr/1/model-00002-of-00003.safetensors", disk + "/model-00002-of-00003.safetensors", env, "one file of a revision")
     like_disk(["inspect", "M"], "hf:o/n/model-00002-of-00003.safetensors", disk + "/model-00002-of-00003.safetensors", env, "one file")
     like_disk(["inspect", "M"], hub.url + "/model-00002-of-00003.safetensors", disk + "/model-00002-of-00003.safetensors", {}, "address")
     like_disk(["fit", "--gpu", "RTX 4090", "M"], hub.url + "/model.safetensors.index.json", disk + "/model.safetensors.index.json", {}, "index")
     hub.requests.clear()
     result = run("fit", "-v", "--gpu", "RTX 4090", "hf:o/n", env=env)
     check(result[0] == 0 and "%d requests" % len(hub.requests) in result[2] and len(hub.requests) <= 6, "%d requests: %s" % (len(hub.requests), result[2]))
+
+    # What is behind '?' goes with the file's requests and stands in no answer; the hub's addresses get its token, and no proxy sees what is for this machine.
+    one = "/model-00002-of-00003.safetensors"
+    own = Server(disk, token=TOKEN)
+    for args in (["inspect", "M"], ["quantize", "--int8", "--layout", "plain", "--dry-run", "--remote", "M", "-o", "x.safetensors"]):
+        given = own.url + "/o/n/resolve/" + SHA + one + "?download=true&SECRETSIGNATURE#x"
+        a = run(*[given if x == "M" else x for x in args], env={"HF_ENDPOINT": own.url, "HF_TOKEN": TOKEN, "http_proxy": "http://127.0.0.1:9", "NO_PROXY": ""})
+        b = run(*[disk + one if x == "M" else x for x in args])
+        check(a[0] == 0 and a[1].replace(given.split("?")[0], disk + one) == b[1], "a query: %d %s" % (a[0], a[2]))
+    check(any(p.endswith("?download=true&SECRETSIGNATURE") for p, _ in own.requests), "the query is not sent")
+    refused(4, "wants a token", run("inspect", given, env={"HF_ENDPOINT": own.url, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_IMPLICIT_TOKEN": "true"}), "no implicit token")
+    own.requests.clear()
+    refused(4, "wants a token", run("inspect", given, env={"HF_TOKEN": TOKEN}), "no address of the hub")
+    check(all("Authorization" not in h for _, h in own.requests), "the token goes to another host")
+    own.close()
+    for form in ("../../../../%s", "/%s", "//HOST/%s", "?again=%s"):
+        server = Server(disk)
+        server.how["away"] = form.replace("HOST", server.url[len("http://"):])
+        if form[0] == "?":
+            refused(4, "too many redirects", run("inspect", "hf:o/n" + one, env={"HF_ENDPOINT": server.url}), form)
+        else:
+            like_disk(["inspect", "M"], "hf:o/n" + one, disk + one, {"HF_ENDPOINT": server.url}, form)
+        server.close()
 
     # Weights stream: the same bytes as from the disk.
     for k, args in enumerate((["quantize", "--int8"], ["convert"], ["run", "--pass", "prune --sparsity 0.5", "--pass", "quantize --int4 --min-elements 1"])):
@@ -328,7 +357,7 @@ def main():
         server.close()
         return result, server
 
-    for how in ({"statuses": [503, 200, 429, 500, 200, 502, 504, 200]}, {"cut": 100}, {"etag": "none"}, {"ranges": False}):
+    for how in ({"statuses": [503, 200, 429, 500, 200, 502, 504, 200]}, {"cut": 100}, {"etag": "none"}, {"dated": True}, {"statuses": [429, 521, 429, 200]}, {"ranges": False}):
         server = Server(disk, **how)
         like_disk(["inspect", "M"], "hf:o/n", disk, {"HF_ENDPOINT": server.url}, str(how))
         like_disk(["fit", "--gpu", "RTX 4090", "M"], "hf:o/n", disk, {"HF_ENDPOINT": server.url}, str(how))
@@ -372,6 +401,8 @@ def main():
     server.how.update(changes=len(server.requests) + 5)
     result = run("quantize", "--int8", "--remote", server.url + "/model.safetensors", "-o", FOLDER + "/never.safetensors")
     refused(3, "was changed while it was read", result, "changed in the middle")
+    server.how.update(changes=len(server.requests) + 5, dated=True)
+    refused(3, "was changed while it was read", run("quantize", "--int8", "--remote", server.url + "/model.safetensors", "-o", FOLDER + "/never.safetensors"), "no ETag, another date")
     check(not os.path.exists(FOLDER + "/never.safetensors"), "an output of a changed input")
     # Little memory: windows are smaller, and the job is planned with what they leave.
     server.how.clear()
