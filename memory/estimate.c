@@ -585,6 +585,7 @@ static enum vc_status take_made(struct vc_estimate *e)
         o->weights = made->type;
         o->activations = o->activations == VC_DTYPE_NONE ? made->activations : o->activations;
     }
+    e->by_table = made == NULL;
     return VC_OK;
 }
 
@@ -596,6 +597,12 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
     VC_CALL(take_made(e));
     e->type = vc_memory_float_type(e->graph, e->model);
     VC_CALL(check(e));
+    e->floats = VC_DTYPE_NONE;
+    if (e->model != NULL && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+        e->floats =
+            vc_wider_type(e->graph, e->written != NULL ? vc_stored_type(e->written->tensors, e->written->n)
+                                                       : vc_stored_type(e->model->tensors, e->model->n_tensors));
+    }
     e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_lists(e->graph)->max_positions != 0;
     e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
                       strcmp(vc_model_format(e->model), "onnx") == 0;

@@ -49,7 +49,9 @@ struct vc_estimate {
     struct vc_memory_options options;
     struct vc_scheme_layout scheme; /* where `coded` */
     bool coded;
-    bool whole_groups;  /* of it: groups divide the rows, as loaders of transformers' folders want it */
+    enum vc_dtype floats; /* what all codes become as they are loaded; VC_DTYPE_NONE: what they were made from */
+    bool by_table;        /* a scheme of weights that quantize does not make of the file that is there */
+    bool whole_groups;    /* of it: groups divide the rows, as loaders of transformers' folders want it */
     bool keeps_values;  /* a graph that is stored: its values have the type that it says, whatever its weights become */
     bool usual;         /* activations are of the usual type, because the options name none */
     enum vc_dtype type; /* of floats where the options name none: vc_memory_float_type */

@@ -5,15 +5,14 @@
 #include "core/model/program.h"
 #include "graph/base/graph_state.h"
 
-/* Of most elements of the file's weights; VC_DTYPE_NONE: it has no floats. */
-static enum vc_dtype stored_type(const struct vc_model *model)
+enum vc_dtype vc_stored_type(const struct vc_tensor *tensors, size_t n_tensors)
 {
     static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_BF16, VC_DTYPE_F16, VC_DTYPE_F64};
     uint64_t n[4] = {0};
     size_t most = 0;
 
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        const struct vc_tensor *tensor = &model->tensors[i];
+    for (size_t i = 0; i < n_tensors; i++) {
+        const struct vc_tensor *tensor = &tensors[i];
 
         for (size_t k = 0; vc_is_plain_float(tensor) && k < 4; k++) {
             n[k] += tensor->dtype == types[k] ? tensor->n_elems : 0;
@@ -59,7 +58,8 @@ enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored)
 
 enum vc_dtype vc_memory_float_type(const struct vc_graph *graph, const struct vc_model *model)
 {
-    enum vc_dtype type = vc_wider_type(graph, model != NULL ? stored_type(model) : VC_DTYPE_NONE);
+    enum vc_dtype type =
+        vc_wider_type(graph, model != NULL ? vc_stored_type(model->tensors, model->n_tensors) : VC_DTYPE_NONE);
 
     return type == VC_DTYPE_NONE ? VC_DTYPE_F32 : type;
 }

@@ -170,12 +170,17 @@ static void add_others(struct vc_estimate *e)
 
 /* ---- from a file ---- */
 
-/* What codes become: floats of the type that they were made from, of f16 where the file does not tell. */
+/* What codes become: floats of the type that the other weights have, as transformers makes them; without any, and one at a
+ * time, of the type that they were made from; of f16 where the file does not tell. */
 static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
 {
-    enum vc_dtype dtype = e->options.weights != VC_DTYPE_NONE && e->options.weights != VC_DTYPE_I8 ? e->options.weights
-                          : tensor->quant != NULL ? tensor->quant->source_dtype
-                                                  : VC_DTYPE_F16;
+    enum vc_dtype dtype = e->options.weights != VC_DTYPE_I8 ? e->options.weights : VC_DTYPE_NONE;
+
+    if (dtype == VC_DTYPE_NONE && tensor->quant == NULL) {
+        dtype = VC_DTYPE_F16;
+    } else if (dtype == VC_DTYPE_NONE) {
+        dtype = e->floats != VC_DTYPE_NONE ? e->floats : tensor->quant->source_dtype;
+    }
 
     return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, dtype));
 }

@@ -185,6 +185,9 @@ void vc_estimate_notes(struct vc_estimate *e)
     e->out->host_weight_bytes = host_bytes(e);
     e->out->host_bytes = vc_estimate_sum(e, e->out->host_bytes, e->out->host_weight_bytes);
     note_program(e);
+    if (e->by_table) {
+        note(e, "quantize makes no such weights of this file: the table of schemes says what they take");
+    }
     if (vc_estimate_trains(e) && has_folded_norms(e->graph)) {
         note(e,
              "the file was exported for inference: its normalizations are folded into the convolutions, so that what "

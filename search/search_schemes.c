@@ -15,9 +15,10 @@
                VC_TARGET_INT##bits, error)
 #define BITSANDBYTES .kind = VC_SEARCH_BITSANDBYTES, .layout = "bitsandbytes", .program = VC_RUN_BY_BITSANDBYTES
 #define FLOATS       .kind = VC_SEARCH_FLOAT_CODES, .program = VC_RUN_BY_PYTORCH
-#define MIXTURE(type, small, error)                                       \
-    .kind = VC_SEARCH_GGUF, .gguf = type, .program = VC_RUN_BY_LLAMA_CPP, \
-    ROW(type, type " weights in llama.cpp", "--gguf " type, small, small, VC_TARGET_GGUF, error)
+#define BLOCKS(type, small, error)                \
+    .gguf = type, .program = VC_RUN_BY_LLAMA_CPP, \
+    ROW(type, type " weights", "--gguf " type, small, small, VC_TARGET_GGUF, error)
+#define MIXTURE(type, small, error) .kind = VC_SEARCH_GGUF, BLOCKS(type, small, error)
 
 static const struct vc_search_scheme rows[] = {
     {PLAIN, ROW("fp16", "fp16 weights", "--fp16", "fp16", "f16", VC_TARGET_F16, 0.0002)},
@@ -49,6 +50,9 @@ static const struct vc_search_scheme rows[] = {
     {MIXTURE("Q3_K_M", "q3_k_m", 0.145)},
     {MIXTURE("Q3_K_S", "q3_k_s", 0.16)},
     {MIXTURE("Q2_K", "q2_k", 0.26)},
+    {.kind = VC_SEARCH_GGUF_LEAST, BLOCKS("Q2_0", "q2_0", 0.351)},
+    {.kind = VC_SEARCH_GGUF_LEAST, BLOCKS("TQ1_0", "tq1_0", 0.435)},
+    {.kind = VC_SEARCH_GGUF_LEAST, BLOCKS("Q1_0", "q1_0", 0.601)},
 };
 static const struct vc_search_scheme bf16 = {
     PLAIN, ROW("bf16", "bf16 weights", "--bf16", "bf16", "bf16", VC_TARGET_BF16, 0.0017)};
@@ -60,7 +64,7 @@ static bool loads(enum vc_memory_program given, const struct vc_search_scheme *s
     if (given == VC_RUN_BY_ANY) {
         return scheme->layout == NULL;
     }
-    if (scheme->kind == VC_SEARCH_GGUF) {
+    if (scheme->gguf != NULL) {
         return given == VC_RUN_BY_LLAMA_CPP;
     }
     return given != VC_RUN_BY_LLAMA_CPP && (scheme->layout == NULL) == (given != VC_RUN_BY_BITSANDBYTES);

@@ -13,7 +13,9 @@ enum vc_search_kind {
     VC_SEARCH_PLAIN = 1,        /* the usual layout of the output */
     VC_SEARCH_BITSANDBYTES = 2, /* codes that bitsandbytes keeps, where the usual loader of others decodes them */
     VC_SEARCH_FLOAT_CODES = 4,  /* codes of floats, in the usual layout: no smaller than integers of the same error */
-    VC_SEARCH_GGUF = 8          /* mixtures of llama.cpp */
+    VC_SEARCH_GGUF = 8,         /* mixtures of llama.cpp */
+    VC_SEARCH_GGUF_LEAST =
+        16 /* of these, types for weights that were trained in them: what is left where no other is small enough */
 };
 
 struct vc_search_scheme {
@@ -62,3 +64,5 @@ double vc_search_harm(double error, bool removes);
 
 /* The least harm of a recipe with weights on the host, which loses nothing and is slow: behind four bits, before removal. */
 #define VC_SEARCH_ON_HOST 0.098
+/* The same of a file of another format, which the programs that load the model do not load: behind all types of its own. */
+#define VC_SEARCH_OTHER_FORMAT 0.363

@@ -180,7 +180,10 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     struct vc_shrink_chain chain = {.share = NULL};
     bool added;
 
-    place.kinds |= s->options.data == NULL && s->gpu != NULL && s->write.layout == NULL ? VC_SEARCH_BITSANDBYTES : 0U;
+    if (s->options.data == NULL) { /* what is measured has to be worth the time */
+        place.kinds |= vc_shrink_is_gguf(s) ? (unsigned)VC_SEARCH_GGUF_LEAST : 0U;
+        place.kinds |= s->gpu != NULL && s->write.layout == NULL ? (unsigned)VC_SEARCH_BITSANDBYTES : 0U;
+    }
     if (vc_shrink_is_gguf(s) && vc_memory_float_type(NULL, s->given) == VC_DTYPE_F32) { /* its list has no halves */
         chain.scheme = vc_search_half(false);
         chain.harm = chain.scheme->error;

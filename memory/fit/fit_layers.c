@@ -1,9 +1,9 @@
 /* fit_layers.c - how many layers of a model a device has room for, when the others, or their experts, are on the host. */
 
-#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "memory/estimate.h"
+#include "memory/written.h"
 
 /* Names of layers in a list: "0", "1", ... */
 static bool is_number(const char *name)
@@ -111,45 +111,41 @@ out:
     return status;
 }
 
-/* Whether the model fits with the experts of so many layers on the host. */
-static enum vc_status fits_with(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
-                                const struct vc_memory_options *memory, uint64_t visible_bytes,
-                                const struct vc_fit_options *options, uint64_t layers, bool *fits)
+enum vc_status vc_fit_cpu_moe_written(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                      const struct vc_planned_weights *written, const struct vc_memory_options *memory,
+                                      uint64_t visible_bytes, const struct vc_fit_options *options, uint64_t *least,
+                                      uint64_t *n, bool *fits)
 {
     struct vc_memory_options own = *memory;
-    struct vc_memory_report report;
-    struct vc_fit fit;
+    uint64_t low = 0; /* what is needed only falls with the number: it is from here to `least` */
 
-    own.cpu_moe_layers = layers;
-    VC_CALL(vc_memory_estimate(ctx, graph, model, &own, &report));
-    VC_CALL(vc_fit_decide(ctx, &report, &own, visible_bytes, options, &fit));
-    *fits = fit.verdict == VC_FITS;
+    *n = memory->program == VC_RUN_BY_LLAMA_CPP ? vc_estimate_moe_layers(graph, model) : 0;
+    *least = *n;
+    *fits = false;
+    for (uint64_t tried = *n; low < *least; tried = low + (*least - low) / 2) {
+        struct vc_memory_report report;
+        struct vc_fit fit;
+
+        own.cpu_moe_layers = tried;
+        VC_CALL(vc_memory_estimate_written(ctx, graph, model, &own, written, &report));
+        VC_CALL(vc_fit_decide(ctx, &report, &own, visible_bytes, options, &fit));
+        *fits = *fits || fit.verdict == VC_FITS;
+        if (!*fits) {
+            break;
+        }
+        if (fit.verdict == VC_FITS) {
+            *least = tried;
+        } else {
+            low = tried + 1;
+        }
+    }
     return VC_OK;
 }
 
-/* Halves: what is needed only falls with the number. */
 enum vc_status vc_fit_cpu_moe(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                               const struct vc_memory_options *memory, uint64_t visible_bytes,
                               const struct vc_fit_options *options, uint64_t *least, uint64_t *n, bool *fits)
 {
-    enum vc_status status = VC_OK;
-    size_t least_of;
-    bool enough;
-
     vc_clear_error(ctx);
-    *n = memory->program == VC_RUN_BY_LLAMA_CPP ? vc_estimate_moe_layers(graph, model) : 0;
-    *least = *n;
-    *fits = false;
-    if (*n == 0) {
-        return VC_OK;
-    }
-    VC_CALL(fits_with(ctx, graph, model, memory, visible_bytes, options, *n, fits));
-    if (*fits) {
-        VC_BISECT(least_of, *n, k,
-                  status == VC_OK &&
-                      (status = fits_with(ctx, graph, model, memory, visible_bytes, options, k, &enough)) == VC_OK &&
-                      !enough);
-        *least = least_of;
-    }
-    return status;
+    return vc_fit_cpu_moe_written(ctx, graph, model, NULL, memory, visible_bytes, options, least, n, fits);
 }

@@ -1163,12 +1163,12 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
         allocator: Optional[Literal["exact", "cuda", "pytorch", "onnxruntime"]] = None, in_place: bool = False, no_reuse: bool = False, dropout: bool = False,
         no_dropout: bool = False, lora: Optional[int] = None, lora_targets: Optional[Literal["qv", "attention", "all"]] = None,
         grad_dtype: Optional[Values] = None, im2col: Optional[int] = None, workspace: Optional[Union[int, str]] = None,
-        context_overhead: Optional[Union[int, str]] = None, dp: Optional[int] = None, zero: Optional[Literal["0", "1", "2", "3"]] = None,
-        tp: Optional[int] = None, sequence_parallel: bool = False, pp: Optional[int] = None, schedule: Optional[Literal["1f1b", "gpipe", "interleaved"]] = None,
-        chunks: Optional[int] = None, stage: Optional[int] = None, accum: Optional[int] = None, bucket: Optional[int] = None,
-        offload: Optional[Literal["none", "optimizer", "all"]] = None, known: Optional[Values] = None, device: Optional[str] = None,
-        threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None,
-        diffable: bool = False) -> Report:
+        context_overhead: Optional[Union[int, str]] = None, device_kind: Optional[Values] = None, dp: Optional[int] = None,
+        zero: Optional[Literal["0", "1", "2", "3"]] = None, tp: Optional[int] = None, sequence_parallel: bool = False, pp: Optional[int] = None,
+        schedule: Optional[Literal["1f1b", "gpipe", "interleaved"]] = None, chunks: Optional[int] = None, stage: Optional[int] = None,
+        accum: Optional[int] = None, bucket: Optional[int] = None, offload: Optional[Literal["none", "optimizer", "all"]] = None,
+        known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
+        cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Tell how a model can be made to fit a GPU, as command lines.
 
     vcompress plan [options] --gpu NAME MODEL
@@ -1217,6 +1217,7 @@ def plan(input: Input, *, progress: Show = None, gpu: Optional[str] = None, memo
     im2col (N): convolutions copy the windows of N images at once into the workspace (default: no copies)
     workspace (SIZE): memory of the library for products (default 32MiB)
     context_overhead (SIZE): memory of the device's runtime (default 300MiB)
+    device_kind (gpu|mcu): mcu: a microcontroller: --memory is its RAM, weights stay in flash, codes are codes
     dp (N): --mode train|distill: N copies of the model, each with a batch of its own
     zero (0|1|2|3): tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)
     tp (N): products of attention, MLP and vocabulary are divided between N devices

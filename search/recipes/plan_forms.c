@@ -140,11 +140,13 @@ static enum vc_runtime given_runtime(const struct vc_planning *p, const struct v
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
 static void set_runtime(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
 {
+    const char *format = form->scheme != NULL && form->scheme->gguf != NULL ? "gguf" : vc_model_format(form->model);
+
     form->runtime = p->options.runtime_given ? given_runtime(p, layout) : vc_memory_runtime(layout);
     if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
         return;
     }
-    form->program = vc_memory_program(layout, vc_model_format(form->model), &p->memory);
+    form->program = vc_memory_program(layout, format, &p->memory);
     if (form->kept && form->runtime == VC_RUNTIME_DEQUANTIZE) {
         struct vc_memory_options kept = p->memory;
         bool ideal = false;
@@ -274,15 +276,15 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     return status;
 }
 
-static bool is_gguf(const struct vc_planning *p)
+static bool has_format(const struct vc_planning *p, const char *format)
 {
-    return p->model != NULL && strcmp(vc_model_format(p->model), "gguf") == 0;
+    return p->model != NULL && strcmp(vc_model_format(p->model), format) == 0;
 }
 
 /* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
 static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
 {
-    bool stored = is_gguf(p) || (p->model != NULL && strcmp(vc_model_format(p->model), "onnx") == 0);
+    bool stored = has_format(p, "gguf") || has_format(p, "onnx");
 
     return stored ? VC_DTYPE_NONE : type;
 }
@@ -295,6 +297,7 @@ static enum vc_status add_scheme(struct vc_planning *p, const struct vc_search_s
 
     form.scheme = scheme;
     form.kept = kept;
+    form.other_format = p->lone && kept && scheme->gguf != NULL;
     form.rest = bf16 ? "bf16" : "fp16";
     form.type = type_of(p, bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16);
     form.tag = scheme->tag;
@@ -340,24 +343,30 @@ static enum vc_status add_usual(struct vc_planning *p, enum vc_dtype half, bool 
         p->memory.weights != VC_DTYPE_BF16) {
         VC_CALL(add_scheme(p, vc_search_half(false), false, false));
     }
-    return add_scheme(p, vc_search_eight(is_gguf(p)), bf16, false);
+    return add_scheme(p, vc_search_eight(has_format(p, "gguf")), bf16, false);
 }
 
-/* GGUF of a folder, of GGUF, or of a configuration without weights, of a model with a length of sequences: one that
- * llama.cpp and bitsandbytes may run. Other codes of all but GGUF. Of codes quantize makes GGUF of the weights that a
- * folder's codes stand for, and no other codes. */
-static unsigned kinds_of(const struct vc_planning *p)
+/* What `fit --dtype` counts as an output of quantize. Of a configuration without weights, of a model with a length of
+ * sequences: one that llama.cpp and bitsandbytes may run. Codes other than GGUF's of all but GGUF, those of bitsandbytes of
+ * folders; GGUF's of all but ONNX. Of codes quantize makes GGUF of the weights that a folder's codes stand for, and no other
+ * codes. */
+static unsigned kinds_of(struct vc_planning *p)
 {
+    const unsigned gguf = VC_SEARCH_GGUF | VC_SEARCH_GGUF_LEAST;
     bool folder = p->model == NULL ? vc_graph_lists(p->graph)->max_positions != 0
                                    : p->graph != NULL && vc_is_transformers_folder(p->ctx, p->model);
 
     if (vc_has_codes(p->model)) {
-        return folder ? VC_SEARCH_GGUF : 0;
+        return folder ? gguf : 0;
     }
-    if (is_gguf(p)) {
-        return VC_SEARCH_GGUF;
+    if (has_format(p, "gguf")) {
+        return gguf;
     }
-    return VC_SEARCH_PLAIN | VC_SEARCH_FLOAT_CODES | (folder ? VC_SEARCH_BITSANDBYTES | VC_SEARCH_GGUF : 0U);
+    p->lone = p->model != NULL && !folder;
+    bool blocks = p->model != NULL ? !has_format(p, "onnx") : folder;
+
+    return VC_SEARCH_PLAIN | VC_SEARCH_FLOAT_CODES | (folder ? (unsigned)VC_SEARCH_BITSANDBYTES : 0U) |
+           (blocks ? gguf : 0U);
 }
 
 /* Codes of all types that a program keeps on the device. */
@@ -421,7 +430,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
             VC_CALL(add_pruned(p, &base, s));
         }
     }
-    if (is_gguf(p) && n_whole > 1 &&
+    if (has_format(p, "gguf") && n_whole > 1 &&
         p->forms[n_whole - 1].scheme != NULL) { /* that file is Q8_0's, which is in the list */
         drop_form(p, n_whole - 1);
     }

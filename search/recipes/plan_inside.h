@@ -24,6 +24,7 @@ struct vc_weights_form {
     enum vc_dtype type;           /* they are loaded as that where they are floats: vc_memory_options.weights */
     enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
     const struct vc_search_scheme *scheme; /* NULL: floats as they are */
+    bool other_format;                     /* than that of the model, for none of the programs that load it */
     bool kept;             /* codes that a program keeps on the device: the row's program, or `program` */
     const char *rest;      /* of quantize */
     const char *share;     /* of neurons that go, "0.2"; NULL: none */
@@ -64,6 +65,7 @@ struct vc_planning {
     uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
     size_t n_forms;
+    bool lone; /* a file that no folder of transformers and no GGUF is */
     struct vc_slim slim[VC_SHARES];
     struct vc_couplings *couplings; /* NULL: none that can be cut */
     struct vc_sensitivity *scan;

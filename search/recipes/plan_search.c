@@ -40,16 +40,10 @@ static struct vc_graph *graph_of(const struct vc_planning *p, const struct vc_we
     return form->graph != NULL ? form->graph : p->graph;
 }
 
-/* With what passes leave of the weights, in place of what is there. */
-static enum vc_status count(const struct vc_planning *p, const struct vc_weights_form *form,
-                            const struct vc_memory_options *memory, struct vc_memory_report *report)
+/* What passes leave of the weights; NULL: those of the model. */
+static const struct vc_planned_weights *weights_of(const struct vc_weights_form *form)
 {
-    const struct vc_planned_weights *weights = form->made != NULL ? &form->made->weights : &form->written;
-
-    if (form->made == NULL && !form->counted) {
-        return vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
-    }
-    return vc_memory_estimate_written(p->ctx, graph_of(p, form), form->model, memory, weights, report);
+    return form->made != NULL ? &form->made->weights : form->counted ? &form->written : NULL;
 }
 
 /* The size of an open dimension of the graph; 0: there is none of that name with a size. */
@@ -112,7 +106,8 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
     if (seeks_budget(p, &choice.memory)) {
         choice.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
     }
-    enum vc_status status = count(p, choice.form, &choice.memory, &choice.report);
+    enum vc_status status = vc_memory_estimate_written(p->ctx, graph_of(p, choice.form), choice.form->model,
+                                                       &choice.memory, weights_of(choice.form), &choice.report);
     if (s->n != 0 && vc_is_refusal(status)) {
         vc_clear_error(p->ctx);
         return VC_OK;
@@ -213,42 +208,22 @@ static void put_program(const struct vc_planning *p, const struct vc_weights_for
     }
 }
 
-/* In the place of choice number n, with the experts of so many layers on the host. *fits: not where the list is full. */
-static enum vc_status try_host(struct search *s, size_t n, struct vc_choice choice, uint64_t layers, bool *fits)
-{
-    choice.memory.cpu_moe_layers = layers;
-    choice.experts = true;
-    s->n = n;
-    VC_CALL(try_choice(s, choice));
-    *fits = s->n != n && vc_search_has_room(&s->choices[n].fit);
-    return VC_OK;
-}
-
 /* The same choice with the experts of as few layers on the host as make it fit, or of all: llama.cpp's --n-cpu-moe. */
-static enum vc_status try_experts(struct search *s, const struct vc_choice *choice)
+static enum vc_status try_experts(struct search *s, struct vc_choice choice)
 {
     const struct vc_planning *p = s->p;
-    bool can = choice->memory.program == VC_RUN_BY_LLAMA_CPP && p->memory.cpu_moe_layers == 0;
-    uint64_t most = 0;
-    size_t n = s->n;
-    size_t least;
-    enum vc_status status = VC_OK;
+    const struct vc_weights_form *form = choice.form;
+    uint64_t least, layers;
     bool fits;
 
-    if (can && may(p, VC_LEVER_EXPERTS)) {
-        most = vc_estimate_moe_layers(graph_of(p, choice->form), choice->form->model);
-    }
-    if (most == 0) {
+    if (!may(p, VC_LEVER_EXPERTS) || p->memory.cpu_moe_layers != 0) {
         return VC_OK;
     }
-    VC_CALL(try_host(s, n, *choice, most, &fits));
-    if (!fits) {
-        return VC_OK;
-    }
-    VC_BISECT(least, most - 1, k,
-              status == VC_OK && (status = try_host(s, n, *choice, k + 1, &fits)) == VC_OK && !fits);
-    VC_CALL(status);
-    return try_host(s, n, *choice, least + 1, &fits);
+    VC_CALL(vc_fit_cpu_moe_written(p->ctx, graph_of(p, form), form->model, weights_of(form), &choice.memory,
+                                   p->options.visible_bytes, p->fit, &least, &layers, &fits));
+    choice.memory.cpu_moe_layers = least;
+    choice.experts = true;
+    return layers != 0 ? try_choice(s, choice) : VC_OK;
 }
 
 /* All forms with all types of keys and values, for one batch and context. */
@@ -290,7 +265,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                 }
             }
             if (s->n != first && !vc_search_has_room(&s->choices[first].fit)) {
-                VC_CALL(try_experts(s, &choice));
+                VC_CALL(try_experts(s, choice));
             }
         }
     }
@@ -436,7 +411,8 @@ static double harm_of(const struct vc_choice *choice)
 {
     double harm = vc_search_harm(choice->error, choice->form->share != NULL);
 
-    return choice->experts && harm < VC_SEARCH_ON_HOST ? VC_SEARCH_ON_HOST : harm;
+    harm = choice->experts ? fmax(harm, VC_SEARCH_ON_HOST) : harm;
+    return choice->form->other_format ? fmax(harm, VC_SEARCH_OTHER_FORMAT) : harm;
 }
 
 /* The model as it is, then the least harm first; docs/memory-model.md says what comes before what. */

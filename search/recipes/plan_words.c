@@ -1,6 +1,7 @@
 /* plan_words.c - what a recipe is called, and its command lines: the passes that make the model smaller, and the
  * question that is answered with yes then. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text/text.h"
 #include "search/recipes/plan_inside.h"
@@ -22,10 +23,18 @@ static void add_number(struct vc_text *text, const char *what, uint64_t n)
     vc_text_add(text, "%s%s %llu", text->n != 0 ? ", " : "", what, (unsigned long long)n);
 }
 
-/* Who keeps codes that the usual loader decodes. */
-static const char *keeper_of(const struct vc_weights_form *form)
+/* Who keeps codes that the usual loader decodes, or reads a file of GGUF's types: llama.cpp where it has such a model. */
+static const char *place_of(const struct vc_weights_form *form)
 {
-    return form->program == VC_RUN_BY_VLLM ? "vLLM" : "a program of your own";
+    const struct vc_layout *layout = form->made != NULL ? form->made->layout : NULL;
+
+    if (form->ask != NULL) {
+        return form->program == VC_RUN_BY_VLLM ? " kept by vLLM" : " kept by a program of your own";
+    }
+    if (!form->kept || form->scheme->gguf == NULL) {
+        return "";
+    }
+    return layout == NULL || strcmp(layout->loader, "llama.cpp") == 0 ? " in llama.cpp" : " in a GGUF file";
 }
 
 /* Only what differs from the question is told: "int4 weights, batch 4, context of 8192". */
@@ -36,7 +45,7 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
 
     if (form->scheme != NULL) {
         add_part(text, form->kept ? form->scheme->what : form->scheme->name, form->kept ? "" : " weights");
-        vc_text_add(text, "%s%s", form->ask != NULL ? " kept by " : "", form->ask != NULL ? keeper_of(form) : "");
+        vc_text_add(text, "%s", place_of(form));
     }
     if (form->share != NULL) {
         vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",

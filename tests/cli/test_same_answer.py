@@ -34,12 +34,13 @@ CARDS = ["GeForce GTX 1660 Ti", "GeForce RTX 4060", "GeForce RTX 3080 10GB", "Ge
 # --dtype, and the options of quantize that make such weights
 TYPES = {"f16": "--fp16", "bf16": "--bf16", "int8": "--int8", "int6-g128": "--scheme int6", "int5-g128": "--scheme int5", "int4-g128": "--int4",
          "int4-g32": "--scheme int4/group:32", "int3-g128": "--int3", "int2-g128": "--int2", "nf4": "--nf4", "fp4": "--fp4", "fp8-channel": "--fp8",
-         "mxfp8": "--mxfp8", "mxfp4": "--mxfp4", "nvfp4": "--nvfp4", "q8_0": "--gguf Q8_0", "q6_k": "--gguf Q6_K", "q5_k_m": "--gguf Q5_K_M",
-         "q4_k_m": "--gguf Q4_K_M", "q4_k_s": "--gguf Q4_K_S", "q3_k_m": "--gguf Q3_K_M", "q3_k_s": "--gguf Q3_K_S", "q2_k": "--gguf Q2_K"}
+         "mxfp8": "--mxfp8", "mxfp4": "--mxfp4", "nvfp4": "--nvfp4",
+         **{name.lower(): "--gguf " + name for name in ("Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS Q3_K_L Q3_K_M Q3_K_S "
+                                                        "Q2_K TQ2_0 TQ1_0 Q2_0 Q1_0").split()}}
 
 
 # What is counted: ends of a question, and answers that were compared.
-KINDS = ["as it is fits", "a recipe fits", "nothing fits", "largest", "chains", "types", "rows", "shrunk", "proved"]
+KINDS = ["as it is fits", "a recipe fits", "nothing fits", "largest", "chains", "types", "rows", "shrunk", "proved", "gates"]
 RUNTIMES = ("native", "dequantize", "layerwise", "llama.cpp", "onnxruntime", "bitsandbytes", "transformers", "pytorch", "vllm")
 
 
@@ -151,22 +152,42 @@ class Questions:
             return ["--weights-only"] if alone else []
         if not name.startswith(("coded", "alone")) and not name.endswith((".gguf", ".onnx")) and draw.random() < 0.25:
             words = ["--mode", "train", "--batch", str(draw.choice((1, 2, 4, 8))), "--seq", str(draw.choice((16, 64)))]
-            return words + draw.choice(([], ["--optimizer", "sgd"], ["--amp", "autocast"], ["--lora", "4"]))
+            return words + draw.choice(([], ["--optimizer", "sgd"], ["--amp", "autocast"], ["--lora", "4"], ["--offload", "optimizer"], ["--offload", "all"],
+                                        ["--recompute", "sqrt"], ["--dp", "2", "--zero", "2"], ["--pp", "2"], ["--accum", "2"])) + self.room(draw)
         words = draw.choice(([], ["--batch", "2"], ["--batch", "4"]))
         if decodes:
             context = draw.choice((512, 2048, 4096)) if name.startswith("alone") else draw.choice((64, 300, 1000))
             words = words + draw.choice(([], ["--ctx", str(context)], ["--ctx", str(context), "--kv-dtype", "fp16"]))
         if draw.random() < 0.2:
             words = words + ["--runtime", draw.choice(RUNTIMES)]
-        return words
+        elif draw.random() < 0.1 and not name.startswith("alone"):
+            return words + ["--device-kind", "mcu"]
+        if "mixtral" in name or "experts" in name:
+            words = words + draw.choice(([], ["--n-cpu-moe", "1"], ["--tp", "2"]))
+        return words + self.room(draw)
+
+    @staticmethod
+    def room(draw):
+        """What has to stay free, and what others use."""
+        return draw.choice(([], [], [], ["--margin", "64MiB"], ["--margin", "10%"], ["--used", "100MiB"]))
 
     def device(self, draw, name, model, options):
         """A card, or a size that is just enough for one of the recipes, or one byte less."""
         if name.startswith("alone") and draw.random() < 0.7:
-            return ["--gpu", draw.choice(CARDS)]
+            return ["--gpu", draw.choice(CARDS) + draw.choice(("", "", ":2"))]
         plan = self.ask("plan", "--memory", "64GiB", *options, model)
         needs = [recipe["need_bytes"] for recipe in plan["recipes"]] if plan is not None else [400 * MIB]
-        return ["--memory", str(draw.choice(needs) + MARGIN + draw.choice((0, 0, -1, 4096, -MIB, 3 * MIB)))]
+        size = draw.choice(needs) + (MARGIN if "mcu" not in options else 0) + draw.choice((0, 0, -1, 4096, -MIB, 3 * MIB))
+        if "mcu" in options or draw.random() < 0.7:
+            return ["--memory", str(max(size, 1))]
+        return ["--gpu", self.card(size), "--gpus-file", "cards.csv"]
+
+    @staticmethod
+    def card(size):
+        """The name of a card of a file, of which a program sees about that many bytes."""
+        with open("cards.csv", "w") as f:
+            f.write("name,memory_gb,cuda_mib\nCard of the file,%d,%.6f\n" % (size // 1000000000 + 1, size / MIB))
+        return "Card of the file"
 
     def question(self, number):
         draw = random.Random(number + 1000003 * SEED)
@@ -188,6 +209,8 @@ class Questions:
         if "train" not in options:
             self.types(number, draw, name, asked, device, options, model, plan, best)
             self.bare(number, name, options, model)
+            if options in ([], ["--weights-only"]) and not name.startswith("alone"):
+                self.must(number, draw, model, options)
             if options == [] and "--memory" in device and not name.startswith("alone"):
                 self.shrink(number, device, model, number % 3 == 0)
 
@@ -240,20 +263,15 @@ class Questions:
                 elif os.path.exists(made):
                     os.unlink(made)
 
-    def takes(self, name, model, words):
-        """Whether quantize makes such weights of the model; of a configuration alone all are taken to be possible."""
-        if name.startswith("alone"):
-            return True
-        output = "made.gguf" if "--gguf" in words else "made" + os.path.splitext(model)[1]
-        return self.run("vcompress quantize %s -n -q -o %s %s" % (words, output, model))[0] == 0
-
     @staticmethod
-    def loads(options, dtype):
+    def loads(options, dtype, model):
         """Whether a program that was named loads such weights; one that loads other files of them is another question."""
         runtime = options[options.index("--runtime") + 1] if "--runtime" in options else None
         blocks = dtype in TYPES and "--gguf" in TYPES[dtype]
         if runtime == "llama.cpp":
             return blocks
+        if model.endswith(".onnx") and runtime is not None and dtype in ("f16", "bf16"):
+            return False  # values of a graph that a program of another kind would load as that
         return runtime is None or dtype in ("f16", "bf16") or (not blocks and dtype not in ("nf4", "fp4"))
 
     def types(self, number, draw, name, asked, device, options, model, plan, best):
@@ -261,22 +279,23 @@ class Questions:
         whole = best is not None and not best["does_less"] and best["pruned"] == 0
         for dtype in draw.sample(sorted(TYPES), 6):
             line = ["fit", *device, *options, "--dtype", dtype, model]
-            answer = self.ask(*line) if self.loads(options, dtype) else None
+            answer = self.ask(*line) if self.loads(options, dtype, model) else None
             if answer is None:
                 continue
             self.count("types")
+            made = not any("quantize makes no such weights" in note for note in answer["notes"])
             answer = answer["devices"][0]
-            if answer["verdict"] in ("fits", "weights fit") and not whole and self.takes(name, model, TYPES[dtype]):
+            if answer["verdict"] in ("fits", "weights fit") and not whole and made:
                 self.say(number, "plan: %s, fit: '%s' fits" % (best["what"] if best is not None else "nothing fits", dtype), ["plan", *asked], line)
             for recipe in plan["recipes"]:
-                words = recipe["passes"][0] if len(recipe["passes"]) == 1 and not recipe["does_less"] and not re.search("keys|experts", recipe["what"]) else ""
+                words = recipe["passes"][0] if len(recipe["passes"]) == 1 and not recipe["does_less"] and not re.search("keys|experts|devices", recipe["what"]) else ""
                 words = re.sub(" --(rest|layout) [a-z0-9]+", "", words)
                 if words == "quantize " + TYPES[dtype] and "--runtime" not in recipe["commands"][-1] and recipe["need_bytes"] != answer["need_bytes"]:
                     self.say(number, "'%s': plan %d, fit --dtype %s %d" % (recipe["what"], recipe["need_bytes"], dtype, answer["need_bytes"]),
                              ["plan", *asked], line)
 
     def bare(self, number, name, options, model):
-        if "--batch" in options or "--runtime" in options or "--kv-dtype" in options or "--weights-only" in options:
+        if [word for word in options if word.startswith("--") and word != "--ctx"]:
             return
         line = [model, "--bytes", *options]
         done = subprocess.run([PROGRAM, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -294,6 +313,30 @@ class Questions:
                 self.count("rows")
                 if answer["devices"][0]["need_bytes"] != int(need.replace(",", "")):
                     self.say(number, "'%s': bare %s, fit %d" % (row, need, answer["devices"][0]["need_bytes"]), line, asked)
+
+    def must(self, number, draw, model, options):
+        """quantize --must-fit beside what fit says of the file that is written; the card just has room, or not."""
+        words = TYPES[draw.choice(sorted(TYPES))].split()
+        output = "must.gguf" if "--gguf" in words else "must" + os.path.splitext(model)[1]
+        line = ["quantize", *words, "--rest", "fp16", "-q", "-o", output, model] if "--gguf" not in words else ["quantize", *words, "-q", "-o", output, model]
+        if self.ask(*line) is None:
+            return
+        answer = self.ask("fit", "--memory", "64GiB", *options, output, codes=(0, 1, 3))
+        if answer is None:
+            return self.say(number, "refused: " + self.refusal, line, ["fit", "--memory", "64GiB", *options, output])
+        need = answer["devices"][0]["need_bytes"]
+        card = ["--gpus-file", "cards.csv", "--%s", self.card(need + MARGIN + draw.choice((0, 0, 4096, -4096, -MIB)))]
+        asked = ["fit", *[word.replace("%s", "gpu") for word in card], *options, output]
+        verdict = self.ask(*asked, codes=(0, 1, 3))["devices"][0]["verdict"]
+        shutil.rmtree(output, ignore_errors=True)
+        if os.path.exists(output):
+            os.unlink(output)
+        gate = [*line, *[word.replace("%s", "must-fit") for word in card], *options]
+        said = self.ask(*gate, "-n")
+        self.count("gates")
+        gates = said["gates"]["each"] if said is not None else [{"value": self.refusal, "passed": None}]
+        if gates[0]["passed"] != (verdict in ("fits", "weights fit")) or (verdict != "unknown" and gates[0]["value"] != need):
+            self.say(number, "fit %d %s, --must-fit %s" % (need, verdict, gates), asked, gate)
 
     def shrink(self, number, device, model, kept):
         """The candidates of shrink beside plan's, and the choice. kept: by a program that keeps codes, as plan's recipes are run."""

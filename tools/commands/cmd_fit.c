@@ -643,8 +643,6 @@ static int answer(struct app *app, const struct fit_cli *cli)
     return rc == GO_ON ? EXIT_NO : rc;
 }
 
-/* Options that both the estimate and the verdict need are copied between the structures here: the runtime's memory
- * (context_bytes) and the workspace of products, which only the estimate knows. */
 static int run_fit(struct app *app, int n_args, char **args)
 {
     struct fit_cli cli = {.all = false};
@@ -657,18 +655,12 @@ static int run_fit(struct app *app, int n_args, char **args)
     }
     GO(rc);
     cli.memory.own_allocator = true;
-    cli.fit.ideal = memory_cli_is_ideal(app, &cli.memory);
-    cli.fit.margin_given = options_seen(&app->parsed, "margin");
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
     bool own_budget = cli.memory.seeks_budget; /* which fit_budget finds, from the devices */
-    cli.fit.context_bytes = cli.memory.memory.context_bytes;
-    if (memory_cli_is_mcu(&cli.memory) && !options_seen(&app->parsed, "margin")) {
-        cli.fit.margin_bytes = 0; /* nobody else uses the RAM */
-    }
-    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
+    memory_cli_set_fit(app, &cli.memory, &cli.fit);
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON && own_budget ? fit_budget(app, &cli) : rc;
     rc = rc == GO_ON ? compare(app, &cli) : rc;

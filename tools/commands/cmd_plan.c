@@ -71,8 +71,9 @@ static const struct opt plan_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_plan = OPT_GROUP("Plan", plan_opts);
-static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices, &group_known,
-                                                 &group_run,  &group_json,  &group_page,   &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_plan,    &group_model,  &group_memory, &group_kind,
+                                                 &group_devices, &group_known,  &group_run,    &group_json,
+                                                 &group_page,    &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -156,7 +157,7 @@ static int decide(struct app *app, struct plan_cli *cli)
         return app_refuse(app, VC_E_UNSUPPORTED, "has no weights that --scan could measure");
     }
     /* the recipes may choose these where nobody said them */
-    cli->options.runtime_given = options_seen(&app->parsed, "runtime");
+    cli->options.runtime_given = options_seen(&app->parsed, "runtime") || memory_cli_is_mcu(&cli->memory);
     cli->options.allocator_given = options_seen(&app->parsed, "allocator");
     cli->options.usual_positions = memory_cli_usual_positions(&cli->memory);
     enum vc_status status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory,
@@ -348,16 +349,13 @@ static int run_plan(struct app *app, int n_args, char **args)
     }
     GO(rc);
     cli.memory.own_allocator = true; /* as fit */
-    cli.fit.context_bytes = cli.memory.memory.context_bytes;
-    cli.fit.ideal = memory_cli_is_ideal(app, &cli.memory);
-    cli.fit.margin_given = options_seen(&app->parsed, "margin");
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
     cli.memory.memory.budget_bytes =
         cli.memory.seeks_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe its own */
-    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
+    memory_cli_set_fit(app, &cli.memory, &cli.fit);
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);

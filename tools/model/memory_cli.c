@@ -524,11 +524,16 @@ bool memory_cli_usual_positions(const struct memory_cli *cli)
     return cli->sequence == 0;
 }
 
-/* Whether --runtime describes a program that wastes nothing, as no real one does. */
-bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli)
+void memory_cli_set_fit(const struct app *app, const struct memory_cli *cli, struct vc_fit_options *fit)
 {
-    return options_seen(&app->parsed, "runtime") && cli->memory.program == VC_RUN_BY_ANY &&
-           cli->memory.runtime != VC_RUNTIME_DEQUANTIZE;
+    fit->ideal = options_seen(&app->parsed, "runtime") && cli->memory.program == VC_RUN_BY_ANY &&
+                 cli->memory.runtime != VC_RUNTIME_DEQUANTIZE;
+    fit->margin_given = options_seen(&app->parsed, "margin");
+    fit->context_bytes = cli->memory.context_bytes;
+    fit->workspace_bytes = cli->report.components[VC_MEMORY_WORKSPACE].bytes;
+    if (memory_cli_is_mcu(cli) && !fit->margin_given) {
+        fit->margin_bytes = 0; /* nobody else uses the RAM */
+    }
 }
 
 /* Without a graph there are no inputs: sizes of these would change nothing. llama.cpp's rules need no graph for keys

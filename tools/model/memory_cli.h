@@ -84,10 +84,11 @@ int memory_cli_check_devices(struct app *app, const struct memory_cli *cli, cons
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. Sentences name app->subject, or the teacher while
  * that is opened. memory_cli_close afterwards, whatever it returned. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
-/* --runtime asks about a program without a name that keeps no value longer than needed: vc_fit_options.ideal. Programs
- * with names say that themselves. */
 bool memory_cli_is_mcu(const struct memory_cli *cli); /* --device-kind mcu */
-bool memory_cli_is_ideal(const struct app *app, const struct memory_cli *cli);
+/* What a verdict needs of the options and of the estimate, once memory_cli_count is done: the memory of the device's runtime,
+ * the workspace of products, the margin, and whether --runtime asks about a program without a name that keeps no value
+ * longer than needed (programs with names say that themselves). */
+void memory_cli_set_fit(const struct app *app, const struct memory_cli *cli, struct vc_fit_options *fit);
 /* Whether neither --seq nor --size says how long sequences are. */
 bool memory_cli_usual_positions(const struct memory_cli *cli);
 /* The size of the inputs that is called so, or as exporters call it (batch: batch_size, or an open leading dimension).

@@ -109,7 +109,8 @@ static bool is_carried(const struct app *app, const struct opt *opt)
         const struct opt_group *group = app->command->groups[g];
 
         if (opt >= group->opts && opt < group->opts + group->n_opts) {
-            return g == 0 || group == &group_model || group == &group_memory || group == &group_devices;
+            return g == 0 || group == &group_model || group == &group_memory || group == &group_kind ||
+                   group == &group_devices;
         }
     }
     return false;
