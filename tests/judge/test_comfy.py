@@ -2,6 +2,7 @@
 (the library with which ComfyUI computes on codes) what its layouts make of them, in the way of ComfyUI's loader: the text
 m.comfy_quant names the format, and m.weight_scale is the scale."""
 import json
+import os
 import unittest
 
 from judge_support import Judge, main, np, run, sha
@@ -217,6 +218,11 @@ class Comfy(Judge):
         for options, words in ((["--fp8", "--granularity", "channel"], "one scale for a tensor"), (["--int4"], "int4"),
                                (["--int8", "--asymmetric"], "zero points"), (["--int8", "--granularity", "group:32"], "a row")):
             self.assertIn(words, self.refuse(2, "quantize", *options, "--layout", "comfyui", path, "-o", no))
+        os.mkdir(self.path("folder"))
+        os.link(path, self.path("folder/model.safetensors"))
+        with open(self.path("folder/config.json"), "w") as f:
+            json.dump({"model_type": "llama"}, f)
+        self.assertIn("single files", self.refuse(3, "quantize", "--fp8", "--layout", "comfyui", self.path("folder"), "-o", self.path("no")))
         self.vc("quantize", "-q", "--fp8", "--layout", "plain", path, "-o", self.path("plain.safetensors"))
         self.vc("quantize", "-q", "--int8", "--granularity", "tensor", path, "-o", self.path("one.safetensors"))
         values = self.check(self.path("one.safetensors"), model(FLUX), "int8_tensorwise")

@@ -49,10 +49,14 @@ int named_types_read(struct app *app, struct named_types *types, const char *pat
             rc = app_usage(app, "--type-file %s: line %zu is longer than %d bytes", path, number, MAX_LINE - 2);
             break;
         }
+        while (n != 0 && (line[n - 1] == ' ' || line[n - 1] == '\t')) {
+            n--;
+        }
         line[n] = '\0';
-        if (n != 0 && line[0] != '#' && !named_types_add(types, line)) {
+        const char *word = line + strspn(line, " \t");
+        if (word[0] != '\0' && word[0] != '#' && !named_types_add(types, word)) {
             rc = app_usage(app, "--type-file %s: line %zu is not GLOB=SCHEME, or one of more than %d: %.80s", path,
-                           number, MAX_NAMED_TYPES, line);
+                           number, MAX_NAMED_TYPES, word);
         }
     }
     if (rc == GO_ON && ferror(file)) {

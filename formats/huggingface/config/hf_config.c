@@ -352,6 +352,11 @@ static enum vc_status write_member(const struct rewriting *r, struct vc_text *te
                                               .groups = r->groups,
                                               .family = r->change->model->family};
 
+    VC_REFUSE_IF(dialect->file->write_config == NULL, r->ctx, VC_E_UNSUPPORTED,
+                 VC_HF_CONFIG_NAME
+                 " has no words for the layout %s, whose program loads single files: the output is to be "
+                 "one, such as net.safetensors",
+                 dialect->name);
     if (r->n_made != 0 && dialect->file->check_weights != NULL) {
         VC_CALL(dialect->file->check_weights(r->ctx, &weights));
     }
