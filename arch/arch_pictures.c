@@ -11,7 +11,8 @@
 static const struct vc_arch_picture rows[] = {
     /* HunyuanVideo, Flux */
     {"txt_in.individual_token_refiner.blocks.0.norm1.weight",
-     "img_in* txt_in* time_in* vector_in* guidance_in* final_layer*", "hyvid", NULL, false},
+     "img_in* txt_in* time_in* vector_in* guidance_in* byt5_in* vision_in* cond_type_embedding* final_layer*", "hyvid",
+     NULL, false},
     {"double_blocks.0.img_attn.proj.weight",
      "img_in* txt_in* time_in* vector_in* guidance_in* distilled_guidance_layer* *_stream_modulation* final_layer*",
      "flux", NULL, false},
@@ -22,11 +23,11 @@ static const struct vc_arch_picture rows[] = {
      "t_embedder* init_x_linear* cond_seq_linear* modF* final_linear* positional_encoding* register_tokens*", "aura",
      NULL, false},
     /* Wan, Qwen-Image, LTX-Video */
-    {"head.modulation", "patch_embedding* text_embedding* time_embedding* time_projection* img_emb* ref_conv* head*",
+    {"head.modulation", "*patch_embedding* text_embedding* time_embedding* time_projection* img_emb* ref_conv* head*",
      "wan", "*.modulation img_emb.emb_pos", false},
     {"txt_norm.weight", "img_in* txt_in* txt_norm* time_text_embed* norm_out* proj_out*", "qwen_image", NULL, false},
-    {"patchify_proj.weight", "patchify_proj* adaln_single* caption_projection* proj_out*", "ltxv", "*scale_shift_table",
-     false},
+    {"patchify_proj.weight", "*patchify_proj* *adaln_single* *caption_projection* proj_out* audio_proj_out*", "ltxv",
+     "*scale_shift_table", false},
     /* HiDream, Cosmos Predict 2, Lumina 2 */
     {"double_stream_blocks.0.block.ff_i.shared_experts.w3.weight",
      "p_embedder* t_embedder* x_embedder* final_layer* caption_projection* *.ff_i.gate", "hidream",

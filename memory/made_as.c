@@ -137,7 +137,8 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
     write.format = blocks ? "gguf" : NULL;
     made->type = vc_written_half(model) == VC_DTYPE_BF16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
     own.rest = blocks ? NULL : made->type == VC_DTYPE_BF16 ? "bf16" : "fp16";
-    if (blocks || stored || options->target == VC_TARGET_F8_E4M3) { /* floats there are loaded as they are stored */
+    if (blocks || stored || options->target == VC_TARGET_F8_E4M3 ||
+        options->target == VC_TARGET_F8_E5M2) { /* floats there are loaded as they are stored */
         made->type = VC_DTYPE_NONE;
     }
     VC_CALL(vc_job_create(&c->ctx, model, &job));

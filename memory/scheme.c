@@ -50,6 +50,7 @@ static const struct scheme_row rows[] = {
     {.name = "mxfp4", .code_bits = 4, .group_bits = 8, MADE(MXFP4)},
     {.name = "nvfp4", .code_bits = 4, .group_bits = 8, .tensor = 4, MADE(NVFP4)},
     {.name = "f8_e4m3", .code_bits = 8, .all = true, MADE(F8_E4M3)}, /* floats, no codes */
+    {.name = "f8_e5m2", .code_bits = 8, .all = true, MADE(F8_E5M2)},
     /* half of the values, and two bits for the place of each */
     {.name = "2:4", .code_bits = 9},
     {.name = "8bit", .code_bits = 8, .all = true},

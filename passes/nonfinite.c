@@ -18,6 +18,8 @@ double vc_largest_fitting(enum vc_dtype target)
         return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
     case VC_DTYPE_F8_E4M3:
         return 464.0; /* the tie between 448 and NaN, which goes to 448 */
+    case VC_DTYPE_F8_E5M2:
+        return 61439.998; /* below the tie of f32 that goes to 61440, between 57344 and Inf */
     case VC_DTYPE_Q8_0:
         return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
     case VC_DTYPE_MXFP4:

@@ -53,8 +53,9 @@ enum vc_target {
     VC_TARGET_INT5 = 15,
     VC_TARGET_INT6 = 16,
     VC_TARGET_TERNARY = 17,
-    /* quantize only: E4M3 without a scale; of networks that make pictures the layers that become codes, too */
-    VC_TARGET_F8_E4M3 = 18
+    /* quantize only: E4M3 and E5M2 without a scale; of networks that make pictures the layers that become codes, too */
+    VC_TARGET_F8_E4M3 = 18,
+    VC_TARGET_F8_E5M2 = 19
 };
 
 /* How GGUF's blocks get their scales; both write the same layouts. */

@@ -128,7 +128,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     mxfp8: floats of 8 bits (E4M3) and a power of two per 32
     fp16: IEEE half precision: half of f32, values up to 65504
     bf16: bfloat16: half of f32, the range of f32, 8 bits of precision
-    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary, f8_e4m3 (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3: floats of 8 bits without scales, as single files of pictures have them)
+    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary, f8_e4m3, f8_e5m2 (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3, f8_e5m2: floats of 8 bits without scales, as single files of pictures have them)
     gguf (TYPE): GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0
     aim_sqnr (DB): for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this SQNR, else unchanged
     aim_bytes (SIZE): the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE
@@ -155,7 +155,7 @@ def quantize(input: Input, output: Optional[Path] = None, *, progress: Show = No
     min_elements (N): keep tensors with fewer elements (default 4096)
     min_row (N): keep tensors with fewer elements per index of the axis (default 32)
     nonfinite (error|keep|zero): NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)
-    overflow (error|inf|sat): fp16, bf16, f8_e4m3, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)
+    overflow (error|inf|sat): fp16, bf16, f8_e4m3, f8_e5m2, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)
     requantize: accept input that is quantized already
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches
@@ -1341,7 +1341,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     mxfp8: floats of 8 bits (E4M3) and a power of two per 32
     fp16: IEEE half precision: half of f32, values up to 65504
     bf16: bfloat16: half of f32, the range of f32, 8 bits of precision
-    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary, f8_e4m3 (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3: floats of 8 bits without scales, as single files of pictures have them)
+    scheme (NAME): a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6, ternary, f8_e4m3, f8_e5m2 (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3, f8_e5m2: floats of 8 bits without scales, as single files of pictures have them)
     gguf (TYPE): GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0
     aim_sqnr (DB): for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this SQNR, else unchanged
     aim_bytes (SIZE): the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE
@@ -1368,7 +1368,7 @@ def compress(arrays: Weights, passes: Optional[Sequence[str]] = None, metadata: 
     min_elements (N): keep tensors with fewer elements (default 4096)
     min_row (N): keep tensors with fewer elements per index of the axis (default 32)
     nonfinite (error|keep|zero): NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)
-    overflow (error|inf|sat): fp16, bf16, f8_e4m3, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)
+    overflow (error|inf|sat): fp16, bf16, f8_e4m3, f8_e5m2, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)
     requantize: accept input that is quantized already
     include (GLOB): work on tensors whose name matches, whatever the default rules say
     exclude (GLOB): keep tensors whose name matches

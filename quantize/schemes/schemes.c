@@ -1,7 +1,7 @@
 /* schemes.c - see schemes.h.
  *
  *     number    0     1      2 ..                        behind them
- *     row       int8  q8_0   rows of group_codes.c       f16 bf16 f8_e4m3 gguf
+ *     row       int8  q8_0   rows of group_codes.c       f16 bf16 f8_e4m3 f8_e5m2 gguf
  *
  * The order is that in which sentences name the schemes and aims list their candidates. */
 #include "quantize/schemes/schemes.h"
@@ -13,7 +13,7 @@ const struct vc_scheme_row *vc_scheme_row_at(size_t index)
 {
     static const struct vc_scheme_row *const first[] = {&vc_scheme_int8, &vc_scheme_q8_0};
     static const struct vc_scheme_row *const last[] = {&vc_scheme_f16, &vc_scheme_bf16, &vc_scheme_f8_e4m3,
-                                                       &vc_scheme_gguf};
+                                                       &vc_scheme_f8_e5m2, &vc_scheme_gguf};
     const size_t n_first = sizeof first / sizeof first[0];
     const size_t n_last = sizeof last / sizeof last[0];
 

@@ -110,6 +110,7 @@ extern const size_t vc_scheme_n_groups;               /* ... so many */
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
 extern const struct vc_scheme_row vc_scheme_f8_e4m3; /* cast_f8.c */
+extern const struct vc_scheme_row vc_scheme_f8_e5m2; /* cast_f8.c */
 extern const struct vc_scheme_row vc_scheme_gguf;    /* encode_blocks.c */
 
 /* ---- for the steps of schemes ---- */

@@ -177,26 +177,29 @@ class Comfy(Judge):
             self.assertIn("cannot be decoded", self.refuse(3, "dequantize", self.path("short.safetensors"), "-o", self.path("no.safetensors")))
 
     def test_cast(self):
-        """f8_e4m3: every value as torch casts it, which is the nearest, ties to even; ends of the network stay; all commands read it."""
+        """f8_e4m3, f8_e5m2: every value as torch casts it, which is the nearest, ties to even; ends of the network stay; all commands read it."""
         arrays = model(FLUX, dtype="f32")
         ties = d.float_values("e4m3", np.arange(127, dtype="u1")).astype("f4")
         ties = np.concatenate([ties, (ties[1:] + ties[:-1]) / 2, [460, 464]])
         arrays[CODES[0]].reshape(-1)[:2 * len(ties)] = np.concatenate([ties, -ties])
         path = self.write("m.safetensors", arrays)
         out = self.path("f8.safetensors")
-        self.vc("quantize", "-q", "--scheme", "f8_e4m3", path, "-o", out)
-        tensors = st_read(out)[0]
-        self.assertEqual([n for n, t in tensors.items() if t[0] == "F8_E4M3"], CODES)
-        table = d.float_values("e4m3", np.arange(127, dtype="u1")).astype("f8")
-        for n in CODES:
-            w = np.abs(arrays[n]).astype("f8")
-            high = np.clip(np.searchsorted(table, w), 1, 126)
-            low = high - 1
-            up = (table[high] - w < w - table[low]) | ((table[high] - w == w - table[low]) & (high % 2 == 0))
-            q = np.where(w > 448, 126, np.where(up, high, low)) | np.where(np.signbit(arrays[n]), 128, 0)
-            np.testing.assert_array_equal(np.frombuffer(tensors[n][2], "u1").reshape(w.shape), q)
-            if kitchen is not None:
-                np.testing.assert_array_equal(torch.from_numpy(arrays[n]).to(torch.float8_e4m3fn).view(torch.uint8).numpy(), q)
+        half = (np.arange(124, dtype="u2") << 8).view("f2").astype("f8")  # E5M2 is the upper half of f16
+        for scheme, table in (("f8_e5m2", half), ("f8_e4m3", d.float_values("e4m3", np.arange(127, dtype="u1")).astype("f8"))):
+            self.vc("quantize", "-q", "--force", "--scheme", scheme, path, "-o", out)
+            tensors = st_read(out)[0]
+            self.assertEqual([n for n, t in tensors.items() if t[0] == scheme.upper()], CODES)
+            for n in CODES:
+                w = np.abs(arrays[n]).astype("f8")
+                high = np.clip(np.searchsorted(table, w), 1, len(table) - 1)
+                low = high - 1
+                up = (table[high] - w < w - table[low]) | ((table[high] - w == w - table[low]) & (high % 2 == 0))
+                q = np.where(w > table[-1], len(table) - 1, np.where(up, high, low)) | np.where(np.signbit(arrays[n]), 128, 0)
+                np.testing.assert_array_equal(np.frombuffer(tensors[n][2], "u1").reshape(w.shape), q)
+                if kitchen is not None:
+                    cast = torch.from_numpy(arrays[n]).to(torch.float8_e5m2 if scheme == "f8_e5m2" else torch.float8_e4m3fn)
+                    np.testing.assert_array_equal(cast.view(torch.uint8).numpy(), q)
+            self.vc("verify", "-q", "--data", out)
         self.assertIn(b"SQNR over all 3", run("diff", path, out).out)
         rest = self.path("f8r.safetensors")
         self.vc("quantize", "-q", "--scheme", "f8_e4m3", "--rest", "fp16", path, "-o", rest)

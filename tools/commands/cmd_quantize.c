@@ -144,7 +144,7 @@ static const struct opt target_opts[] = {
     {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
      .wanted = "a scheme, such as ternary or int6/group:64",
      .listed = other_scheme,
-     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3: floats of 8 bits without scales, as single files of pictures have them)"},
+     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3, f8_e5m2: floats of 8 bits without scales, as single files of pictures have them)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = vc_quantize_mixture_at,
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
              "all: %s"},
@@ -241,7 +241,7 @@ static const struct opt scheme_opts[] = {
     {.name = "nonfinite", OPT_WORDS({"error", VC_NONFINITE_ERROR}, {"keep", VC_NONFINITE_KEEP}, {"zero", VC_NONFINITE_ZERO}), QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
     {.name = "overflow", OPT_WORDS({"error", VC_OVERFLOW_ERROR}, {"inf", VC_OVERFLOW_INF}, {"sat", VC_OVERFLOW_SATURATE}), QUANTIZE(overflow),
-     .conflicts = "gguf", .help = "fp16, bf16, f8_e4m3, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
+     .conflicts = "gguf", .help = "fp16, bf16, f8_e4m3, f8_e5m2, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
@@ -371,8 +371,9 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
     if (codes && !rest && options_seen(&app->parsed, "overflow")) {
-        return app_usage(app, "--overflow works with --fp16, --bf16, --scheme f8_e4m3 and --rest only: scales of codes "
-                              "fit every finite value");
+        return app_usage(
+            app, "--overflow works with --fp16, --bf16, --scheme f8_e4m3, f8_e5m2 and --rest only: scales of codes "
+                 "fit every finite value");
     }
     return GO_ON;
 }
