@@ -98,9 +98,11 @@
 #define MOE        "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps"
 #define MOE_SHARED "ffn_gate_shexp ffn_up_shexp ffn_down_shexp"
 #define LATENT     "attn_norm attn_kv_a_mqa attn_kv_a_norm attn_k_b attn_v_b attn_output ffn_norm"
-#define MAYBE_LATENT                                                                            \
-    "attn_q attn_q_a attn_q_a_norm attn_q_b attn_q_a.bias attn_kv_a_mqa.bias attn_output.bias " \
+#define MAYBE_LATENT                          \
+    "attn_q attn_q_a attn_q_a_norm attn_q_b " \
     "exp_probs_b.bias " MOE_SHARED
+#define INDEXER \
+    " indexer.attn_q_b.weight indexer.attn_k.weight indexer.k_norm.weight indexer.k_norm.bias indexer.proj.weight"
 /* Norms with a mean, and biases of all matrices. */
 #define NORM_BIASES   "attn_norm attn_norm.bias ffn_norm ffn_norm.bias"
 #define JOINED        "attn_qkv attn_output ffn_up ffn_down"
@@ -286,6 +288,10 @@ static const struct vc_arch_name rules_of_mistral4[] = {
     {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_k_b.weight", "Arn", VC_ROWS_HEAD_KEYS, VC_MATRIX_TURNED},
     {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_v_b.weight", "AWr", VC_ROWS_HEAD_VALUES, VC_MATRIX_STRAIGHT},
     {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hw"},
+    {.from = "layers.#.self_attn.indexer.wq_b", .to = "blk.#.indexer.attn_q_b", .shape = "7R"},
+    {.from = "layers.#.self_attn.indexer.wk", .to = "blk.#.indexer.attn_k", .shape = "6H"},
+    {.from = "layers.#.self_attn.indexer.k_norm", .to = "blk.#.indexer.k_norm", .shape = "6"},
+    {.from = "layers.#.self_attn.indexer.weights_proj", .to = "blk.#.indexer.proj", .shape = "5H"},
     SHARED_RULES,
     {.from = NULL},
 };
@@ -417,10 +423,14 @@ static const struct vc_arch_name rules_of_ernie_moe[] = {
     {.from = NULL},
 };
 
-static const struct vc_arch_name rules_of_dots1[] = {
+static const struct vc_arch_name rules_of_exaone_moe[] = {
+    {.from = "layers.#.mlp.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
     SHARED_RULES,
     {.from = NULL},
 };
+
+/* The same without the first. */
+#define rules_of_dots1 (rules_of_exaone_moe + 1)
 
 /* llama.cpp calls the norm before the feed-forward part as if it were behind attention. */
 static const struct vc_arch_name rules_of_glm4_moe[] = {
@@ -442,15 +452,29 @@ static const struct vc_arch_name rules_of_starcoder2[] = {
     {.from = NULL},
 };
 
+/* Of GPT-2's kind: the order of the names is that of its layers. */
+#define GPT2_RULES                                                                                             \
+    {.from = "wte", .to = "token_embd", .shape = "VH"}, {.from = "wpe", .to = "position_embd", .shape = "PH"}, \
+        {.from = "ln_f", .to = "output_norm", .shape = "H"},                                                   \
+        {.from = "h.#.ln_1", .to = "blk.#.attn_norm", .shape = "H"},                                           \
+    {                                                                                                          \
+        .from = "h.#.ln_2", .to = "blk.#.ffn_norm", .shape = "H"                                               \
+    }
+
+static const struct vc_arch_name rules_of_gpt_bigcode[] = {
+    GPT2_RULES,
+    {.from = "h.#.attn.c_attn", .to = "blk.#.attn_qkv", .shape = "QH"},
+    {.from = "h.#.attn.c_proj", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "h.#.mlp.c_fc", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "h.#.mlp.c_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = NULL},
+};
+
 /* Matrices are [in, out]. */
 static const struct vc_arch_name rules_of_gpt2[] = {
-    {.from = "wte", .to = "token_embd", .shape = "VH"},
-    {.from = "wpe", .to = "position_embd", .shape = "PH"},
-    {.from = "ln_f", .to = "output_norm", .shape = "H"},
-    {.from = "h.#.ln_1", .to = "blk.#.attn_norm", .shape = "H"},
+    GPT2_RULES,
     {"h.#.attn.c_attn", "blk.#.attn_qkv", "3H", VC_ROWS_ALL, VC_MATRIX_TURNED},
     {"h.#.attn.c_proj", "blk.#.attn_output", "HH", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {.from = "h.#.ln_2", .to = "blk.#.ffn_norm", .shape = "H"},
     {"h.#.mlp.c_fc", "blk.#.ffn_up", "FH", VC_ROWS_ALL, VC_MATRIX_TURNED},
     {"h.#.mlp.c_proj", "blk.#.ffn_down", "HF", VC_ROWS_ALL, VC_MATRIX_TURNED},
     {.from = NULL},
@@ -723,6 +747,9 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
                                  ['m'] = s->heads * (s->plain + s->head_size),
                                  ['y'] = s->plain + s->head_size,
                                  ['h'] = s->key_heads,
+                                 ['5'] = s->index_heads,
+                                 ['6'] = s->index_size,
+                                 ['7'] = s->index_heads * s->index_size,
                                  ['B'] = s->buckets,
                                  ['C'] = s->copies != 0 ? s->copies - 1 : 0,
                                  ['t'] = s->copies,
@@ -828,6 +855,8 @@ static const struct vc_arch_family families[] = {
      VC_QK_NORM_ALL, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
     {"olmo3", "Olmo3", NULL, "olmo2", ON(HEADS_FILL) | ON(OWN_HEAD), 0, VC_NORMS_BEHIND, VC_QK_NORM_ALL,
      VC_WINDOW_PATTERN, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
+    {"glm", "Glm", NULL, "chatglm", ON(PARTIAL), .layer = ATTENTION "ffn_norm ffn_up ffn_down", .maybe = QKV_BIASES,
+     .activation = SILU, .rules = rules_of_phi3},
     {"glm4", "Glm4", NULL, "glm4", ON(PARTIAL),
      .layer = ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm", .maybe = QKV_BIASES,
      .activation = SILU, .rules = rules_of_glm4},
@@ -869,6 +898,14 @@ static const struct vc_arch_family families[] = {
     {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
      .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek,
      .keeps = "scoring_func|topk_method"},
+    {"deepseek_v32", "DeepseekV32", NULL, "deepseek32", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
+     .layer = LATENT INDEXER, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
+     .rules = rules_of_deepseek},
+    {"glm_moe_dsa", "GlmMoeDsa", NULL, "glm-dsa", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
+     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT INDEXER, .activation = SILU, .rules = rules_of_deepseek,
+     .keeps = "indexer_types"},
+    {"youtu", "Youtu", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERT_SIZE), .layer = LATENT " " MLP,
+     .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek, .keeps = "rope_interleave"},
     {"mistral4", "Mistral4", NULL, "mistral4", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
      .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_mistral4,
      .keeps = "rope_interleave"},
@@ -876,12 +913,15 @@ static const struct vc_arch_family families[] = {
      .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
      .rules = rules_of_deepseek, .keeps = "rope_interleave"},
     /* experts with numbers that are added before they are chosen */
-    {"glm4_moe", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE),
+    {"glm4_moe|solar_open", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE),
      .layer = "attn_norm " QKVO " post_attention_norm", .dense = MLP, .sparse = MOE " exp_probs_b.bias",
      .maybe = QKV_BIASES " attn_q_norm attn_k_norm " MOE_SHARED, .activation = SILU, .rules = rules_of_glm4_moe},
     {"dots1", "Dots1", NULL, "dots1", ON(EXPERTS) | ON(EXPERT_SIZE) | ON(OWN_HEAD), .qk_norm = VC_QK_NORM_HEAD,
      .layer = ATTENTION "ffn_norm" QK_NORMS, .dense = MLP, .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED,
      .activation = SILU, .rules = rules_of_dots1},
+    {"exaone_moe", "ExaoneMoe", NULL, "exaone-moe", ON(EXPERTS) | ON(EXPERT_SIZE), .qk_norm = VC_QK_NORM_HEAD,
+     .windows = VC_WINDOW_PATTERN, .layer = ATTENTION "ffn_norm" QK_NORMS, .dense = MLP,
+     .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED, .activation = SILU, .rules = rules_of_exaone_moe},
     {"ernie4_5_moe", "Ernie4_5_Moe", NULL, "ernie4_5-moe", ON(EXPERTS) | ON(EXPERT_SIZE), .layer = ATTENTION "ffn_norm",
      .dense = MLP, .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED, .activation = SILU,
      .rules = rules_of_ernie_moe},
@@ -926,6 +966,9 @@ static const struct vc_arch_family families[] = {
     {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE) | ON(HEADS_FILL), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
      .whole = LAST_NORM " position_embd", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_gpt2,
      .prefix = "transformer."},
+    {"gpt_bigcode", "GPTBigCode", NULL, "starcoder", ON(NO_HEAD_SIZE) | ON(HEADS_FILL),
+     .layer = NORM_BIASES " " JOINED " " JOINED_BIASES, .whole = LAST_NORM " position_embd",
+     .activation = "gelu_pytorch_tanh|gelu_new", .rules = rules_of_gpt_bigcode, .prefix = "transformer."},
     {"gpt_neox", "GPTNeoX", NULL, "gptneox", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
      .layer = NORM_BIASES " " JOINED " " JOINED_BIASES, .whole = LAST_NORM, .activation = "gelu",
      .rules = rules_of_gpt_neox, .prefix = "gpt_neox."},
@@ -962,8 +1005,8 @@ static const struct vc_arch_family families[] = {
      .layer = DENSE QK_NORMS, .activation = SILU, .rules = rules_of_hunyuan},
     {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
     /* an encoder */
-    {"bert|roberta|xlm-roberta", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT, .prefix = "",
-     .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
+    {"bert|roberta|xlm-roberta|camembert", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT,
+     .prefix = "", .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",
      .rules = rules_of_bert},
     {"distilbert", "DistilBert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT, .prefix = "",
      .whole = "token_embd_norm token_embd_norm.bias position_embd", .activation = "gelu", .rules = rules_of_distilbert},
@@ -1097,15 +1140,15 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
 static const char of_llama_cpp[] =
-    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm codeshell "
+    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell "
     "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-    "exaone exaone-moe glm-dsa "
+    "exaone "
     " grok grovemoe hunyuan_vl internlm2 jais jais2 "
     "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
     " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
     "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
     "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
-    " starcoder step35 wavtokenizer-dec xverse";
+    " step35 wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 

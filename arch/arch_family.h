@@ -26,6 +26,7 @@
  *     K key heads   x i / key heads   z i + c + v   b 2 v   j 2 i   D rank of the steps   X D + 2 N
  *     of keys and values that are decompressed: r rank   M r + rotated   n not rotated   W of a value   w A x W
  *     R rank of queries   m A x (n + rotated)   y n + rotated   h key heads
+ *     of an indexer, which chooses what is attended to: 5 heads   6 elements of one   7 5 x 6
  *     of T5: B buckets of positions
  *     of Gemma 3n: t copies of the states   C of them but the first   U t x t   l rank of the path beside attention
  *     of vision towers: S side of a patch   f colours   o f x S x S   O H x patches that become one   Y the text's H
@@ -37,6 +38,7 @@ struct vc_arch_sizes {
     uint64_t kernel, unit, key_units, value_units; /* of recurrent layers; unit: elements of a head */
     uint64_t state, step_rank;                     /* ... elements of a state; 0: unit */
     uint64_t rank, query_rank, plain, value_head;  /* of decompressed keys and values; plain: elements not rotated */
+    uint64_t index_heads, index_size, index_best;  /* of an indexer; the tokens that it chooses */
     uint64_t groups, groups_used;                  /* of experts, and of those that are chosen */
     uint64_t shared;                               /* experts that all tokens use: their sizes in one matrix */
     uint64_t dense, step; /* layers without experts in front; behind them only each `step`-th has some; 0: each */
@@ -247,7 +249,7 @@ static inline bool vc_arch_loses_window(const struct vc_arch_family *family)
 }
 
 /* Keys and values are decompressed, in llama.cpp's graph of DeepSeek. */
-#define VC_ARCH_LATENT "deepseek2|mistral4"
+#define VC_ARCH_LATENT "deepseek2|mistral4|deepseek32|glm-dsa"
 bool vc_arch_is_latent(const struct vc_arch_family *family);
 
 /* Layers of two kinds, one by one. */

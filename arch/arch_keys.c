@@ -45,11 +45,12 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
 /* Architectures of llama.cpp that have something in common: norms with a mean; no rotary positions; keys and values that
  * are decompressed; layers without experts in front of those with some; experts that all tokens use, counted; the weights
  * of the chosen experts are said to be sigmoids; recurrent layers of Mamba's kind. */
-#define MEANS                                                                                                         \
-    "gpt2|gptneox|starcoder2|command-r|cohere2|bloom|phi2|stablelm|nemotron|falcon|nemotron_h|nemotron_h_moe|modern-" \
+#define MEANS                                                                                                        \
+    "gpt2|starcoder|gptneox|starcoder2|command-r|cohere2|bloom|phi2|stablelm|nemotron|falcon|nemotron_h|nemotron_h_" \
+    "moe|modern-"                                                                                                    \
     "bert"
 #define T5       "t5|t5encoder"
-#define NO_ROPE  "gpt2|bloom|mamba|mamba2|" T5
+#define NO_ROPE  "gpt2|starcoder|bloom|mamba|mamba2|" T5
 #define LATENT   VC_ARCH_LATENT
 #define LEADING  LATENT "|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe"
 #define COUNTED  LATENT "|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe"
@@ -79,16 +80,17 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".context_length", "n_positions", SIZE(context), .otherwise = 512, OF(T5)},
     {".context_length", CONSTANT(1 << 20), OF("mamba|mamba2")},
     {".embedding_length", HIDDEN, SIZE(hidden)},
-    {".feed_forward_length", INTERMEDIATE "|" EXPERT, SIZE(feed_forward), NOT("llama4|lfm2|mamba|mamba2|gpt2")},
-    {".feed_forward_length", "n_inner", SIZE(feed_forward), OF("gpt2")},
+    {".feed_forward_length", INTERMEDIATE "|" EXPERT, SIZE(feed_forward),
+     NOT("llama4|lfm2|mamba|mamba2|gpt2|starcoder")},
+    {".feed_forward_length", "n_inner", SIZE(feed_forward), OF("gpt2|starcoder")},
     {".feed_forward_length", "intermediate_size_mlp", SIZE(feed_forward), OF("llama4")},
     {".feed_forward_length", "block_ff_dim|intermediate_size", SIZE(feed_forward), OF("lfm2")},
     {".feed_forward_length", CONSTANT(0), OF("mamba|mamba2")},
     {".attention.head_count", HEADS, SIZE(heads), NOT("mamba|mamba2")},
     {".attention.head_count", CONSTANT(0), OF("mamba|mamba2")},
     {".attention.head_count_kv", KEY_HEADS, SIZE(key_heads), .has_not = VC_ARCH_ENCODER,
-     NOT("gpt2|gptneox|bloom|mamba|mamba2|modern-bert|falcon|" T5 "|" LATENT)},
-    {".attention.head_count_kv", LETTER('h'), OF("falcon|bloom")},
+     NOT("gpt2|starcoder|gptneox|bloom|mamba|mamba2|modern-bert|falcon|" T5 "|" LATENT)},
+    {".attention.head_count_kv", LETTER('h'), OF("falcon|starcoder|bloom")},
     {".attention.head_count_kv", CONSTANT(1), OF(LATENT)},
     {".attention.key_length", HEAD, HEAD_SIZE, .has_not = VC_ARCH_ENCODER | VC_ARCH_NO_HEAD_SIZE},
     {".attention.value_length", HEAD, HEAD_SIZE, .has_not = VC_ARCH_ENCODER | VC_ARCH_NO_HEAD_SIZE},
@@ -99,6 +101,9 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.value_length", LETTER('r'), OF(LATENT)},
     {".attention.key_length_mla", LETTER('y'), OF(LATENT)},
     {".attention.value_length_mla", "v_head_dim", SIZE(value_head), OF(LATENT)},
+    {".attention.indexer.head_count", "index_n_heads", SIZE(index_heads), OF("deepseek32|glm-dsa")},
+    {".attention.indexer.key_length", "index_head_dim", SIZE(index_size), OF("deepseek32|glm-dsa")},
+    {".attention.indexer.top_k", "index_topk", SIZE(index_best), OF("deepseek32|glm-dsa")},
     /* norms and rotary positions */
     {".attention.layer_norm_rms_epsilon", "rms_norm_eps|norm_eps", VC_FROM_EPSILON, .otherwise = 1e-6,
      .has_not = VC_ARCH_ENCODER, NOT(MEANS "|olmo|lfm2|lfm2moe|mamba|mamba2|" T5)},
@@ -112,9 +117,9 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.layer_norm_epsilon", "layer_norm_eps|layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-12,
      .has = VC_ARCH_ENCODER},
     {".attention.layer_norm_epsilon", "layer_norm_eps|layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,
-     OF(MEANS), NOT("gpt2|bloom|falcon|nemotron_h|nemotron_h_moe|starcoder2|nemotron|modern-bert")},
+     OF(MEANS), NOT("gpt2|starcoder|bloom|falcon|nemotron_h|nemotron_h_moe|starcoder2|nemotron|modern-bert")},
     {".attention.layer_norm_epsilon", "layer_norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5,
-     OF("gpt2|bloom|falcon|nemotron_h|nemotron_h_moe")},
+     OF("gpt2|starcoder|bloom|falcon|nemotron_h|nemotron_h_moe")},
     {".attention.layer_norm_epsilon", "norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5, OF("starcoder2")},
     {".attention.layer_norm_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("nemotron|modern-bert")},
     {".attention.layer_norm_rms_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("nemotron")},

@@ -693,11 +693,10 @@ static json_t *make_family(const struct llm_back *b)
                      : f->activation != NULL ? json_stringn(f->activation, strcspn(f->activation, "|"))
                                              : NULL,
                      own_biases ? "qkv_bias" : "attention_bias",
-                     any_ends_in(b, ".attn_q.bias") || any_ends_in(b, ".attn_qkv.bias") ||
-                         any_ends_in(b, ".attn_q_a.bias") || any_ends_in(b, ".attn_kv_a_mqa.bias"),
-                     "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
-                     !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
-                     f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob", sum_is_1 ? json_true() : NULL);
+                     any_ends_in(b, ".attn_q.bias") || any_ends_in(b, ".attn_qkv.bias"), "mlp_bias",
+                     has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings", !has_tensor(b, "output.weight"),
+                     "query_pre_attn_scalar", f->largest != 0 ? json_integer(scalar) : NULL, "norm_topk_prob",
+                     sum_is_1 ? json_true() : NULL);
 }
 
 /* llama.cpp's words differ from transformers': "unknown", "padding", "eot". */

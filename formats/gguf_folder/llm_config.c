@@ -347,7 +347,7 @@ static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *
     if (vc_is_one_of(gguf, "mamba|mamba2")) { /* no attention: these divide nothing */
         out->heads = out->head_size = 2;
     }
-    if (strcmp(gguf, "falcon") == 0) {
+    if (vc_is_one_of(gguf, "falcon|starcoder")) {
         out->key_heads = vc_llm_flag(config, "multi_query", true) ? 1 : out->heads;
         if (vc_llm_flag(config, "new_decoder_architecture", false)) {
             out->key_heads = vc_llm_count(config, "num_kv_heads", out->heads);
@@ -368,6 +368,9 @@ static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *
         out->feed_forward = (size + multiple - 1) / multiple * multiple;
     }
     VC_CALL(take_dense_layers(ctx, config, out));
+    if (vc_arch_is_latent(family) && !vc_arch_has(family, VC_ARCH_EXPERTS)) {
+        out->dense = out->layers;
+    }
     if (!vc_arch_has(family, VC_ARCH_SHARED_EXPERT)) {
         out->shared_size = out->expert_size * (strcmp(gguf, "llama4") == 0 ? 1 : out->shared);
     }

@@ -324,6 +324,9 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "falcon") && (vc_llm_flag(config, "alibi", false) || !vc_llm_flag(config, "parallel_attn", true))) {
         return refuse_key(ctx, family, "alibi", "is true, or \"parallel_attn\" false");
     }
+    if (is(family, "starcoder") && sizes->key_heads != 1) {
+        return refuse_key(ctx, family, "multi_query", "is false");
+    }
     if (is(family, "bloom") && vc_llm_flag(config, "apply_residual_connection_post_layernorm", false)) {
         return refuse_key(ctx, family, "apply_residual_connection_post_layernorm", "is true");
     }
@@ -784,13 +787,21 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
             pairs, ".attention.temperature_length",
             (uint64_t)vc_llm_real_of(config, rope->block, "original_max_position_embeddings", (double)sizes->context));
     }
+    if (is(family, "glm-dsa")) { /* others use what the last layer with an indexer chose */
+        vc_llm_put_array(pairs, ".attention.indexer.types", GGUF_BOOL, sizes->layers);
+        for (uint64_t i = 0; i < sizes->layers; i++) {
+            const json_t *type = json_array_get(vc_llm_find(config, "indexer_types"), (size_t)i);
+
+            vc_llm_element_u8(pairs, !json_is_string(type) || strcmp(json_string_value(type), "full") == 0);
+        }
+    }
     if (vc_is_one_of(family->gguf, "modern-bert|eurobert")) {
         vc_llm_put_bool(pairs, ".attention.causal", false);
     }
     if (is(family, "modern-bert")) {
         vc_llm_put_text(pairs, ".hidden_activation", vc_llm_word(config, "hidden_activation", "gelu"));
     }
-    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert")) {
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert|exaone-moe")) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "none");
     }
     if (is(family, "mamba")) { /* Falcon's have norms inside */

@@ -851,6 +851,7 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     }
     bool asked = t->n_pieces == 0 || vc_is_one_of(word, t->layer >= 0 ? p->family->layer : whole) ||
                  vc_is_one_of(word, t->layer >= 0 ? maybe : "token_embd output") ||
+                 (t->layer >= 0 && (vc_is_one_of(tail, p->family->layer) || vc_is_one_of(tail, maybe))) ||
                  (of_decoder(t->name) && vc_is_one_of(word, p->family->second));
     for (unsigned kind = LLM_FIRST; kind <= LLM_SPARSE && !asked; kind *= 2) {
         asked = vc_is_one_of(word, list_of(p, kinds, kind)) || vc_is_one_of(tail, list_of(p, kinds, kind));

@@ -245,6 +245,8 @@ FAMILIES = {
                      "attention.value_length_mla": 5, "attention.q_lora_rank": 14, "attention.kv_lora_rank": 10, "rope.dimension_count": 4,
                      "expert_count": E, "expert_shared_count": 2, "leading_dense_block_count": 1, "expert_weights_scale": 2.5,
                      "expert_weights_norm": True, "expert_gating_func": 2, "expert_group_count": 1}, "latent"),
+    "glm": ("chatglm", [r for r in PHI if "attn" not in r[0]] + [r for r in DENSE if "self_attn" in r[0]] + BIASES, {"partial_rotary_factor": 0.5},
+            {"rope.dimension_count": D // 2}, ""),
     "ministral3": ("mistral3", DENSE, {"rope_parameters": {**YARN, "rope_theta": 20000.0}},
                    {"rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.25, "rope.scaling.yarn_beta_fast": 32.0}, "perm"),
     "arcee": ("arcee", [r for r in DENSE if "gate" not in r[0]], {"hidden_act": "relu2"}, {}, "perm"),
@@ -255,9 +257,16 @@ FAMILIES = {
 }
 
 
+INDEXER = [("self_attn.indexer.wq_b", "indexer.attn_q_b", "xR"), ("self_attn.indexer.wk", "indexer.attn_k", "DH"), ("self_attn.indexer.k_norm", "indexer.k_norm", "D"),
+           ("self_attn.indexer.k_norm.bias", "indexer.k_norm.bias", "D"), ("self_attn.indexer.weights_proj", "indexer.proj", "XH")]
+_, layers, more, pairs, _ = FAMILIES["deepseek_v3"]
+FAMILIES["deepseek_v32"] = ("deepseek32", tuple(layer + INDEXER for layer in layers), {**more, "index_n_heads": 2, "index_head_dim": 8, "index_topk": 9}, {
+    **pairs, "attention.indexer.head_count": 2, "attention.indexer.key_length": 8, "attention.indexer.top_k": 9}, "latent")
+
+
 def size(letter, d):
     return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2,
-            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "R": 14, "r": 10, "C": 14, "m": 10 * A, "w": 5 * A, "L": 3, "I": 6, "J": 6 * N, "g": 2 * M}[letter]
+            "p": 2 * A * d, "u": 4, "v": 4, "i": 16, "c": 32, "R": 14, "r": 10, "C": 14, "m": 10 * A, "w": 5 * A, "L": 3, "I": 6, "J": 6 * N, "g": 2 * M, "D": 8, "X": 2, "x": 16}[letter]
 
 
 def values(shape):

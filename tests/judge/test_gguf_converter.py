@@ -71,17 +71,25 @@ MODELS = {
     # keys and values that are decompressed
     "deepseek_v3": ("DeepseekV3", dict(TEXT, **LATENT, q_lora_rank=12, n_group=2, topk_group=1, n_shared_experts=2), None),
     "deepseek_v3-yarn": ("DeepseekV3", dict(TEXT, **{**LATENT, "first_k_dense_replace": 0}, q_lora_rank=12, n_group=1, n_shared_experts=1,
-                                            norm_topk_prob=False, rope_parameters=YARN, tie_word_embeddings=True, attention_bias=True), None),
+                                            norm_topk_prob=False, rope_parameters=YARN, tie_word_embeddings=True), None),
     "deepseek_v2": ("DeepseekV2", dict(TEXT, **LATENT, q_lora_rank=12, n_group=2, topk_group=1, n_shared_experts=2,
                                        topk_method="group_limited_greedy"), None),
     "deepseek_v2-lite": ("DeepseekV2", {**TEXT, **LATENT, "q_lora_rank": None, "n_group": 1, "num_hidden_layers": 27}, None),
     "mistral4": ("Mistral4", dict(TEXT, **{**LATENT, "first_k_dense_replace": 0}, q_lora_rank=12, n_group=1, topk_group=1, n_shared_experts=1,
                                   rope_parameters=dict(YARN, llama_4_scaling_beta=0.1, max_position_embeddings=64, partial_rotary_factor=0.4)), None),
     "glm4_moe_lite": ("Glm4MoeLite", dict(TEXT, **LATENT, q_lora_rank=12, n_group=2, topk_group=1, n_shared_experts=2), None),
+    "deepseek_v32": ("DeepseekV32", dict(TEXT, **LATENT, q_lora_rank=12, n_group=1, topk_group=1, n_shared_experts=1, index_n_heads=8, index_head_dim=64,
+                                         index_topk=16), None),
+    "glm_moe_dsa": ("GlmMoeDsa", dict(TEXT, **LATENT, q_lora_rank=12, n_group=1, topk_group=1, n_shared_experts=1, index_n_heads=8, index_head_dim=64,
+                                      index_topk=16, indexer_types=["full", "full", "shared"]), None),
+    "youtu": ("Youtu", dict(TEXT, num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=10, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8), None),
     # experts behind dense layers
     "glm4_moe": ("Glm4Moe", dict(TEXT, head_dim=8, **ROUTED, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True), None),
     "glm4_moe-bias": ("Glm4Moe", dict(TEXT, head_dim=16, **{**ROUTED, "n_routed_experts": 8}, n_shared_experts=2, first_k_dense_replace=2,
                                       use_qk_norm=False, attention_bias=True, n_group=2, topk_group=1, tie_word_embeddings=True), None),
+    "solar_open": ("SolarOpen", dict(TEXT, head_dim=8, **ROUTED, n_shared_experts=1), None),
+    "exaone_moe": ("ExaoneMoe", dict(TEXT, head_dim=8, **EXPERTS, num_shared_experts=1, first_k_dense_replace=1, sliding_window=16,
+                                     layer_types=["sliding_attention", "sliding_attention", "full_attention"]), None),
     "dots1": ("Dots1", dict(TEXT, head_dim=8, num_key_value_heads=4, **ROUTED, n_shared_experts=2, first_k_dense_replace=1), None),
     "ernie4_5_moe": ("Ernie4_5_Moe", dict(TEXT, **ERNIE, moe_k=2, moe_num_shared_experts=2, moe_layer_start_index=1), None),
     "ernie4_5_moe-all": ("Ernie4_5_Moe", dict(TEXT, **ERNIE, moe_k=3, moe_num_shared_experts=1, moe_layer_start_index=0,
@@ -127,6 +135,8 @@ MODELS = {
     "olmo-clip": ("Olmo", dict(TEXT, clip_qkv=8.0, tie_word_embeddings=True), None),
     "starcoder2": ("Starcoder2", TEXT, None),
     "gpt2": ("GPT2", dict(vocab_size=97, n_embd=32, n_layer=3, n_head=4, n_positions=64, n_ctx=64), None),
+    "gpt_bigcode": ("GPTBigCode", dict(vocab_size=97, n_embd=32, n_layer=3, n_head=4, n_positions=64), None),
+    "glm": ("Glm", dict(TEXT, head_dim=8, pad_token_id=0), None),
     "gpt_neox": ("GPTNeoX", dict(TEXT, rotary_pct=0.5), None),
     "gpt_neox-serial": ("GPTNeoX", dict(TEXT, rotary_pct=0.25, use_parallel_residual=False, tie_word_embeddings=True), None),
     "phi": ("Phi", dict(TEXT, num_key_value_heads=4, intermediate_size=128, partial_rotary_factor=0.5), None),
@@ -185,15 +195,16 @@ DROP = {"nemotron_h": ("expert", "moe"), "eurobert": ("classifier_pooling",)}
 THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "general.basename", "general.repo_url",
           ".rope.scaling.type", ".rope.scaling.factor", ".rope.scaling.original_context_length",  # hunyuan: what its theta says already
           "modern-bert.attention.head_count_kv", "modern-bert.attention.layer_norm_rms_epsilon", "modern-bert.classifier.pooling_type", "nomic-bert.attention.key_length", "nomic-bert.attention.value_length", "eurobert.attention.key_length", "eurobert.attention.value_length",
-          "general.version", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
+          "general.version", "exaone-moe.nextn_predict_layers", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
 OURS = {"gemma4.final_logit_softcapping",  # 0: none
         "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
         "general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
-        "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".attention.sliding_window_pattern"}
+        "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".expert_weights_scale", ".leading_dense_block_count", ".attention.sliding_window_pattern"}
 OTHER = {"gemma3n.feed_forward_length",  # the converter has a list of equal numbers
          "gemma3n.activation_sparsity_scale",  # 1.64485335 in llama.cpp's code, one unit more from torch of today
+         "chatglm.context_length", "chatglm.attention.layer_norm_rms_epsilon", "glm4moe.rope.dimension_count",  # of glm and solar_open: the converter goes by other keys
          "general.name", "general.quantization_version", "hunyuan-dense.context_length",  # alpha: the converter says 262144
          "modern-bert.attention.sliding_window_pattern",  # the converter has the period, which says less
          "glm4moe.block_count",  # that of the layers that are there
