@@ -2,17 +2,20 @@
  *
  * What an array of the file goes through, in this order:
  *
- *     found by name --> cut to the first rows --> read --> ids checked --> integers to floats --> fit to the shape
- *                                                                           --> scaled and normalized
+ *     found (data_arrays.h) --> cut to the first rows --> read --> ids checked --> fit to the shape
+ *                                                                      --> floats: doubles, scaled and normalized
  *
  * A later step sees what the earlier ones made. The copy is this file's own, so each step may replace it. */
 #include "measure/graph_inputs.h"
+
+#include <math.h>
 
 #include "core/base/checked.h"
 #include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "core/values/tile.h"
 #include "graph/ids.h"
+#include "passes/data_arrays.h"
 #include "passes/graph_params.h"
 #include "passes/normalize.h"
 
@@ -25,83 +28,13 @@ struct reading {
     const struct vc_graph_inputs_from *from;
     struct vc_graph_inputs *to;
     struct vc_normalize normalize;
+    const struct vc_graph_value *first; /* the first input with rows, and how many the file has of it */
+    uint64_t n_rows;
 };
 
-/* The array that was given for the input by hand, as in "x=test_images"; NULL: none was. The name ends at
- * the "=", so an input "x" does not take the entry of an input "x2". */
-static const char *array_for(const struct reading *f, const char *input)
+static struct vc_array_names names_of(const struct reading *f)
 {
-    size_t n = strlen(input);
-
-    for (size_t k = 0; k < f->from->n_arrays; k++) {
-        if (strncmp(f->from->arrays[k], input, n) == 0 && f->from->arrays[k][n] == '=') {
-            return f->from->arrays[k] + n + 1;
-        }
-    }
-    return NULL;
-}
-
-/* Refuses an entry that names no input of the graph: a wrong name would otherwise be left unread without a
- * word. */
-static enum vc_status check_arrays(const struct reading *f)
-{
-    for (size_t k = 0; k < f->from->n_arrays; k++) {
-        const char *equals = strchr(f->from->arrays[k], '=');
-        bool known = false;
-
-        for (uint32_t i = 0; equals != NULL && i < vc_graph_input_count(f->graph); i++) {
-            const char *name = vc_graph_value(f->graph, vc_graph_input(f->graph, i))->name;
-
-            known |= strlen(name) == (size_t)(equals - f->from->arrays[k]) &&
-                     strncmp(name, f->from->arrays[k], strlen(name)) == 0;
-        }
-        VC_REFUSE_IF(!known, f->ctx, VC_E_ARGUMENT, "%s: '%s' is not INPUT=ARRAY for an input of the graph",
-                     vc_option(f->ctx, "arrays"), f->from->arrays[k]);
-    }
-    return VC_OK;
-}
-
-/* Turns integers into doubles where the graph wants floats, as with images of bytes. Doubles hold every
- * integer up to 2^53 exactly; larger ones are rounded. The old elements are freed. */
-static enum vc_status make_floats(const struct reading *f, struct vc_graph_array *array)
-{
-    double *to = vc_alloc_array(f->ctx, VC_TAG_TILES, (size_t)array->n_elems + 1, sizeof *to);
-    const void *from = array->data;
-    size_t n = (size_t)array->n_elems;
-
-    VC_CALL_ALLOC(to);
-    for (size_t i = 0; i < n; i++) {
-        switch (array->dtype) {
-        case VC_DTYPE_I8:
-            to[i] = ((const int8_t *)from)[i];
-            break;
-        case VC_DTYPE_U16:
-            to[i] = ((const uint16_t *)from)[i];
-            break;
-        case VC_DTYPE_I16:
-            to[i] = ((const int16_t *)from)[i];
-            break;
-        case VC_DTYPE_U32:
-            to[i] = ((const uint32_t *)from)[i];
-            break;
-        case VC_DTYPE_I32:
-            to[i] = ((const int32_t *)from)[i];
-            break;
-        case VC_DTYPE_U64:
-            to[i] = (double)((const uint64_t *)from)[i];
-            break;
-        case VC_DTYPE_I64:
-            to[i] = (double)((const int64_t *)from)[i];
-            break;
-        default:
-            to[i] = ((const uint8_t *)from)[i]; /* u8, bool */
-            break;
-        }
-    }
-    vc_free(f->ctx, (void *)(uintptr_t)array->data);
-    array->data = to;
-    array->dtype = VC_DTYPE_F64;
-    return VC_OK;
+    return (struct vc_array_names){f->from->arrays, f->from->n_arrays};
 }
 
 /* Reads an array of floats of any width into f32 or f64, by the code that reads a tensor of a model: the
@@ -120,8 +53,9 @@ static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph
     return vc_place_values(ctx, model, 0, &place, f64, elements);
 }
 
-/* Applies scale, mean and deviation to an input of floats and leaves it as doubles. Means and deviations
- * are by channel, which is axis 1; element i lies in channel i / plane % channels:
+/* Makes an input of floats doubles, with scale, mean and deviation. Doubles hold every integer up to 2^53 exactly (images
+ * of bytes); larger ones are rounded. Means and deviations are by channel, which is axis 1; element i lies in channel
+ * i / plane % channels. The old elements are freed.
  *
  *     [rows, channels, h, w]      plane = h * w
  *     [rows, channels]            plane = 1
@@ -136,16 +70,9 @@ static enum vc_status normalize(const struct reading *f, const char *input, stru
     double *x;
 
     VC_CALL(vc_normalize_check(f->ctx, &f->normalize, channels, input));
-    if (array->dtype < VC_DTYPE_F16 || array->dtype > VC_DTYPE_F64) {
-        return VC_OK; /* the run says that it is none of floats */
-    }
     VC_CALL_ALLOC(x = vc_alloc_array(f->ctx, VC_TAG_TILES, n + 1, sizeof *x));
-    if (n != 0 && read_float_input(f->ctx, array, true, x) != VC_OK) {
-        vc_free(f->ctx, x);
-        return f->ctx->status;
-    }
     for (size_t i = 0; i < n; i++) {
-        x[i] = vc_normalize_number(&f->normalize, i / plane % channels, x[i]);
+        x[i] = vc_normalize_number(&f->normalize, i / plane % channels, vc_number_at(array->dtype, array->data, i));
     }
     vc_free(f->ctx, (void *)(uintptr_t)array->data);
     array->data = x;
@@ -199,45 +126,48 @@ static enum vc_status fit_shape(const struct reading *f, const struct vc_graph_v
     return VC_OK;
 }
 
-/* The input is the only one that must be given: the others may be left out. */
-static bool is_only_one(const struct reading *f, const char *input)
+/* Sizes that are numbers are those of the array. With a batch the first one is rows, and the run says what does not fit
+ * (a state [2, n, 128] has its rows elsewhere). */
+static enum vc_status check_shape(const struct reading *f, const struct vc_tensor *tensor,
+                                  const struct vc_graph_value *input, const struct vc_graph_array *array)
 {
-    for (uint32_t k = 0; k < vc_graph_input_count(f->graph); k++) {
-        const struct vc_graph_value *value = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
+    bool same = f->from->batch != 0 || array->n_dims == input->n_dims;
 
-        if (value->optional == (strcmp(value->name, input) == 0)) {
-            return false;
-        }
+    for (unsigned d = 0; f->from->batch == 0 && d < input->n_dims && same; d++) {
+        same = input->shape[d].size < 0 || (uint64_t)input->shape[d].size == array->shape[d];
     }
-    return true;
+    return same ? VC_OK : vc_array_refuse_shape(f->ctx, f->to->data, tensor, f->graph, input);
 }
 
-/* The tensor of the data file that is the input: the one that was named for it, or the one with its own
- * name, or the only tensor of the file for the only input of the graph. VC_NO_TENSOR: there is none, which
- * vc_graph_run says if it needs the input. */
-static enum vc_status find_array(const struct reading *f, const char *input, size_t *out)
+/* What measures: it needs rows, and numbers in them. */
+static enum vc_status check_finite(const struct reading *f, const struct vc_graph_array *array, const char *name)
 {
-    const char *name = array_for(f, input);
+    bool floats = array->dtype >= VC_DTYPE_F16 && array->dtype <= VC_DTYPE_F64;
 
-    *out = vc_model_find(f->to->data, name != NULL ? name : input);
-    VC_REFUSE_IF(*out == VC_NO_TENSOR && name != NULL, f->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'",
-                 vc_model_path(f->to->data), name);
-    if (*out == VC_NO_TENSOR && vc_model_tensor_count(f->to->data) == 1 && is_only_one(f, input)) {
-        *out = 0;
+    VC_REFUSE_IF(array->n_elems == 0, f->ctx, VC_E_ARGUMENT, "%s: %s has no rows", vc_model_path(f->to->data), name);
+    for (uint64_t i = 0; floats && i < array->n_elems; i++) {
+        VC_REFUSE_IF(!isfinite(vc_number_at(array->dtype, array->data, i)), f->ctx, VC_E_FORMAT,
+                     "%s: row %llu of %s has a NaN or infinite value", vc_model_path(f->to->data),
+                     (unsigned long long)(array->n_dims == 0 ? 0 : i / (array->n_elems / array->shape[0])), name);
     }
     return VC_OK;
 }
 
 /* Keeps the first n_rows rows of an input that has rows: its first size is open, or a batch says that it is
  * rows. Rows lie one behind the other, so a shorter first size and fewer elements are all it takes. Also
- * notes how many rows there are. */
-static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *input, struct vc_graph_array *array)
+ * notes how many rows there are: as many of each input with that size. */
+static enum vc_status cut_rows(struct reading *f, const struct vc_tensor *tensor, const struct vc_graph_value *input,
+                               struct vc_graph_array *array)
 {
     uint64_t *shape;
 
     if (array->n_dims == 0 || input->n_dims == 0 || (input->shape[0].size >= 0 && f->from->batch == 0)) {
         return VC_OK;
     }
+    f->n_rows = f->first == NULL ? array->shape[0] : f->n_rows;
+    f->first = f->first == NULL ? input : f->first;
+    VC_RETURN_IF(vc_dim_equal(f->first->shape[0], input->shape[0]) && array->shape[0] != f->n_rows,
+                 vc_array_refuse_shape(f->ctx, f->to->data, tensor, f->graph, input));
     if (f->from->n_rows != 0 && array->shape[0] > f->from->n_rows) {
         VC_CALL_ALLOC(shape = vc_arena_alloc(f->ctx, &f->to->arena, array->n_dims * sizeof *shape));
         memcpy(shape, array->shape, array->n_dims * sizeof *shape);
@@ -275,11 +205,18 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     size_t index;
     void *data;
 
-    VC_CALL(find_array(f, input->name, &index));
+    enum vc_status status = vc_array_of_input(f->ctx, f->to->data, names_of(f), f->graph, input, &index);
+    if (status != VC_OK && index == VC_NO_TENSOR && (f->from->some || input->n_uses == 0) &&
+        vc_array_named(names_of(f), input->name) == NULL) {
+        vc_clear_error(f->ctx); /* the run says so if it needs the input */
+        return VC_OK;
+    }
+    VC_CALL(status);
     if (index == VC_NO_TENSOR) {
         return VC_OK;
     }
     const struct vc_tensor *tensor = vc_model_tensor(f->to->data, index);
+    VC_CALL(vc_array_check_type(f->ctx, f->to->data, tensor, input));
     VC_REFUSE_IF(tensor->size_bytes > SIZE_MAX / 2, f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory",
                  vc_model_path(f->to->data), tensor->name);
     *array = (struct vc_graph_array){.name = input->name,
@@ -287,19 +224,18 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
                                      .n_dims = tensor->n_dims,
                                      .shape = tensor->shape,
                                      .n_elems = tensor->n_elems};
-    VC_CALL(cut_rows(f, input, array));
+    VC_CALL(cut_rows(f, tensor, input, array));
     size_t n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
     VC_CALL_ALLOC(data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1));
     array->data = data;
     f->to->n++;
     VC_CALL(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
     VC_CALL(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
-    if (input->dtype == VC_DTYPE_F32 && tensor->dtype >= VC_DTYPE_BOOL && tensor->dtype <= VC_DTYPE_I64) {
-        VC_CALL(make_floats(f, array));
-    }
+    VC_CALL(f->from->measured ? check_finite(f, array, tensor->name) : VC_OK);
     VC_CALL(fit_shape(f, input, array));
-    return input->dtype == VC_DTYPE_F32 && !vc_normalize_is_none(&f->normalize) ? normalize(f, input->name, array)
-                                                                                : VC_OK;
+    VC_CALL(check_shape(f, tensor, input, array));
+    bool as_it_is = !vc_is_integer(tensor->dtype) && vc_normalize_is_none(&f->normalize);
+    return input->dtype == VC_DTYPE_F32 && !as_it_is ? normalize(f, input->name, array) : VC_OK;
 }
 
 /* With a batch all inputs must have the same number of rows, since one batch takes the same rows of each. */
@@ -357,7 +293,7 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
     file.token_bits = from->token_bits;
     file.tokenizer = from->tokenizer;
     file.most_rows = from->n_rows;
-    VC_CALL(check_arrays(&f));
+    VC_CALL(vc_array_names_check(ctx, names_of(&f), (const struct vc_graph *const[]){graph}, 1));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_MISC, to->arrays, n + (size_t)1));
     if (from->path != NULL) {
         VC_CALL(vc_model_open(ctx, from->path, &file, &to->data));

@@ -19,6 +19,8 @@ struct vc_graph_inputs_from {
     const char *mean, *deviation;
     uint64_t length, token_bits; /* not 0: the file has tokens alone, or is a text; so many in a row */
     const char *tokenizer;       /* of a text: what has it beside it; NULL: none */
+    bool some;                   /* not all outputs are asked for: inputs that these do not need may be missing */
+    bool measured;               /* no rows, and numbers that are not finite, are refused */
     uint64_t batch; /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
 };
 

@@ -5,6 +5,8 @@
 #include <vcompress/graph.h>
 
 #include "core/model/source.h"
+#include "core/values/tile.h"
+#include "kernels/arith.h"
 
 /* Where the elements of a tensor go: those of the slice, with the last two axes swapped. */
 struct vc_place {
@@ -24,6 +26,24 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
 enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                  const struct vc_place *place, int64_t *elements);
 bool vc_is_integer(enum vc_dtype dtype);
+/* Element i of an array of floats or integers. */
+static inline double vc_number_at(enum vc_dtype dtype, const void *data, size_t i)
+{
+    switch (dtype) {
+    case VC_DTYPE_F64:
+        return ((const double *)data)[i];
+    case VC_DTYPE_F32:
+        return (double)((const float *)data)[i];
+    case VC_DTYPE_F16:
+        return (double)vc_f16_to_f32(((const uint16_t *)data)[i]);
+    case VC_DTYPE_BF16:
+        return (double)vc_bf16_to_f32(((const uint16_t *)data)[i]);
+    case VC_DTYPE_U64:
+        return (double)((const uint64_t *)data)[i];
+    default:
+        return (double)vc_integer_at(dtype, data, i);
+    }
+}
 /* The same of n floats of a tensor that lie in memory. */
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements);
 

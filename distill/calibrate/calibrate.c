@@ -22,6 +22,7 @@
 #include "distill/calibrate/calibration_report.h"
 #include "distill/calibrate/graph_values.h"
 #include "distill/calibrate/value_range.h"
+#include "distill/data/batch.h"
 #include "distill/data/rows.h"
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
@@ -365,7 +366,7 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     value->n = c->now.n * input->n_elems;
     value->shape[input->axis] = (int64_t)c->now.n;
     VC_CALL_ALLOC(value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t)));
-    VC_CALL(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
+    VC_CALL(vc_rows_read(&c->view, k, c->numbers + c->now.first, c->now.n, false, value->data));
     for (size_t i = 0; vc_sha256_built_in() && i < c->now.n; i++) {
         size_t n = (size_t)input->n_elems * (input->integers ? sizeof(int64_t) : sizeof(float));
 
@@ -464,6 +465,19 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
 
+/* A value was no number: the input that is none is told before what it became. */
+static enum vc_status blame_rows(const struct calibration *c)
+{
+    const char *array = NULL;
+    char before[VC_MESSAGE_BYTES];
+
+    (void)snprintf(before, sizeof before, "%s", vc_ctx_message(c->ctx));
+    size_t bad = vc_batch_bad_row(c->ctx, &c->view, c->numbers + c->now.first, c->now.n, &array);
+    return bad == c->now.n ? vc_fail(c->ctx, VC_E_FORMAT, "%s", before)
+                           : vc_fail(c->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value",
+                                     c->rows.model->path, (unsigned long long)c->now.numbers[bad], array);
+}
+
 /* All rows that count, a batch at a time, in one series. Values are asked for twice where two things wait
  * for them, which the series takes. */
 static enum vc_status run_batches(struct calibration *c)
@@ -472,10 +486,11 @@ static enum vc_status run_batches(struct calibration *c)
     size_t n_wanted = c->n_routes + c->n_ranges + c->graph_values.n_ranges; /* some twice */
     uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, n_wanted + 1, sizeof *wanted);
     uint8_t *mask = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch * c->width + 1, sizeof *mask);
+    VC_SCOPED uint64_t *in_file = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch + 1, sizeof *in_file);
     struct vc_answers_series *series = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(wanted == NULL || mask == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(wanted == NULL || mask == NULL || in_file == NULL ? VC_E_NOMEM : VC_OK);
     for (size_t k = 0; k < c->n_ranges; k++) {
         wanted[k] = c->ranges[k]->value;
     }
@@ -488,14 +503,18 @@ static enum vc_status run_batches(struct calibration *c)
     VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, n_wanted, true, &series));
     for (uint64_t first = 0; first < c->n_numbers; first += c->now.n) {
         c->now = (struct vc_collect_rows){.first = first,
-                                          .numbers = c->numbers + first,
+                                          .numbers = in_file,
                                           .n = (size_t)vc_min_u64(c->batch, c->n_numbers - first),
                                           .width = c->width};
+        for (size_t i = 0; i < c->now.n; i++) {
+            in_file[i] = vc_rows_in_file(&c->rows, c->numbers[first + i]);
+        }
         for (size_t i = 0; c->tokens != NULL && i < c->now.n; i++) {
-            memcpy(mask + i * c->width, c->tokens + c->now.numbers[i] * c->width, c->width);
+            memcpy(mask + i * c->width, c->tokens + c->numbers[first + i] * c->width, c->width);
             c->now.mask = mask;
         }
-        VC_TRY(vc_answers_series_run(series, &calls));
+        status = vc_answers_series_run(series, &calls);
+        VC_TRY(status == VC_E_FORMAT ? blame_rows(c) : status);
         VC_TRY(vc_check_cancelled(c->ctx));
         vc_rows_tell(&c->view, "calibrate", first + c->now.n, c->n_numbers);
     }

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "core/model/source.h"
-#include "core/values/tile.h"
-#include "kernels/arith.h"
 #include "passes/graph_params.h"
 
 struct vc_row_array {
@@ -27,22 +25,3 @@ enum vc_status vc_row_array_read(struct vc_ctx *ctx, const struct vc_row_array *
 
 /* Row `number` is read soon: the system may fetch it meanwhile. */
 void vc_row_array_ahead(const struct vc_row_array *array, uint64_t number);
-
-/* Element i of an array of floats or integers. */
-static inline double vc_number_at(enum vc_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case VC_DTYPE_F64:
-        return ((const double *)data)[i];
-    case VC_DTYPE_F32:
-        return (double)((const float *)data)[i];
-    case VC_DTYPE_F16:
-        return (double)vc_f16_to_f32(((const uint16_t *)data)[i]);
-    case VC_DTYPE_BF16:
-        return (double)vc_bf16_to_f32(((const uint16_t *)data)[i]);
-    case VC_DTYPE_U64:
-        return (double)((const uint64_t *)data)[i];
-    default:
-        return (double)vc_integer_at(dtype, data, i);
-    }
-}

@@ -23,51 +23,6 @@
 
 /* ---- which array ---- */
 
-/* The array that was given for the name by hand; NULL: none was. */
-static const char *array_for(const struct vc_rows *rows, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (size_t k = 0; k < rows->options.n_arrays; k++) {
-        if (strncmp(rows->options.arrays[k], name, n) == 0 && rows->options.arrays[k][n] == '=') {
-            return rows->options.arrays[k] + n + 1;
-        }
-    }
-    return NULL;
-}
-
-/* The graph has an input or output with these n letters as its name. */
-static bool is_value_of(const struct vc_graph *graph, const char *name, size_t n)
-{
-    for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph); i++) {
-        const char *input = vc_graph_value(graph, vc_graph_input(graph, i))->name;
-
-        if (strlen(input) == n && strncmp(name, input, n) == 0) {
-            return true;
-        }
-    }
-    for (uint32_t i = 0; graph != NULL && i < vc_graph_output_count(graph); i++) {
-        const char *output = vc_graph_value(graph, vc_graph_output(graph, i))->name;
-
-        if (strlen(output) == n && strncmp(name, output, n) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The names of the inputs, as far as there is room. */
-static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
-{
-    size_t n = 0;
-
-    text[0] = '\0';
-    for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph) && n < room; i++) {
-        n += (size_t)snprintf(text + n, room - n, "%s%s", i != 0 ? ", " : "",
-                              vc_graph_value(graph, vc_graph_input(graph, i))->name);
-    }
-}
-
 /* A file that cannot be read, and whose name is one that tokens have: says what it would take. */
 static enum vc_status hint_tokens(const struct vc_rows *rows)
 {
@@ -83,93 +38,10 @@ static enum vc_status hint_tokens(const struct vc_rows *rows)
                    vc_option(rows->ctx, "length"));
 }
 
-/* Every "x=array" names an input, an output, y or mask. */
-static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_graph *const *graphs, size_t n_graphs)
-{
-    for (size_t k = 0; k < rows->options.n_arrays; k++) {
-        const char *array = rows->options.arrays[k];
-        const char *equals = strchr(array, '=');
-        size_t n = equals != NULL ? (size_t)(equals - array) : 0;
-        bool known = (n == 1 && array[0] == 'y') || (n == 4 && strncmp(array, "mask", 4) == 0);
-
-        for (size_t g = 0; g < n_graphs; g++) {
-            known = known || is_value_of(graphs[g], array, n);
-        }
-        if (equals == NULL || !known) {
-            char inputs[256];
-
-            list_inputs(graphs[0], inputs, sizeof inputs);
-            return vc_fail(rows->ctx, VC_E_ARGUMENT,
-                           "%s: '%s' is not NAME=ARRAY for an input of the graph (%s), an output, y or mask",
-                           vc_option(rows->ctx, "arrays"), array, inputs);
-        }
-    }
-    return VC_OK;
-}
-
 /* The tensor of the data file for that name; VC_NO_TENSOR: there is none. */
 static enum vc_status find_array(const struct vc_rows *rows, const char *name, size_t *out)
 {
-    const char *given = array_for(rows, name);
-
-    *out = vc_model_find(rows->model, given != NULL ? given : name);
-    return *out != VC_NO_TENSOR || given == NULL
-               ? VC_OK
-               : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", rows->model->path, given);
-}
-
-/* The tensor is y or mask. */
-static bool is_side(const struct vc_rows *rows, size_t tensor)
-{
-    const char *y = array_for(rows, "y");
-    const char *mask = array_for(rows, "mask");
-    const char *name = rows->model->tensors[tensor].name;
-
-    return strcmp(name, y != NULL ? y : "y") == 0 || strcmp(name, mask != NULL ? mask : "mask") == 0;
-}
-
-/* The one array that is neither labels nor mask; VC_NO_TENSOR: there are several. */
-static size_t find_only(const struct vc_rows *rows)
-{
-    size_t found = VC_NO_TENSOR;
-
-    for (size_t i = 0; i < rows->model->n_tensors; i++) {
-        if (is_side(rows, i)) {
-            continue;
-        }
-        if (found != VC_NO_TENSOR) {
-            return VC_NO_TENSOR;
-        }
-        found = i;
-    }
-    return found;
-}
-
-/* The graph has no other input that has to be given. */
-static bool is_only_needed(const struct vc_graph *graph, const char *input)
-{
-    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
-        const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_input(graph, k));
-
-        if (value->optional == (strcmp(value->name, input) == 0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The array for an input of the graph; refuses with the option that would name it. */
-enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out)
-{
-    VC_CALL(find_array(rows, input, out));
-    if (*out == VC_NO_TENSOR && is_only_needed(graph, input)) {
-        *out = find_only(rows);
-    }
-    VC_REFUSE_IF(*out == VC_NO_TENSOR, rows->ctx, VC_E_ARGUMENT,
-                 "%s: there is no array for the input %s of the graph; %s %s=NAME "
-                 "says which it is",
-                 rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
-    return VC_OK;
+    return vc_array_find(rows->ctx, rows->model, vc_rows_names(rows), name, out);
 }
 
 /* ---- labels, mask, means ---- */
@@ -222,7 +94,7 @@ static bool is_given(const struct vc_rows *rows, const char *array)
 static enum vc_status find_labels(struct vc_rows *rows, const struct vc_model **model, size_t *tensor)
 {
     *model = rows->model;
-    if (rows->options.labels == NULL && array_for(rows, "y") == NULL && is_given(rows, "y")) {
+    if (rows->options.labels == NULL && vc_array_named(vc_rows_names(rows), "y") == NULL && is_given(rows, "y")) {
         *tensor = VC_NO_TENSOR;
         return VC_OK;
     }
@@ -533,8 +405,14 @@ static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *gr
 
     VC_REFUSE_IF(vc_graph_input_count(graph) == 0, rows->ctx, VC_E_ARGUMENT,
                  "the graph has no inputs, so it computes the same for every row");
-    VC_CALL(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
+    const struct vc_graph_value *first = vc_graph_value(graph, vc_graph_input(graph, 0));
+    VC_CALL(vc_array_of_input(rows->ctx, rows->model, vc_rows_names(rows), graph, first, &tensor));
+    VC_REFUSE_IF(tensor == VC_NO_TENSOR, rows->ctx, VC_E_ARGUMENT,
+                 "%s: there is no array for the input %s of the graph, which says how many rows there are",
+                 rows->model->path, first->name);
     const struct vc_tensor *t = &rows->model->tensors[tensor];
+    VC_REFUSE_IF(t->dtype == VC_DTYPE_RAW, rows->ctx, VC_E_ARGUMENT, "%s: %s has no numbers, but objects or raw bytes",
+                 rows->model->path, t->name);
     VC_REFUSE_IF(t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64, rows->ctx, VC_E_ARGUMENT,
                  "%s: %s has no rows", rows->model->path, t->name);
     rows->n_all = t->shape[0];
@@ -568,7 +446,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     VC_REFUSE_IF(rows->options.path == NULL, ctx, VC_E_ARGUMENT, "there are no data");
     VC_REFUSE_IF(rows->options.token_bits != 0 && rows->options.length == 0, ctx, VC_E_ARGUMENT,
                  "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"), vc_option(ctx, "length"));
-    VC_CALL(check_arrays(rows, graphs, n_graphs));
+    VC_CALL(vc_array_names_check(ctx, vc_rows_names(rows), graphs, n_graphs));
     vc_open_defaults(&file);
     file.row_tokens = rows->options.length;
     file.token_bits = rows->options.token_bits;

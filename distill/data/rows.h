@@ -6,6 +6,7 @@
 
 #include "distill/data/row_array.h"
 #include "graph/ids.h"
+#include "passes/data_arrays.h"
 #include "passes/normalize.h"
 
 /* The rows as one of several outputs sees them: its y in place of y. */
@@ -67,8 +68,11 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
                             size_t n_graphs, struct vc_rows *rows);
 void vc_rows_close(struct vc_rows *rows);
 
-/* The array of that input of the graph. VC_E_ARGUMENT: there is none. */
-enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out);
+/* What the caller calls the arrays. */
+static inline struct vc_array_names vc_rows_names(const struct vc_rows *rows)
+{
+    return (struct vc_array_names){rows->options.arrays, rows->options.n_arrays};
+}
 
 /* The symbol that an input has in place of the number of rows, or NULL. */
 const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input);

@@ -12,35 +12,6 @@
 
 /* ---- shapes ---- */
 
-/* "[60000, 28, 28]" */
-static void shape_text(const struct vc_tensor *t, char *text, size_t n)
-{
-    size_t at = (size_t)snprintf(text, n, "[");
-
-    for (unsigned k = 0; k < t->n_dims && at < n; k++) {
-        at += (size_t)snprintf(text + at, n - at, "%s%llu", k != 0 ? ", " : "", (unsigned long long)t->shape[k]);
-    }
-    if (at < n) {
-        (void)snprintf(text + at, n - at, "]");
-    }
-}
-
-/* Shows both shapes. */
-static enum vc_status refuse_shape(const struct vc_rows *rows, const struct vc_graph *graph,
-                                   const struct vc_graph_value *input, const struct vc_tensor *t)
-{
-    char has[128], wants[128], dim[32];
-    size_t at = (size_t)snprintf(wants, sizeof wants, "[");
-
-    shape_text(t, has, sizeof has);
-    for (unsigned k = 0; k < input->n_dims && at < sizeof wants; k++) {
-        at += (size_t)snprintf(wants + at, sizeof wants - at, "%s%s", k != 0 ? ", " : "",
-                               vc_graph_dim_text(graph, input->shape[k], dim, sizeof dim));
-    }
-    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is %s; the input %s of the graph is %s]", rows->model->path,
-                   t->name, has, input->name, wants);
-}
-
 /* The symbol that the dimension is; NULL: it is a number, or more than a symbol. */
 static const char *symbol_of(const struct vc_graph *graph, struct vc_dim dim)
 {
@@ -111,50 +82,20 @@ static enum vc_status fit_shape(const struct vc_rows *rows, struct vc_graph *gra
             k++;
         }
         if (k >= t->n_dims || t->shape[k] > INT64_MAX || (symbol == NULL && size != (int64_t)t->shape[k])) {
-            return refuse_shape(rows, graph, input, t);
+            return vc_array_refuse_shape(rows->ctx, rows->model, t, graph, input);
         }
         if (symbol != NULL && vc_graph_bind(rows->ctx, graph, symbol, (int64_t)t->shape[k]) != VC_OK) {
-            return refuse_shape(rows, graph, input, t);
+            return vc_array_refuse_shape(rows->ctx, rows->model, t, graph, input);
         }
         k++;
     }
     while (k < t->n_dims && t->shape[k] == 1) {
         k++;
     }
-    return k == t->n_dims ? VC_OK : refuse_shape(rows, graph, input, t);
+    return k == t->n_dims ? VC_OK : vc_array_refuse_shape(rows->ctx, rows->model, t, graph, input);
 }
 
 /* ---- inputs ---- */
-
-/* Integers fit every input, floats those of floats. */
-static enum vc_status check_type(const struct vc_rows *rows, const struct vc_graph_value *input,
-                                 const struct vc_tensor *t)
-{
-    bool floats = t->dtype >= VC_DTYPE_F16 && t->dtype <= VC_DTYPE_F64;
-
-    if (t->quant == NULL && (vc_is_integer(t->dtype) || (floats && input->dtype == VC_DTYPE_F32))) {
-        return VC_OK;
-    }
-    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is of type %s; the input %s takes %s", rows->model->path, t->name,
-                   vc_dtype_name(t->dtype), input->name, input->dtype == VC_DTYPE_F32 ? "numbers" : "integers");
-}
-
-/* The input need not be given, and there is no array for it. */
-static bool leave_out(const struct vc_rows *rows, const struct vc_graph *graph, const struct vc_graph_value *input,
-                      struct vc_rows_input *to)
-{
-    size_t tensor;
-
-    if (!input->optional || vc_rows_find(rows, graph, input->name, &tensor) == VC_OK) {
-        return false;
-    }
-    vc_clear_error(rows->ctx);
-    *to = (struct vc_rows_input){.name = input->name,
-                                 .tensor = VC_NO_TENSOR,
-                                 .otherwise = input->otherwise,
-                                 .integers = input->dtype != VC_DTYPE_F32};
-    return true;
-}
 
 /* Inputs that are left out have the sizes that the others tell. */
 static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_graph *graph)
@@ -216,24 +157,25 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
     struct vc_rows_input *to = &view->inputs[view->n];
 
-    if (leave_out(rows, graph, input, to)) {
-        to->value = vc_graph_input(graph, k);
-        view->n++;
-        return VC_OK;
-    }
     VC_REFUSE_IF(
-        input->n_dims == 0, rows->ctx, VC_E_ARGUMENT,
+        input->n_dims == 0 && !input->optional, rows->ctx, VC_E_ARGUMENT,
         "%s: the input %s of the graph is a single number, and rows have an element of each input; %s %s=N says "
         "what it is in all rows",
         rows->model->path, input->name, vc_option(rows->ctx, "known"), input->name);
-    VC_CALL(vc_rows_find(rows, graph, input->name, &to->tensor));
-    const struct vc_tensor *t = &rows->model->tensors[to->tensor];
-    VC_CALL(check_type(rows, input, t));
-    VC_RETURN_IF(t->n_dims == 0 || t->shape[0] != rows->n_all, refuse_shape(rows, graph, input, t));
-    VC_CALL(fit_shape(rows, graph, input, t));
+    VC_CALL(vc_array_of_input(rows->ctx, rows->model, vc_rows_names(rows), graph, input, &to->tensor));
     to->name = input->name;
     to->value = vc_graph_input(graph, k);
     to->integers = input->dtype != VC_DTYPE_F32;
+    if (to->tensor == VC_NO_TENSOR) { /* left out */
+        to->otherwise = input->otherwise;
+        view->n++;
+        return VC_OK;
+    }
+    const struct vc_tensor *t = &rows->model->tensors[to->tensor];
+    VC_CALL(vc_array_check_type(rows->ctx, rows->model, t, input));
+    VC_RETURN_IF(t->n_dims == 0 || t->shape[0] != rows->n_all,
+                 vc_array_refuse_shape(rows->ctx, rows->model, t, graph, input));
+    VC_CALL(fit_shape(rows, graph, input, t));
     to->ids = vc_graph_ids(graph, to->value);
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
     to->axis = row_axis(graph, input);

@@ -238,13 +238,14 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
                  VC_E_GATE,
                  "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "
                  "keeps it from diverging",
-                 (unsigned long long)t->progress.counts.step, (unsigned long long)numbers[bad / positions], data,
+                 (unsigned long long)t->progress.counts.step,
+                 (unsigned long long)vc_rows_in_file(&t->eval.rows, numbers[bad / positions]), data,
                  vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", data,
-                              (unsigned long long)numbers[row], array)
+                              (unsigned long long)vc_rows_in_file(&t->eval.rows, numbers[row]), array)
                     : vc_fail(t->ctx, VC_E_FORMAT, "%s: its logits for row %llu of %s are no numbers",
                               network->weights != NULL ? network->weights->path : "the teacher",
-                              (unsigned long long)numbers[bad / positions], data);
+                              (unsigned long long)vc_rows_in_file(&t->eval.rows, numbers[bad / positions]), data);
 }
 
 /* The errors of n rows of answers, against the targets of those that count. */

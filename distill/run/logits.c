@@ -158,7 +158,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
 
         VC_REFUSE_IF(bad != classes, t->ctx, VC_E_FORMAT,
                      "%s: row %llu: the network's logit of class %zu is NaN or infinite", t->eval.rows.model->path,
-                     (unsigned long long)(first + i / a->positions), bad);
+                     (unsigned long long)vc_rows_in_file(&t->eval.rows, first + i / a->positions), bad);
         VC_CALL(take_row(a, first * a->positions + i, row));
     }
     VC_CALL(vc_tally_add(t, &t->options.student, numbers, n, logits->data, &none, &a->tally, NULL));

@@ -120,7 +120,8 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     size_t bad = vc_batch_bad_row(t->ctx, &t->data.student, numbers, n, &array);
 
     VC_REFUSE_IF(bad != n, t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value (step %llu)",
-                 t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
+                 t->data.rows.model->path, (unsigned long long)vc_rows_in_file(&t->data.rows, numbers[bad]), array,
+                 step);
     if (teacher->logits != NULL && vc_first_nonfinite(t->student.f64, teacher->logits, n_elems) != n_elems) {
         return refuse_teacher(t, step);
     }

@@ -708,6 +708,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
                                               .token_bits = m->options.token_bits,
                                               .tokenizer = m->owned->result.model->path,
                                               .n_rows = m->options.n_rows,
+                                              .measured = true,
                                               .batch = m->options.batch};
 
     VC_CALL(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));

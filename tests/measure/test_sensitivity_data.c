@@ -303,9 +303,9 @@ static void test_refused(void **unused)
     refuse(VC_E_ARGUMENT, graph, NULL, "data has to be set");
     refuse(VC_E_IO, graph, in_folder("none.npy"), "none.npy");
     save_data("bad.npy", "(3, 4)", 4);
-    refuse(VC_E_ARGUMENT, graph, in_folder("bad.npy"), "the input 'x' has size 4 in dimension 1; the model takes 3");
+    refuse(VC_E_ARGUMENT, graph, in_folder("bad.npy"), "is [3, 4]; the input x of the graph is [batch, 3]");
     g = graph_of("input x [batch, 3]\ninput z [batch, 3]\nadd x\n");
-    refuse(VC_E_ARGUMENT, g, in_folder("x.npy"), "is missing");
+    refuse(VC_E_ARGUMENT, g, in_folder("x.npy"), "there is no array for the input x of the graph");
     vc_graph_close(g);
     g = graph_of(
         "<ir_version: 8, opset_import: [\"\": 17]>\ng (float[n,3] x) => (int64[n,1] y) { y = ArgMax <axis = 1> "
