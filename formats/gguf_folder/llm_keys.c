@@ -801,7 +801,8 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (is(family, "modern-bert")) {
         vc_llm_put_text(pairs, ".hidden_activation", vc_llm_word(config, "hidden_activation", "gelu"));
     }
-    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert|exaone-moe")) {
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert|exaone-moe") &&
+        !vc_is_one_of(rope->type, "linear|yarn")) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "none");
     }
     if (is(family, "mamba")) { /* Falcon's have norms inside */

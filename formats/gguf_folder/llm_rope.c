@@ -232,6 +232,9 @@ enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *conf
         return VC_OK;
     }
     VC_RETURN_IF(!(s.factor > 0 && s.original > 1 && rope->theta > 1), refuse(&s, "need a \"factor\" above 0"));
+    if (strcmp(rope->type, "linear") == 0 && vc_arch_is_latent(family)) { /* it multiplies scores as yarn does */
+        return refuse(&s, "are not known to llama.cpp in such a model");
+    }
     if (strcmp(rope->type, "linear") == 0) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "linear");
         vc_llm_put_f32(pairs, ".rope.scaling.factor", s.factor);

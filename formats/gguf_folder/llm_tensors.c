@@ -564,6 +564,7 @@ static enum vc_status multiply(const struct planning *p, const char *tail, struc
     } rows[] = {{"attn_q.weight", {"attention_in_multiplier"}, 0},
                 {"attn_k.weight", {"attention_in_multiplier", "key_multiplier"}, 0},
                 {"attn_v.weight", {"attention_in_multiplier"}, 0},
+                {"attn_k.bias", {"key_multiplier"}, 0},
                 {"attn_output.weight", {"attention_out_multiplier"}, 0},
                 {"ffn_gate.weight", {"mlp_multipliers"}, 0},
                 {"ffn_down.weight", {"mlp_multipliers"}, 1},

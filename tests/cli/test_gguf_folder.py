@@ -361,6 +361,8 @@ def test_rope():
         return made[0] if made else None
     file = file_of({"type": "linear", "factor": 4.0})
     check((file.pairs["llama.rope.scaling.type"], file.pairs["llama.rope.scaling.factor"]) == ("linear", 4.0), "linear")
+    other = make("eurobert")
+    check(file_of({"type": "linear", "factor": 4.0}, other[0], other[1]).pairs["eurobert.rope.scaling.type"] == "linear", "linear of eurobert")
     file = file_of({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16})
     check((file.pairs["llama.rope.scaling.type"], file.pairs["llama.rope.scaling.original_context_length"]) == ("yarn", 16), "yarn")
     check("llama.rope.scaling.attn_factor" not in file.pairs, "yarn: attn_factor")
@@ -567,6 +569,8 @@ def test_refusals():
         refused(f"kinds {words}", "of \"layer_types\" is no kind of layer", "qwen3_5_text", change={"layer_types": words})
     refused("pairs of heads", "\"rope_interleave\" is false", "deepseek_v3", change={"rope_interleave": False})
     refused("bias of keys", "llama.cpp has no 'blk.0.attn_kv_a_mqa.bias'", "deepseek_v3", tensors={"model.layers.0.self_attn.kv_a_proj_with_mqa.bias": ((14,), [1.0] * 14)})
+    refused("stretched keys", "of type 'linear' are not known", "deepseek_v3", change={"rope_scaling": {"type": "linear", "factor": 2.0}})
+    refused("larger heads", "\"head_dim\" times the heads", "glm", change={"head_dim": 2 * D})
     refused("groups", "\"n_group\" does not divide", "deepseek_v3", change={"n_group": 2})
     refused("more groups", "less than \"topk_group\"", "deepseek_v3", change={"n_group": 3, "topk_group": 4})
     refused("letters", "\"hybrid_override_pattern\" has no 'M'", "qwen3_5_text", change={"hybrid_override_pattern": "M"})
