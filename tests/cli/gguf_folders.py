@@ -245,8 +245,8 @@ FAMILIES = {
                      "attention.value_length_mla": 5, "attention.q_lora_rank": 14, "attention.kv_lora_rank": 10, "rope.dimension_count": 4,
                      "expert_count": E, "expert_shared_count": 2, "leading_dense_block_count": 1, "expert_weights_scale": 2.5,
                      "expert_weights_norm": True, "expert_gating_func": 2, "expert_group_count": 1}, "latent"),
-    "glm": ("chatglm", [r for r in PHI if "attn" not in r[0]] + [r for r in DENSE if "self_attn" in r[0]] + BIASES, {"partial_rotary_factor": 0.5},
-            {"rope.dimension_count": D // 2}, ""),
+    "glm": ("chatglm", [r for r in PHI if "attn" not in r[0]] + [r for r in DENSE if "self_attn" in r[0]] + BIASES,
+            {**FILL, "partial_rotary_factor": 2 / 3}, {"rope.dimension_count": 4}, ""),
     "ministral3": ("mistral3", DENSE, {"rope_parameters": {**YARN, "rope_theta": 20000.0}},
                    {"rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.25, "rope.scaling.yarn_beta_fast": 32.0}, "perm"),
     "arcee": ("arcee", [r for r in DENSE if "gate" not in r[0]], {"hidden_act": "relu2"}, {}, "perm"),
@@ -295,7 +295,7 @@ def make(kind):
               "num_attention_heads": A, "num_key_value_heads": K, "head_dim": D, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
               "rope_theta": 20000.0, "vocab_size": V, "tie_word_embeddings": "tied" in special, **extra}
     d = config["head_dim"]
-    if config["head_dim"] * A == H:
+    if config["head_dim"] * A == H and kind != "glm":  # whose class takes 128
         del config["head_dim"]
     source, wanted = {}, {}
 
