@@ -17,6 +17,7 @@
  * backward function (struct vc_train_op). */
 #pragma once
 
+#include "core/base/pack.h"
 #include "core/base/thread_pool.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"

@@ -97,6 +97,10 @@ enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options
 /* vc_model.expect. */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 
+/* Extension of files of the model's format, ".npz": that of its file where the format has several. "" for a checkpoint
+ * that is a folder or a split GGUF model. */
+const char *vc_model_extension(const struct vc_model *model);
+
 /* The one of the format's extensions that the path has; NULL: none. */
 const char *vc_format_extension_of(const struct vc_format *format, const char *path);
 

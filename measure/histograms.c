@@ -399,7 +399,6 @@ static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
 
     for (size_t i = 0; vc_report_get_row(report, i, &row); i++) {
         size_t at = n < N_WORST ? n : N_WORST - 1;
-        const char *after = vc_report_name_after(report, i);
 
         if (!row.measured || isnan(row.sqnr_db) || (isinf(row.sqnr_db) && row.sqnr_db > 0) ||
             (n == N_WORST && !(row.sqnr_db < wanted[at].sqnr_db))) {
@@ -409,7 +408,8 @@ static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
             wanted[at] = wanted[at - 1];
             at--;
         }
-        wanted[at] = (struct wanted){row.name, after != NULL ? after : row.name, row.scheme, row.sqnr_db};
+        wanted[at] =
+            (struct wanted){row.name, row.name_after != NULL ? row.name_after : row.name, row.scheme, row.sqnr_db};
         n += n < N_WORST;
     }
     return n;

@@ -13,7 +13,6 @@ struct owned {
     struct vc_inspection result;
     struct vc_ctx *ctx;
     struct vc_inspect_dtype dtypes[VC_DTYPE_COUNT];
-    struct vc_value_stats *stats;
     struct vc_packed_stats *packed;
 };
 
@@ -21,7 +20,6 @@ static void end(void *result)
 {
     struct owned *owned = result;
 
-    vc_free(owned->ctx, owned->stats);
     vc_packed_stats_free(owned->ctx, owned->packed);
 }
 
@@ -81,13 +79,9 @@ static void list_dtypes(struct owned *owned)
     owned->result.dtypes = owned->dtypes;
 }
 
-/* Which values are read, and how their statistics are kept. */
-enum reading { NOTHING, LIST, PACKED };
-
 /* Counts all tensors, plans two sizes for models that are not quantized yet, and reads the values if that
  * was asked for. Sizes that cannot be planned are 0 and leave no error behind. */
-static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, enum reading reading,
-                              struct vc_inspection **out)
+static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
 {
     struct owned *owned;
     enum vc_status status = VC_OK;
@@ -106,14 +100,9 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
         VC_TRY(plan_bytes(ctx, model, VC_TARGET_F16, &owned->result.fp16_bytes));
         vc_clear_error(ctx);
     }
-    owned->result.has_stats = reading != NOTHING;
-    if (reading == PACKED) {
+    owned->result.has_stats = stats;
+    if (stats) {
         VC_TRY(vc_packed_stats_make(ctx, model, &owned->packed));
-    }
-    if (reading == LIST) {
-        VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, owned->stats, owned->result.n_tensors));
-        VC_TRY(vc_model_stats(ctx, model, owned->stats, owned->result.n_tensors));
-        owned->result.stats = owned->stats;
     }
     *out = &owned->result;
     return VC_OK;
@@ -125,16 +114,9 @@ out:
 enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, inspect(ctx, model, stats ? LIST : NOTHING, out));
+    return vc_call_end(ctx, inspect(ctx, model, stats, out));
 }
 
-enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out)
-{
-    vc_call_begin(ctx);
-    return vc_call_end(ctx, inspect(ctx, model, PACKED, out));
-}
-
-/* The same for both ways to keep them. */
 bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats)
 {
     const struct owned *owned = (const struct owned *)(const void *)inspection;
@@ -142,10 +124,6 @@ bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, 
     if (!inspection->has_stats || index >= inspection->n_tensors) {
         return false;
     }
-    if (inspection->stats != NULL) {
-        *stats = inspection->stats[index];
-    } else {
-        vc_packed_stats_get(owned->packed, index, stats);
-    }
+    vc_packed_stats_get(owned->packed, index, stats);
     return true;
 }

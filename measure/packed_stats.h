@@ -11,7 +11,7 @@
 
 struct vc_packed_stats;
 
-/* stats.c: as vc_model_stats. *out is freed with vc_packed_stats_free; NULL after a failure. */
+/* stats.c: of all tensors of the model. *out is freed with vc_packed_stats_free; NULL after a failure. */
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out);
 
 /* Room for n tensors, none of which has statistics yet; NULL after a failure. */

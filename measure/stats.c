@@ -14,8 +14,7 @@
 /* What threads share; each writes the statistics of its own tensor. */
 struct stats_job {
     const struct vc_model *model;
-    struct vc_value_stats *stats;   /* one for each tensor; or */
-    struct vc_packed_stats *packed; /* ... these */
+    struct vc_packed_stats *packed; /* of each tensor */
 };
 
 /* Sums over the finite values of a tensor. */
@@ -76,8 +75,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
 {
     struct stats_job *job = user;
     const struct vc_tensor *t = &job->model->tensors[index];
-    struct vc_value_stats own = {.valid = false};
-    struct vc_value_stats *stats = job->stats != NULL ? &job->stats[index] : &own;
+    struct vc_value_stats stats = {.valid = false};
     struct running running = {0};
     struct vc_values values;
     struct vc_tile_reader reader = {0};
@@ -86,9 +84,9 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     if (t->part_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
         return VC_OK;
     }
-    stats->n_elems = t->n_elems;
-    stats->min = (double)INFINITY;
-    stats->max = -(double)INFINITY;
+    stats.n_elems = t->n_elems;
+    stats.min = (double)INFINITY;
+    stats.max = -(double)INFINITY;
     VC_TRY(vc_values_init(ctx, job->model, index, &values));
     VC_TRY(vc_tile_reader_open(ctx, &values.item, buffers, &reader));
     for (;;) {
@@ -100,12 +98,10 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
         if (!more) {
             break;
         }
-        VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, stats));
+        VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, &stats));
     }
-    finish(stats, &running);
-    if (job->packed != NULL) {
-        VC_TRY(vc_packed_stats_set(ctx, job->packed, index, stats));
-    }
+    finish(&stats, &running);
+    VC_TRY(vc_packed_stats_set(ctx, job->packed, index, &stats));
 out:
     vc_tile_reader_close(ctx, &reader);
     vc_values_release(ctx, &values);
@@ -133,26 +129,7 @@ out:
     return status;
 }
 
-/* Statistics of all tensors into the caller's array. */
-static enum vc_status model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
-                                  size_t n)
-{
-    struct stats_job job = {.model = model, .stats = stats};
-
-    VC_REFUSE_IF(n != model->n_tensors, ctx, VC_E_ARGUMENT, "room for %zu tensors, the model has %zu", n,
-                 model->n_tensors);
-    memset(stats, 0, n * sizeof *stats);
-    return each_tensor(ctx, &job);
-}
-
-/* The public call. */
-enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
-{
-    vc_call_begin(ctx);
-    return vc_call_end(ctx, model_stats(ctx, model, stats, n));
-}
-
-/* The same, packed: large models have many tensors whose statistics are kept side by side. */
+/* Packed: large models have many tensors whose statistics are kept side by side. */
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out)
 {
     struct stats_job job = {.model = model};

@@ -25,31 +25,33 @@ enum vc_runtime vc_memory_runtime(const struct vc_layout *layout)
 
 /* What a program does. VC_DTYPE_NONE, VC_ATTENTION_AUTO: the model or the general rules decide. */
 struct program_row {
-    const char *name;
-    bool ideal;
+    struct vc_program_facts facts;
     bool by_layout; /* codes are treated as vc_memory_runtime says; else as `runtime` */
     enum vc_runtime runtime;
     enum vc_dtype activations, cache;
     enum vc_attention attention;
-    enum vc_allocator allocator;
     bool bare; /* nothing of a device is there: no context, no workspace; values are written over */
 };
 
+#define ROW(name, ideal, allocator, ...)      \
+    {                                         \
+        {name, ideal, allocator}, __VA_ARGS__ \
+    }
 static const struct program_row rows[VC_RUN_BY_COUNT] = {
-    [VC_RUN_BY_PYTORCH] = {"pytorch", false, true, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_AUTO,
-                           VC_ALLOCATOR_PYTORCH, false},
-    [VC_RUN_BY_TRANSFORMERS] = {"transformers", false, false, VC_RUNTIME_DEQUANTIZE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH, false},
-    [VC_RUN_BY_BITSANDBYTES] = {"bitsandbytes", false, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                                VC_ATTENTION_AUTO, VC_ALLOCATOR_PYTORCH, false},
-    [VC_RUN_BY_LLAMA_CPP] = {"llama.cpp", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_F16,
-                             VC_ATTENTION_FUSED, VC_ALLOCATOR_EXACT, false},
-    [VC_RUN_BY_ONNXRUNTIME] = {"onnxruntime", true, false, VC_RUNTIME_LAYERWISE, VC_DTYPE_NONE, VC_DTYPE_NONE,
-                               VC_ATTENTION_AUTO, VC_ALLOCATOR_ONNXRUNTIME, false},
-    [VC_RUN_BY_VLLM] = {"vllm", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_FUSED,
-                        VC_ALLOCATOR_PYTORCH, false},
-    [VC_RUN_BY_MCU] = {"mcu", true, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_NONE, VC_ATTENTION_AUTO,
-                       VC_ALLOCATOR_EXACT, true},
+    [VC_RUN_BY_PYTORCH] = ROW("pytorch", false, VC_ALLOCATOR_PYTORCH, true, VC_RUNTIME_NATIVE, VC_DTYPE_NONE,
+                              VC_DTYPE_NONE, VC_ATTENTION_AUTO, false),
+    [VC_RUN_BY_TRANSFORMERS] = ROW("transformers", false, VC_ALLOCATOR_PYTORCH, false, VC_RUNTIME_DEQUANTIZE,
+                                   VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_AUTO, false),
+    [VC_RUN_BY_BITSANDBYTES] = ROW("bitsandbytes", false, VC_ALLOCATOR_PYTORCH, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE,
+                                   VC_DTYPE_NONE, VC_ATTENTION_AUTO, false),
+    [VC_RUN_BY_LLAMA_CPP] = ROW("llama.cpp", true, VC_ALLOCATOR_EXACT, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32,
+                                VC_DTYPE_F16, VC_ATTENTION_FUSED, false),
+    [VC_RUN_BY_ONNXRUNTIME] = ROW("onnxruntime", true, VC_ALLOCATOR_ONNXRUNTIME, false, VC_RUNTIME_LAYERWISE,
+                                  VC_DTYPE_NONE, VC_DTYPE_NONE, VC_ATTENTION_AUTO, false),
+    [VC_RUN_BY_VLLM] = ROW("vllm", true, VC_ALLOCATOR_PYTORCH, false, VC_RUNTIME_NATIVE, VC_DTYPE_NONE, VC_DTYPE_NONE,
+                           VC_ATTENTION_FUSED, false),
+    [VC_RUN_BY_MCU] = ROW("mcu", true, VC_ALLOCATOR_EXACT, false, VC_RUNTIME_NATIVE, VC_DTYPE_F32, VC_DTYPE_NONE,
+                          VC_ATTENTION_AUTO, true),
 };
 
 /* NULL for "any": nothing is said of the program. */
@@ -58,19 +60,11 @@ static const struct program_row *row_of(enum vc_memory_program program)
     return program > VC_RUN_BY_ANY && program < VC_RUN_BY_COUNT ? &rows[program] : NULL;
 }
 
-const char *vc_memory_program_name(enum vc_memory_program program)
+const struct vc_program_facts *vc_memory_program_facts(enum vc_memory_program program)
 {
-    return row_of(program) != NULL ? row_of(program)->name : NULL;
-}
+    static const struct vc_program_facts any = {.allocator = VC_ALLOCATOR_PYTORCH};
 
-bool vc_memory_program_is_ideal(enum vc_memory_program program)
-{
-    return row_of(program) != NULL && row_of(program)->ideal;
-}
-
-enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program)
-{
-    return row_of(program) != NULL ? row_of(program)->allocator : VC_ALLOCATOR_PYTORCH;
+    return row_of(program) != NULL ? &row_of(program)->facts : &any;
 }
 
 /* --ubatch-size of llama.cpp. */

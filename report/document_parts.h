@@ -10,4 +10,7 @@
 double vc_student_width(const struct vc_distill_options *o);
 const char *vc_teacher_path(const struct vc_distill_options *o);
 
+/* Names of the documents, "report", from index 0 on; NULL behind the last. */
+const char *vc_schema_name(size_t index);
+
 #define ROLES "weight|optimizer|other" /* of enum vc_role */

@@ -17,6 +17,7 @@
 
 #include <vcompress/fit.h>
 
+#include "core/model/source.h"
 #include "report/document_parts.h"
 
 /* NaN, which becomes null, where nothing is left. */

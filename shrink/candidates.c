@@ -99,7 +99,7 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     vc_fit_defaults(&fit);
     fit.weights_only = s->sized == NULL;
     vc_memory_set_program(&memory, vc_memory_program(layout, vc_model_format(s->given), &memory), layout);
-    memory.allocator = vc_memory_program_allocator(memory.program);
+    memory.allocator = vc_memory_program_facts(memory.program)->allocator;
     options.visible_bytes = vc_gpu_visible_bytes(s->gpu, NULL);
     options.usual_positions = true;
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);

@@ -42,7 +42,7 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     vc_fit_defaults(&options);
     memory.program = vc_memory_program(layout, format, &memory);
     vc_memory_set_program(&memory, memory.program, layout);
-    memory.allocator = vc_memory_program_allocator(memory.program);
+    memory.allocator = vc_memory_program_facts(memory.program)->allocator;
     if (net->model != s->given && memory.program != VC_RUN_BY_LLAMA_CPP && memory.program != VC_RUN_BY_ONNXRUNTIME &&
         (type == VC_DTYPE_F16 || type == VC_DTYPE_BF16)) {
         memory.weights = type; /* floats of the output, which codes become, too; as plan asks with --dtype */
@@ -113,7 +113,7 @@ static enum vc_status verify(struct vc_shrinking *s, const char *path)
                                 found->findings[0].sentence));
     }
 out:
-    vc_verification_free(found);
+    vc_result_free(found);
     return status;
 }
 

@@ -95,6 +95,9 @@ enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF
 
 void vc_clear_error(struct vc_ctx *ctx);
 
+/* As vc_ctx_set_device has it; borrowed until the next such call. */
+const char *vc_ctx_device(const struct vc_ctx *ctx);
+
 /* What the program that uses the library calls an option: "--max-memory" for the field "max_memory" where it is the
  * command, "max_memory" where it has set no names. For every sentence that tells the user to change an option; a value
  * is written after it: "%s=keep". The result is static, or `field` itself. */

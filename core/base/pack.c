@@ -1,10 +1,10 @@
 /* pack.c - buffers with lifetimes in one arena: large ones first, each into the smallest gap between those that live
  * with it. Every buffer is compared with every one before it, so beyond MAX_SEARCHED buffers the small ones are stacked
  * on top, each with memory of its own. */
+#include "core/base/pack.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <vcompress/memory.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"

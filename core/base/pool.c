@@ -227,7 +227,9 @@ void vc_pool_set_end(void *p, void (*end)(void *p))
 void vc_result_free(void *result)
 {
     if (result != NULL) {
-        block_of(result)->end(result);
+        if (block_of(result)->end != NULL) {
+            block_of(result)->end(result);
+        }
         vc_pool_free(block_of(result)->pool, result);
     }
 }

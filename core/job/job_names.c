@@ -80,17 +80,6 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
 
 /* ---- the report ---- */
 
-const char *vc_report_name_after(const struct vc_report *report, size_t index)
-{
-    const struct vc_job *job = report->job;
-
-    if (job == NULL || index >= report->n_rows || job->plan.names == NULL) {
-        return NULL;
-    }
-    const struct vc_item *item = vc_job_row_item(job, index);
-    return item->dropped ? NULL : job->plan.names[item->source];
-}
-
 enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_edit *edit = vc_edit_find(job->plan.edits, job->plan.n_edits, VC_EDIT_LAYERS);

@@ -218,6 +218,9 @@ struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
                                 .n_dims_after = t->n_dims,
                                 .shape_after = t->shape};
 
+    if (!item->dropped && job->plan.names != NULL) {
+        row.name_after = job->plan.names[item->source];
+    }
     row.bytes_before = source_bytes(job->model, item->source, &row.file_bytes_before);
     if (vc_item_is_idle(item)) {
         fill_idle(item, &row);

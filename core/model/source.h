@@ -227,6 +227,9 @@ const struct vc_component *vc_model_component(const struct vc_model *model, size
  * that it has for that loader. What names and families say is asked of these two. */
 const struct vc_model *vc_model_of(const struct vc_model *model, size_t tensor, const struct vc_tensor **own);
 
+/* Name of a role, "scale"; never NULL. */
+const char *vc_part_role_name(enum vc_part_role role);
+
 /* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
     VC_PRINTF(4, 5);

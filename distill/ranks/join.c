@@ -290,6 +290,6 @@ enum vc_status vc_ranks_pick_device(struct vc_ctx *ctx, const struct vc_ranks *r
                          place + 1, devices->n_devices, devices->n_devices == 1 ? "" : "s");
     }
 out:
-    vc_devices_free(devices);
+    vc_result_free(devices);
     return status;
 }

@@ -55,7 +55,6 @@ VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in u
  * be faster than the processors (docs/performance.md); vc_report.device_reason says why it does not. "cuda" without a usable device fails with VC_E_DEVICE and the reason, at the first use. The
  * output never depends on the device. */
 VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
-VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; valid until the next vc_ctx_set_device */
 
 /* For graphs that are built from now on: the input of a single number, or the size that inputs leave open, that is
  * called `name` is `value` in every run. The graph has a number there and no input, so that an If is one of its branches
@@ -95,8 +94,8 @@ VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
 VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
 
-/* Frees a result of an experimental header, with all that its members point to, before the context; accepts NULL. The
- * header says of which. */
+/* Frees a result (vc_devices, vc_verification, and what experimental headers say), with all that its members point to,
+ * before the context; accepts NULL. */
 VC_API void vc_result_free(void *result);
 
 /* Makes a structure of options: the defaults of the fields that the program and the library know, then zeros. structure:

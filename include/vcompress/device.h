@@ -40,10 +40,9 @@ struct vc_devices {
 };
 
 /* Lists the devices. Without plug-in, driver or device: VC_OK with n_devices == 0 and `reason` set. Reading the free
- * memory of a device starts its driver (0.1 to 0.5 s per device). Free *out with vc_devices_free, before ctx. Errors:
+ * memory of a device starts its driver (0.1 to 0.5 s per device). Free *out with vc_result_free, before ctx. Errors:
  * VC_E_NOMEM. */
 VC_API enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out);
-VC_API void vc_devices_free(struct vc_devices *devices); /* accepts NULL */
 
 VC_END_C
 #endif

@@ -30,19 +30,15 @@ struct vc_inspection {
     /* Exact size of the file that quantize would write. 0: unknown, because weights are quantized already, for example.
      */
     uint64_t int8_bytes, fp16_bytes;
-    const struct vc_value_stats *stats; /* one per tensor of the model; NULL unless vc_inspect read values */
-    bool has_stats;                     /* values were read: vc_inspect_get_stats works */
+    bool has_stats; /* values were read: vc_inspect_get_stats works */
 };
 
-/* Inspects the headers, and with `stats` the values, too (vc_model_stats). The result borrows from the model: model and
+/* Inspects the headers, and with `stats` the values, too. The result borrows from the model: model and
  * context must outlive the result. Free *out with vc_result_free. Errors: VC_E_NOMEM; with `stats` also the
  * failures of reading values (vc_model_read). */
 VC_API enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats,
                                  struct vc_inspection **out);
-/* The same with statistics of values, in a tenth of the memory: `stats` stays NULL, vc_inspect_get_stats returns them.
- */
-VC_API enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out);
-/* Copies the statistics of one tensor. Returns false if values were not read, or index is no tensor. */
+/* Copies the statistics of one tensor, which vc_inspect keeps in some 60 bytes. Returns false if values were not read, or index is no tensor. */
 VC_API bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats);
 
 VC_END_C

@@ -21,11 +21,6 @@ struct vc_value_stats {
     uint64_t histogram[VC_HISTOGRAM_BINS];
 };
 
-/* Fills stats[i] for every tensor i of the model; n must be vc_model_tensor_count. A model does not list unreadable
- * tensors; its notes (VC_FACT_NOTE) name them. */
-VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
-                                     size_t n);
-
 /* Numbers are stable. */
 enum vc_diff_kind {
     VC_DIFF_SAME = 0,   /* equal values */

@@ -1,4 +1,4 @@
-/* memory.h - the memory that a model takes in inference and training, and the packing of buffers into one arena.
+/* memory.h - the memory that a model takes in inference and training.
  *
  * Estimates come from shapes: no weights are read, no device is used. All figures are bytes. docs/memory-model.md has
  * the formulas and their sources.
@@ -11,29 +11,6 @@
 #include <vcompress/word.h>
 
 VC_BEGIN_C
-
-/* ---- buffers in one arena ---- */
-
-/* A buffer that lives from step `first` to step `last`, both included. */
-struct vc_buffer {
-    uint64_t size_bytes;
-    uint64_t first, last;
-    uint64_t offset; /* set by vc_buffers_pack: bytes from the start of the arena */
-};
-
-struct vc_buffer_plan {
-    uint64_t arena_bytes; /* size of the arena with these offsets */
-    uint64_t live_bytes;  /* largest sum of buffers that live at one step, a lower bound of arena_bytes */
-    uint64_t peak_step;   /* first step with this sum */
-};
-
-/* Gives every buffer an offset, a multiple of `align` (a power of two), so that buffers of the same step do not
- * overlap. Sizes are rounded up to `align`. Deterministic: largest buffers first, each into the smallest gap with
- * enough room. VC_E_ARGUMENT if sizes overflow or last < first. */
-VC_API enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buffers, size_t n, uint64_t align,
-                                      struct vc_buffer_plan *out);
-
-/* ---- memory of a model ---- */
 
 /* Numbers of all enums here are stable. */
 enum vc_memory_mode {
@@ -302,6 +279,13 @@ VC_API enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_
  * file; options NULL: inference with the defaults. */
 VC_API enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const char *format,
                                                 const struct vc_memory_options *options);
+struct vc_program_facts {
+    const char *name; /* "llama.cpp"; NULL: VC_RUN_BY_ANY, or no program has the number */
+    bool ideal;       /* keeps no value longer than another operator needs it, so that VC_MOMENT_PEAK is its peak */
+    enum vc_allocator allocator; /* for values */
+};
+/* What is known of a program; never NULL. */
+VC_API const struct vc_program_facts *vc_memory_program_facts(enum vc_memory_program program);
 /* Sets program and runtime, and of activations, keys and values, and attention those that are still open, to
  * what the program does in inference with a file in this layout. Where the device has nothing but the program
  * (VC_RUN_BY_MCU): context and workspace become 0, and values are written in place. docs/memory-model.md has a table. */
@@ -312,8 +296,6 @@ VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_mem
  * llama.cpp GGUF's types alone, onnxruntime none of them. */
 VC_API bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme);
 VC_API bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme);
-/* "llama.cpp"; NULL for VC_RUN_BY_ANY and other numbers. */
-VC_API const char *vc_memory_program_name(enum vc_memory_program program);
 /* Gives the symbol "sequence" of the graph, where it has one, the positions of a sequence that the program computes at
  * once where nobody says otherwise: llama.cpp 512 of all sequences ("batch") together (n_ubatch), at most context_tokens
  * and what the model was made for. Other programs: `otherwise`; 0: it stays as it is. */
@@ -327,10 +309,6 @@ VC_API void vc_memory_set_keeper(struct vc_memory_options *options, const struct
  * once. layout and format: as for vc_memory_program. */
 VC_API enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_layout *layout,
                                            const char *format);
-/* The allocator that the program has for values. */
-VC_API enum vc_allocator vc_memory_program_allocator(enum vc_memory_program program);
-/* Whether the program keeps no value longer than another operator needs it, so that VC_MOMENT_PEAK is its peak. */
-VC_API bool vc_memory_program_is_ideal(enum vc_memory_program program);
 
 /* Name of weight scheme number `index`: "int8", "nf4", "q4_k". Schemes with groups are listed as "int8-gN"; a program
  * writes a number for N: "int8-g128". Returns NULL after the last scheme. docs/memory-model.md has a table of bytes. */

@@ -106,9 +106,6 @@ struct vc_quant {
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */
 VC_API const char *vc_scheme_name(enum vc_scheme scheme);
 
-/* Name of a role, "scale"; never NULL. */
-VC_API const char *vc_part_role_name(enum vc_part_role role);
-
 /* Index of the tensor that has this role. Returns VC_NO_TENSOR if no part has the role. */
 VC_API size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role);
 /* Index of the tensor that scales come from (f32, f16 or bf16; bytes for MXFP8, MXFP4
@@ -263,9 +260,6 @@ VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
 
 VC_API const char *vc_model_path(const struct vc_model *model);
 VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
-/* Extension of files of this format, ".npz". If the format has several extensions, the extension of this file. "" for a
- * checkpoint that is a folder or a split GGUF model. */
-VC_API const char *vc_model_extension(const struct vc_model *model);
 
 /* The format of a name by its extension: "npz" for "a.npz", a static string. Returns NULL if the extension is unknown.
  */

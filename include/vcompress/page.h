@@ -122,9 +122,8 @@ VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, con
 
 /* ---- documents described, compared, and as tables ---- */
 
-/* Names of the documents, "report", from index 0 on; NULL behind the last. Renders the JSON Schema of a document. Free
- * *text with vc_text_free. VC_E_ARGUMENT if no document has this name. */
-VC_API const char *vc_schema_name(size_t index);
+/* Renders the JSON Schema of a document by its name, "report". Free *text with vc_text_free. VC_E_ARGUMENT if no
+ * document has this name; the sentence has all names. */
 VC_API enum vc_status vc_schema_json(struct vc_ctx *ctx, const char *name, char **text);
 
 /* Compares two documents with the same schema, and renders the members that differ as a JSON document, schema

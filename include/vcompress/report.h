@@ -80,10 +80,11 @@ struct vc_report_row {
     double sum_x2, sum_e2; /* sums of squares of the source values and of the errors: docs/numerics.md */
     double sqnr_db;        /* 10 log10(sum_x2 / sum_e2); INFINITY without errors */
     double max_abs_error;
-    uint64_t zeros_before; /* values equal to zero in the source */
-    uint64_t zeros_after;  /* values equal to zero in the output */
-    uint64_t clipped;      /* values outside the range of the target */
-    uint64_t nonfinite;    /* NaN and Inf replaced by VC_NONFINITE_ZERO */
+    uint64_t zeros_before;  /* values equal to zero in the source */
+    uint64_t zeros_after;   /* values equal to zero in the output */
+    uint64_t clipped;       /* values outside the range of the target */
+    uint64_t nonfinite;     /* NaN and Inf replaced by VC_NONFINITE_ZERO */
+    const char *name_after; /* always valid: the name in the output; NULL if no pass changed it */
 };
 
 struct vc_report_totals {
@@ -252,9 +253,6 @@ struct vc_report {
 /* Copies row number `index` to *row, with or without vc_write_options.rows_on_request. Strings and lists of *row belong
  * to the report. Returns false after the last row. */
 VC_API bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_report_row *row);
-
-/* Name in the output of the tensor of row number `index`. Returns NULL if no pass changed the name. */
-VC_API const char *vc_report_name_after(const struct vc_report *report, size_t index);
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
  * NUL-terminated and freed with vc_text_free. */

@@ -96,10 +96,9 @@ struct vc_verification {
 /* Checks the file at `path`. Errors in the file are findings, not failures: the status is VC_OK and n_errors counts
  * them. In a damaged file the damage is a finding, and the readable parts are checked. Returns VC_E_FORMAT if the file
  * is no checkpoint, VC_E_UNSUPPORTED if the format is not supported, VC_E_IO or VC_E_NOMEM if the system fails, and the
- * failure of opening `against`. options NULL: headers only. Free *out with vc_verification_free, before the context. */
+ * failure of opening `against`. options NULL: headers only. Free *out with vc_result_free, before the context. */
 VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                                 struct vc_verification **out);
-VC_API void vc_verification_free(struct vc_verification *verification); /* accepts NULL */
 
 /* Renders the verification as one JSON document, schema vcompress.verify/1 (installed as verify-1.schema.json). Member
  * "fine" is true if there are no errors and, with `strict`, no warnings. *text is NUL-terminated; free with

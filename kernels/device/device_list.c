@@ -9,7 +9,6 @@
 /* The list and everything it points to, in one allocation. */
 struct list {
     struct vc_devices devices; /* first: it is what the caller holds */
-    struct vc_ctx *ctx;
     struct vc_plugin_search search;
     struct vc_device_search searched[VC_PLUGIN_PLACES];
     struct vc_device_info info[MAX_DEVICES];
@@ -40,13 +39,12 @@ static void add_device(struct list *list, const struct vc_backend *backend, size
 /* Never fails for want of a device: `reason` says why there is none. */
 enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
 {
-    struct list *list = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *list);
+    struct list *list = vc_result_new(ctx, VC_TAG_MISC, sizeof *list, NULL);
     unsigned place;
     int i;
 
     *out = NULL;
     VC_CALL_ALLOC(list);
-    list->ctx = ctx;
     list->devices.runtime = "";
     list->devices.reason = list->reason;
     list->devices.devices = list->info;
@@ -69,13 +67,4 @@ enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out)
     }
     *out = &list->devices;
     return VC_OK;
-}
-
-void vc_devices_free(struct vc_devices *devices)
-{
-    struct list *list = (struct list *)devices;
-
-    if (list != NULL) {
-        vc_free(list->ctx, list);
-    }
 }

@@ -163,11 +163,21 @@ out:
     return status;
 }
 
+static void end(void *result)
+{
+    struct verify *v = result;
+
+    vc_findings_release(v->ctx, &v->findings);
+    vc_free(v->ctx, v->rows);
+    vc_model_close(v->source);
+    vc_model_close(v->model);
+}
+
 /* A file that changes while it is verified ends the call: what was found would be of no file that there is. */
 static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                              struct vc_verification **out)
 {
-    struct verify *v = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *v);
+    struct verify *v = vc_result_new(ctx, VC_TAG_REPORT, sizeof *v, end);
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -194,7 +204,7 @@ static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct 
     *out = &v->result;
     return VC_OK;
 out:
-    vc_verification_free(&v->result);
+    vc_result_free(v);
     return status;
 }
 
@@ -203,20 +213,4 @@ enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_v
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, verify(ctx, path, options, out));
-}
-
-void vc_verification_free(struct vc_verification *verification)
-{
-    struct verify *v = (struct verify *)(void *)verification;
-    struct vc_ctx *ctx;
-
-    if (verification == NULL) {
-        return;
-    }
-    ctx = v->ctx;
-    vc_findings_release(ctx, &v->findings);
-    vc_free(ctx, v->rows);
-    vc_model_close(v->source);
-    vc_model_close(v->model);
-    vc_free(ctx, v);
 }

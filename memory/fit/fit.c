@@ -82,7 +82,7 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     vc_clear_error(ctx);
     VC_CALL(vc_options_read(ctx, VC_OPTIONS(fit), options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
-    bool known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_is_ideal(memory->program)),
+    bool known = peak_of(report, &own, own.ideal || (memory != NULL && vc_memory_program_facts(memory->program)->ideal),
                          &out->peak_bytes);
     out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
     if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||

@@ -26,7 +26,7 @@ static void set_program(struct vc_memory_options *memory, const struct vc_layout
     enum vc_memory_program program = vc_memory_program(layout, format, memory);
 
     vc_memory_set_program(memory, program, layout);
-    memory->allocator = vc_memory_program_allocator(program);
+    memory->allocator = vc_memory_program_facts(program)->allocator;
 }
 
 /* The output. kept: by a program that keeps codes, where the usual one decodes them. */

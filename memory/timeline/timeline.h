@@ -11,6 +11,7 @@
 #include <vcompress/memory.h>
 
 #include "core/base/ctx.h"
+#include "core/base/pack.h"
 #include "graph/liveness.h"
 #include "graph/ops/ops.h"
 #include "graph/parts.h"

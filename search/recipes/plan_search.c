@@ -198,7 +198,7 @@ static void put_program(const struct vc_planning *p, const struct vc_weights_for
 
     if (form->program != VC_RUN_BY_COUNT && !p->options.runtime_given) {
         vc_memory_set_program(m, form->program, NULL);
-        m->allocator = p->options.allocator_given ? m->allocator : vc_memory_program_allocator(form->program);
+        m->allocator = p->options.allocator_given ? m->allocator : vc_memory_program_facts(form->program)->allocator;
     }
     m->runtime = form->runtime;
     m->activations = m->activations == VC_DTYPE_NONE ? form->activations : m->activations;

@@ -144,7 +144,7 @@ static enum vc_status use_verify(void *options)
 
     assert_int_equal(v != NULL, status == VC_OK);
     assert_false(v != NULL && v->data);
-    vc_verification_free(v);
+    vc_result_free(v);
     return status;
 }
 

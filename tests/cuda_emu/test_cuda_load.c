@@ -47,7 +47,7 @@ static void refused(const char *path, const char *words)
     assert_non_null(strstr(devices->searched[0].outcome, words));
     assert_string_not_equal(devices->reason, "");
     assert_string_equal(devices->runtime, "");
-    vc_devices_free(devices);
+    vc_result_free(devices);
     vc_ctx_free(ctx);
 }
 
@@ -196,7 +196,7 @@ static const char *look_at_devices(struct vc_ctx *ctx, const struct other_build 
     } else if (strcmp(devices->searched[0].outcome, outcome) != 0) {
         wrong = "the outcome of the search";
     }
-    vc_devices_free(devices);
+    vc_result_free(devices);
     return wrong;
 }
 
@@ -296,7 +296,7 @@ static void test_installed_places(void **state)
         assert_non_null(strstr(devices->searched[i].path, "/lib"));
         assert_non_null(strstr(devices->searched[i].path, "/vcompress/vcompress_cuda.so"));
     }
-    vc_devices_free(devices);
+    vc_result_free(devices);
     vc_ctx_free(ctx);
 }
 
@@ -408,8 +408,8 @@ static void test_device_list(void **state)
     assert_true(devices->devices[0].free_bytes <= devices->devices[0].total_bytes);
     assert_int_equal(devices->n_searched, 1);
     assert_string_equal(devices->searched[0].outcome, "loaded");
-    vc_devices_free(devices);
-    vc_devices_free(NULL);
+    vc_result_free(devices);
+    vc_result_free(NULL);
     vc_ctx_free(ctx);
 }
 

@@ -307,22 +307,21 @@ out:
 
 static enum vc_status look(struct vc_ctx *ctx)
 {
-    struct vc_value_stats *stats = calloc(2 * N_MEMBERS + 1, sizeof *stats);
+    struct vc_inspection *in = NULL;
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
     enum vc_status status;
 
-    assert_non_null(stats);
     VC_TRY(vc_model_open(ctx, input, NULL, &a));
     VC_TRY(vc_model_open(ctx, packed, NULL, &b));
-    VC_TRY(vc_model_stats(ctx, a, stats, vc_model_tensor_count(a)));
+    VC_TRY(vc_inspect(ctx, a, true, &in));
     VC_TRY(vc_diff_models(ctx, a, b, &diff));
 out:
     vc_result_free(diff);
     vc_model_close(b);
+    vc_result_free(in);
     vc_model_close(a);
-    free(stats);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "folder_builder.h"
+#include "formats/formats.h"
 #include "torch_files.h"
 
 #define BIN_INDEX "pytorch_model.bin.index.json"
@@ -269,7 +270,7 @@ static void test_findings(void **state)
     (void)state;
     found = verify(ctx);
     assert_int_equal(found->n_errors, 0);
-    vc_verification_free(found);
+    vc_result_free(found);
     b = load(SHARD_1);
     b.p[b.n / 2] ^= 1; /* a value */
     (void)save_own(SHARD_1, b);
@@ -279,7 +280,7 @@ static void test_findings(void **state)
     assert_string_equal(found->findings[0].id, "shard");
     assert_int_equal(found->n_warnings, 1);
     assert_string_equal(found->findings[1].id, "checksum");
-    vc_verification_free(found);
+    vc_result_free(found);
     vc_ctx_free(ctx); /* keeps the kernels */
 }
 

@@ -1,6 +1,7 @@
 /* test_gguf_split.c - a GGUF model in several files: any of them opens all; what their metadata has to say; damage
  * to each; copies, divided and joined, are the bytes that gguf_builder.c makes; failing allocations.
  * tests/judge/test_gguf.py has the command's side. */
+#include "formats/formats.h"
 #include "formats_test.h"
 
 #include <stdlib.h>
@@ -233,13 +234,13 @@ static void test_verify(void **state)
     (void)state;
     assert_int_equal(vc_verify(ctx, in_folder(shard_name(1)), &options, &v), VC_OK);
     assert_int_equal(v->n_errors, 0);
-    vc_verification_free(v);
+    vc_result_free(v);
     remove_path(shard_name(0));
     folder_write(scratch_folder(), shard_name(2), "GGUF", 4);
     assert_int_equal(vc_verify(ctx, in_folder(shard_name(1)), &options, &v), VC_OK);
     assert_true(v->n_errors >= 2);
     assert_string_equal(v->findings[0].id, "shard");
-    vc_verification_free(v);
+    vc_result_free(v);
     vc_ctx_free(ctx);
 }
 

@@ -246,7 +246,7 @@ static void test_odd_parts(void **state)
         assert_string_equal(found->findings[0].id, "link");
         assert_string_equal(found->findings[0].tensor, "config.json");
         assert_string_equal(found->findings[0].sentence, targets[i][1] + strlen("config.json: "));
-        vc_verification_free(found);
+        vc_result_free(found);
         test_ctx_done(ctx);
         assert_int_equal(unlink(in_folder("config.json")), 0);
     }

@@ -10,6 +10,7 @@
 
 #include "core/model/source.h"
 #include "folder_builder.h"
+#include "formats/formats.h"
 #include "formats/io/outfile_internal.h"
 #include "formats_test.h"
 #include "tasks.h"
@@ -244,7 +245,7 @@ static void test_findings(void **state)
     assert_true(of_vae);
     assert_true(of_unet);
     assert_int_equal(found->n_tensors, 2);
-    vc_verification_free(found);
+    vc_result_free(found);
     vc_ctx_free(ctx); /* keeps the kernels */
 }
 
@@ -271,7 +272,7 @@ static void test_damaged_index(void **state)
         assert_non_null(strstr(found->findings[0].sentence, cases[k].words));
         assert_int_equal(found->n_tensors, 0);
         assert_string_equal(found->format, "diffusers");
-        vc_verification_free(found);
+        vc_result_free(found);
     }
     vc_ctx_free(ctx);
 }

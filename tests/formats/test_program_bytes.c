@@ -1,5 +1,6 @@
 /* test_program_bytes.c - models behind functions of the program, and outputs that go there: the same bytes as files;
  * what fails there ends the call with a sentence; nothing beside a name is looked for. */
+#include "formats/formats.h"
 #include "formats_test.h"
 
 #include <stdatomic.h>

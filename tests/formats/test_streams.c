@@ -245,7 +245,7 @@ static void expect_refused(struct bytes b, bool verify, const char *words)
         assert_int_equal(vc_verify(ctx, "-", &options, &found), VC_OK);
         assert_int_equal(found->n_errors, 1);
         assert_non_null(strstr(found->findings[0].sentence, words));
-        vc_verification_free(found);
+        vc_result_free(found);
     } else {
         assert_int_equal(vc_model_open(ctx, "-", NULL, &model), VC_E_FORMAT);
         expect_says(ctx, words);
@@ -301,7 +301,7 @@ static void test_broken(void **state)
     (void)close(saved);
     assert_int_equal(found->n_errors, 1);
     assert_non_null(strstr(found->findings[0].sentence, "F99"));
-    vc_verification_free(found);
+    vc_result_free(found);
     bytes_release(&b);
     test_ctx_done(ctx);
 }

@@ -1,6 +1,7 @@
 /* test_torch.c - PyTorch files as models: names, roles and parts, byte order, the legacy format, every kind of
  * damage. Files are torch_builder.c's, so that the test knows every value; tests/judge/test_torch.py has PyTorch as the
  * judge. */
+#include "formats/formats.h"
 #include "torch_files.h"
 
 #include <unistd.h>

@@ -172,7 +172,7 @@ static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_
     for (i = 0; status == VC_OK && i < v->n_findings; i++) {
         fuzz_promise(v->findings[i].sentence[0] != '\0' && v->findings[i].id[0] != '\0', "a finding says what", ctx);
     }
-    vc_verification_free(v);
+    vc_result_free(v);
     common_promises(status, ctx);
     fuzz_promise(status == VC_E_NOMEM || walked == VC_E_NOMEM || walked == VC_OK || found, "a bad file is not fine",
                  ctx);

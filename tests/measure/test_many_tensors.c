@@ -239,7 +239,6 @@ static enum vc_status make_call(struct vc_ctx *ctx, const struct vc_model *model
     struct vc_verify_options verify;
     struct vc_verification *verification = NULL;
     struct vc_diff *diff = NULL;
-    struct vc_value_stats *stats;
     enum vc_status status = VC_E_INTERNAL;
 
     switch (number) {
@@ -262,13 +261,11 @@ static enum vc_status make_call(struct vc_ctx *ctx, const struct vc_model *model
         vc_verify_defaults(&verify);
         verify.data = true;
         status = vc_verify(ctx, vc_model_path(model), &verify, &verification);
-        vc_verification_free(verification);
+        vc_result_free(verification);
         break;
     case 4:
-        stats = malloc(N_TENSORS * sizeof *stats);
-        assert_non_null(stats);
-        status = vc_model_stats(ctx, model, stats, N_TENSORS);
-        free(stats);
+        status = vc_inspect(ctx, model, true, &inspection);
+        vc_result_free(inspection);
         break;
     default:
         break;

@@ -228,7 +228,7 @@ static void test_many(void **state)
     assert_int_equal(v->n_errors, 2500);
     assert_int_equal(v->n_findings, VC_MAX_FINDINGS);
     assert_int_equal(v->n_tensors, 0);
-    vc_verification_free(v);
+    vc_result_free(v);
     bytes_release(&header);
     bytes_release(&b);
     test_ctx_done(ctx);
@@ -381,7 +381,7 @@ static void test_figures(void **state)
     assert_true(v->rows[0].compared && v->rows[0].numeric && isinf(v->rows[0].sqnr_db));
     assert_false(v->rows[1].compared);
     assert_string_equal(v->against, path);
-    vc_verification_free(v);
+    vc_result_free(v);
     walk_file_close(fd, path);
     bytes_release(&b);
     vc_ctx_free(ctx);
@@ -402,13 +402,13 @@ static void test_digest(void **state)
     if (vc_verify(ctx, path, &options, &v) == VC_OK) {
         assert_true(v->data);
         assert_string_equal(v->rows[0].sha256, zeros);
-        vc_verification_free(v);
+        vc_result_free(v);
     } else {
         assert_non_null(strstr(vc_ctx_message(ctx), "this build has no SHA-256"));
     }
     v = verify_bytes(ctx, &b, with_data());
     assert_string_equal(v->rows[0].sha256, "");
-    vc_verification_free(v);
+    vc_result_free(v);
     walk_file_close(fd, path);
     bytes_release(&b);
     vc_ctx_free(ctx);
@@ -469,7 +469,7 @@ static void test_allocations(void **state)
             if (status == VC_OK) {
                 assert_int_equal(v->n_errors, file == 0 ? 2 : 5);
             }
-            vc_verification_free(v);
+            vc_result_free(v);
             assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
         }
         assert_true(n > 20);

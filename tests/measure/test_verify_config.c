@@ -222,7 +222,7 @@ static void test_other_names(void **state)
         status = vc_verify(ctx, scratch_folder(), NULL, &v);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK ? v->n_warnings == 2 : status == VC_E_NOMEM);
-        vc_verification_free(v);
+        vc_result_free(v);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
     }
     assert_true(i > 20);
@@ -469,7 +469,7 @@ static void test_allocations(void **state)
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_true(status != VC_OK || (v->n_errors == 1 && v->n_warnings == 2));
         assert_true(status != VC_OK || (v->n_dtypes == 3 && v->dtypes[0].n_tensors == 1));
-        vc_verification_free(v);
+        vc_result_free(v);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
     }
     assert_true(n > 20);

@@ -240,7 +240,7 @@ static void check_one(struct vc_ctx *ctx, const struct bytes *b, uint64_t kept)
     } else if (status == VC_E_FORMAT) { /* the format is not known */
         assert_non_null(strstr(vc_ctx_message(ctx), "checkpoint"));
     }
-    vc_verification_free(v);
+    vc_result_free(v);
     walk_file_close(fd, path);
     assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
 }
@@ -316,7 +316,7 @@ static void fail_each(struct vc_ctx *ctx, const struct bytes *b, uint64_t kept)
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_true(status != VC_OK || v->n_errors != 0);
-        vc_verification_free(v);
+        vc_result_free(v);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
     }
     assert_true(n > 5);

@@ -70,7 +70,7 @@ void expect_at(const char *path, struct vc_verify_options options, const char *w
         assert_null(strchr(v->findings[i].sentence, '\n'));
     }
     assert_int_equal(v->n_errors + v->n_warnings, v->n_findings);
-    vc_verification_free(v);
+    vc_result_free(v);
     vc_ctx_free(ctx);
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/pack.h"
 #include "nets.h"
 
 /* ---- the worked example ---- */

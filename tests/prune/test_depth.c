@@ -257,13 +257,13 @@ static void test_report(void **state)
     assert_int_equal(report->totals.host_after, 192);
     assert_true(vc_report_get_row(report, 1, &row) && row.action == VC_ACTION_DROPPED);
     assert_string_equal(row.reason, "its layer is left out");
-    assert_null(vc_report_name_after(report, 0));
-    assert_null(vc_report_name_after(report, 1));
-    assert_string_equal(vc_report_name_after(report, 3), "m.layers.0.a");
-    assert_null(vc_report_name_after(report, 7));
-    assert_null(vc_report_name_after(report, 8));
+    assert_true(vc_report_get_row(report, 0, &row) && row.name_after == NULL);
+    assert_true(vc_report_get_row(report, 1, &row) && row.name_after == NULL);
+    assert_true(vc_report_get_row(report, 7, &row) && row.name_after == NULL);
+    assert_false(vc_report_get_row(report, 8, &row));
     assert_true(vc_report_get_row(report, 3, &row) && row.action == VC_ACTION_KEPT);
     assert_string_equal(row.name, "m.layers.1.a");
+    assert_string_equal(row.name_after, "m.layers.0.a");
     vc_job_free(job);
     vc_model_close(model);
     test_ctx_done(ctx);
@@ -304,7 +304,7 @@ static void test_chain(void **state)
     assert_int_equal(report->layers->left_out[1], 2);
     assert_true(vc_report_get_row(report, 3, &row) && row.action == VC_ACTION_KEPT); /* the last rule that matches */
     assert_string_equal(row.reason, "excluded by '*'");
-    assert_string_equal(vc_report_name_after(report, 3), "m.layers.0.a");
+    assert_string_equal(row.name_after, "m.layers.0.a");
     assert_true(vc_report_get_row(report, 5, &row) && row.action == VC_ACTION_DROPPED);
     vc_job_free(job);
     vc_model_close(model);

@@ -265,7 +265,7 @@ static void verify_damaged(struct vc_ctx *ctx, const char *from)
     if (status == VC_E_INTERNAL || (status == VC_OK) != (vc_ctx_message(ctx)[0] == '\0')) {
         change_failed(ctx, from, "verify", status);
     }
-    vc_verification_free(found);
+    vc_result_free(found);
     assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
 }
 

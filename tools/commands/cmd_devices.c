@@ -98,7 +98,7 @@ static int run_devices(struct app *app, int n_args, char **args)
         return app_fail(app, status);
     }
     rc = print_list(app, list) ? EXIT_YES : app_refuse(app, VC_E_NOMEM, "not enough memory to print the list");
-    vc_devices_free(list);
+    vc_result_free(list);
     return rc;
 }
 

@@ -79,7 +79,7 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
     if (stats) {
         progress_begin(app);
     }
-    enum vc_status status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
+    enum vc_status status = vc_inspect(app->ctx, model, stats, &in);
     progress_end();
     int rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
     vc_result_free(in);

@@ -283,7 +283,7 @@ static int verify_file(struct app *app, void *user)
     progress_end();
     verdict = (struct verdict){.v = v, .strict = cli->strict};
     int rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
-    vc_verification_free(v);
+    vc_result_free(v);
     return rc;
 }
 

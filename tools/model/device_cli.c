@@ -40,7 +40,7 @@ static int find_at_hand(struct app *app, struct device_cli *device)
                                           .cuda_bytes = found->total_bytes};
         device->taken = found->free_bytes < found->total_bytes ? found->total_bytes - found->free_bytes : 0;
     }
-    vc_devices_free(list);
+    vc_result_free(list);
     return rc;
 }
 

@@ -103,7 +103,7 @@ static bool take_runtime(void *group, const char *value)
         }
     }
     for (int k = VC_RUN_BY_PYTORCH; k < VC_RUN_BY_MCU; k++) { /* --device-kind has that one */
-        if (strcmp(vc_memory_program_name((enum vc_memory_program)k), value) == 0) {
+        if (strcmp(vc_memory_program_facts((enum vc_memory_program)k)->name, value) == 0) {
             cli->memory.program = (enum vc_memory_program)k;
             return true;
         }
@@ -480,14 +480,14 @@ static int choose_program(struct app *app, struct memory_cli *cli)
         given ? cli->memory.program
               : vc_memory_program(layout, model != NULL ? vc_model_format(model) : NULL, &cli->memory);
 
-    if (given && cli->memory.mode != VC_MEMORY_INFER && vc_memory_program_is_ideal(program)) {
-        return app_usage(app, "--runtime %s runs models and trains none", vc_memory_program_name(program));
+    if (given && cli->memory.mode != VC_MEMORY_INFER && vc_memory_program_facts(program)->ideal) {
+        return app_usage(app, "--runtime %s runs models and trains none", vc_memory_program_facts(program)->name);
     }
     if ((given || program == VC_RUN_BY_ONNXRUNTIME) && cli->memory.scheme != NULL &&
         !vc_memory_program_takes(program, cli->memory.scheme)) {
         return app_usage(
             app, "%s loads no weights as %s: types such as q8_0 and q4_k_m are llama.cpp's, which has no others",
-            vc_memory_program_name(program), cli->memory.scheme);
+            vc_memory_program_facts(program)->name, cli->memory.scheme);
     }
     if (program != VC_RUN_BY_ANY) {
         vc_memory_set_program(&cli->memory, program, layout);
@@ -507,7 +507,7 @@ static int choose_program(struct app *app, struct memory_cli *cli)
                          "--dtype of GGUF such as q4_k_m, or --runtime llama.cpp");
     }
     if (cli->own_allocator && !options_seen(&app->parsed, "allocator")) {
-        cli->memory.allocator = vc_memory_program_allocator(program);
+        cli->memory.allocator = vc_memory_program_facts(program)->allocator;
     }
     return GO_ON;
 }
