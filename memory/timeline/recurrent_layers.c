@@ -8,13 +8,24 @@
  *     backward   the gradients of all weights in one tensor, of x, and of the first and the last states
  *
  * Without training the states between layers are in cuDNN's workspace.
- * The reserve space is that of cuDNN 9.19 to a few hundred bytes, in 670 of 670 modules of all kinds (an H200, torch 2.11). */
+ * The reserve space is that of cuDNN 9.19 to a few hundred bytes, in 670 of 670 modules of all kinds (an H200, torch 2.11).
+ *
+ * LSTM with projections is counted as PyTorch's own operators compute it, layer by layer and step by step, as it does on a CPU; of
+ * cuDNN's nothing was measured:
+ *
+ *     kept       of each step the gates (4), the cell, its Tanh and the state before the projection, one behind the other; the
+ *                state that is projected twice: what the next step reads, and all of them joined
+ *     backward   of one direction the gradients of its weights, to which each step adds its own: of the largest weight the sum so far,
+ *                that of a step, and the new sum; the gradient of y; what the last step kept is gone by then
+ *     graph      R = weight_hh weight_hr is a product of the graph alone (layer_kinds.c), which PyTorch has not; the states of a
+ *                direction are a view */
 
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"
 
 #define MOST_LAYERS 1000 /* of a module, as in a list of layers */
 #define MOST_MOVES  16   /* between two layers */
+#define OWN_LSTM    6    /* arrays like the states that PyTorch's own LSTM keeps: gates, cell, its Tanh */
 #define MOST_JOINS  4    /* nodes that join a weight, one behind the other: gates, then directions */
 
 /* What cuDNN keeps of a layer for the backward pass, and how many states of a step a layer has. */
@@ -99,6 +110,37 @@ static uint32_t layer_before(const struct vc_storages *s, uint32_t n)
                : VC_NO_NODE;
 }
 
+/* The product behind a value that is joined of products: R of an LSTM with projections, of its first direction, and its states.
+ * VC_NO_NODE: it is made of something else. */
+static uint32_t product_behind(const struct vc_storages *s, uint32_t v)
+{
+    uint32_t n = maker_of(s, v);
+
+    for (unsigned k = 0; k < MOST_JOINS && n != VC_NO_NODE && vc_graph_node(s->graph, n)->n_inputs != 0 &&
+                         (is_moved(s, n) || vc_node_is(vc_graph_node(s->graph, n), VC_OP_concat));
+         k++) {
+        n = maker_of(s, vc_graph_node(s->graph, n)->inputs[0]);
+    }
+    return n != VC_NO_NODE && vc_node_is(vc_graph_node(s->graph, n), VC_OP_matmul) ? n : VC_NO_NODE;
+}
+
+/* The product that makes R; VC_NO_NODE: the layer has no projections. */
+static uint32_t projection_of(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    return vc_node_is(node, VC_OP_lstm) ? product_behind(s, node->inputs[2]) : VC_NO_NODE;
+}
+
+/* The layer whose projected states it is. */
+static uint32_t projected_layer(const struct vc_storages *s, uint32_t v, bool *turned)
+{
+    uint32_t n = product_behind(s, before_moves(s, v, turned));
+    bool again = false;
+    uint32_t from = n == VC_NO_NODE ? n : layer_behind(s, vc_graph_node(s->graph, n)->inputs[0], &again);
+
+    *turned ^= again;
+    return from;
+}
+
 uint64_t vc_recurrent_copy_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -109,16 +151,21 @@ uint64_t vc_recurrent_copy_bytes(const struct vc_storages *s, uint32_t n)
         return 0;
     }
     uint32_t from = layer_behind(s, node->inputs[0], &turned);
+    if (from != VC_NO_NODE && projection_of(s, vc_graph_node(s->graph, from)) != VC_NO_NODE) {
+        return 0; /* the projection itself, step by step */
+    }
+    from = from == VC_NO_NODE ? projected_layer(s, node->inputs[0], &turned) : from;
     return from != VC_NO_NODE && turned != is_rows_first(vc_graph_node(s->graph, from)) ? s->bytes[node->inputs[0]] : 0;
 }
 
-/* A weight that the graph joins from gates and directions is one tensor from the beginning. */
+/* A weight that the graph joins from gates and directions is one tensor from the beginning, and R of projections is no tensor. */
 static void hide_joined(struct vc_storages *s, uint32_t v, unsigned depth)
 {
     uint32_t n = maker_of(s, v);
 
     if (n == VC_NO_NODE || s->idle[n] || depth == MOST_JOINS ||
-        !(vc_node_is(vc_graph_node(s->graph, n), VC_OP_concat) || is_moved(s, n))) {
+        !(vc_node_is(vc_graph_node(s->graph, n), VC_OP_concat) ||
+          vc_node_is(vc_graph_node(s->graph, n), VC_OP_matmul) || is_moved(s, n))) {
         return;
     }
     s->idle[n] = s->inside[v] = true;
@@ -143,6 +190,35 @@ static void hide_zeros(struct vc_storages *s, uint32_t v)
     }
 }
 
+/* Size k of the value; a state of the layer. */
+static uint64_t size_of(const struct vc_storages *s, uint32_t v, unsigned k)
+{
+    return (uint64_t)vc_graph_dim_value(s->graph, vc_graph_value(s->graph, v)->shape[k]);
+}
+
+static uint64_t hidden_size(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    return vc_max_u64(size_of(s, node->inputs[2], 2), 1);
+}
+
+/* Numbers of a state that is projected; 0: none is. */
+static uint64_t projected_size(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    uint32_t n = projection_of(s, node);
+
+    return n == VC_NO_NODE ? 0 : size_of(s, vc_graph_node(s->graph, n)->inputs[1], 0);
+}
+
+/* The states of one direction are a view. */
+static void show_directions(struct vc_storages *s, uint32_t y)
+{
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        s->eager[n] |= vc_node_is(node, VC_OP_gather) && node->inputs[0] == y ? VC_EAGER_VIEW : 0;
+    }
+}
+
 /* Weights that are joined, and what is between the layers of a module. */
 void vc_recurrent_find(struct vc_storages *s)
 {
@@ -155,11 +231,9 @@ void vc_recurrent_find(struct vc_storages *s)
         for (unsigned k = 1; k < 4 && k < node->n_inputs; k++) {
             hide_joined(s, node->inputs[k], 0);
         }
-        uint32_t r = maker_of(s, node->inputs[2]);
-        r = r != VC_NO_NODE && s->inside[node->inputs[2]] ? maker_of(s, vc_graph_node(s->graph, r)->inputs[0]) : r;
-        if (r != VC_NO_NODE && vc_node_is(vc_graph_node(s->graph, r), VC_OP_matmul) &&
-            s->options->mode != VC_MEMORY_INFER) {
-            s->unknown_op = node->op; /* projections, of which cuDNN keeps other things */
+        if (projection_of(s, node) != VC_NO_NODE && node->outputs[0] != VC_NO_VALUE) {
+            s->inside[node->outputs[0]] = s->options->mode != VC_MEMORY_INFER; /* gradients of a step alone */
+            show_directions(s, node->outputs[0]);
         }
         for (unsigned k = 5; k < 7 && k < node->n_inputs; k++) {
             hide_zeros(s, node->inputs[k]);
@@ -226,6 +300,34 @@ static bool is_copied(const struct vc_storages *s, uint32_t n, uint32_t x, bool 
     return !is_single(s, x) && (turned || is_rows_first(vc_graph_node(s->graph, n)));
 }
 
+/* What a layer keeps beside y. */
+static uint64_t kept_bytes(const struct vc_storages *s, const struct vc_graph_node *node, uint64_t all)
+{
+    uint64_t projected = projected_size(s, node);
+
+    return projected == 0 ? layer_of(node)->reserve * all : OWN_LSTM * all + all / hidden_size(s, node) * projected;
+}
+
+/* What the backward step of PyTorch's own LSTM has for the weights of a direction. */
+static uint64_t own_backward_bytes(const struct vc_storages *s, const struct vc_graph_node *node, uint64_t all,
+                                   uint64_t one)
+{
+    uint64_t hidden = hidden_size(s, node);
+    uint64_t projected = projected_size(s, node);
+    uint64_t of_x = 4 * hidden * size_of(s, node->inputs[1], 2);
+    uint64_t of_state = 4 * hidden * projected;
+    uint64_t largest = vc_max_u64(of_x, of_state);
+    uint64_t sums = largest; /* of one step there is no sum */
+
+    if (all > one) {
+        sums = 2 * largest + of_x + of_state + 12 * hidden + (all > 2 * one ? projected * hidden : 0);
+    }
+    uint64_t gone =
+        all > 2 * one ? (one + kept_bytes(s, node, one)) / vc_max_u64(size_of(s, node->inputs[2], 0), 1) : 0;
+
+    return sums * s->float_bytes - vc_min_u64(gone, sums * s->float_bytes) + all / hidden * projected;
+}
+
 /* The layer below, or VC_NO_NODE behind the first; count: those before it, 0 at first. */
 static uint32_t step_down(const struct vc_storages *s, uint32_t n, unsigned *count)
 {
@@ -277,19 +379,19 @@ uint64_t vc_recurrent_extra_bytes(const struct vc_storages *s, uint32_t n, uint6
     unsigned count = 0;
 
     if (is_below(s, node)) {
-        return trains ? layer->reserve * all : 0;
+        return trains ? kept_bytes(s, node, all) : 0;
     }
     for (uint32_t at = n; at != VC_NO_NODE; at = step_down(s, at, &count)) {
         x = vc_graph_node(s->graph, at)->inputs[0];
     }
-    *transient = is_copied(s, n, x, false) ? input_bytes(s, x) : 0;
+    *transient = is_copied(s, n, x, false) && projection_of(s, node) == VC_NO_NODE ? input_bytes(s, x) : 0;
     uint64_t kept = missing(s, layer, node->inputs, node->n_inputs, 5) * count * one + vc_recurrent_last_bytes(s, n) +
                     (node->outputs[0] == VC_NO_VALUE ? all : 0);
     if (!trains) {
         *transient += kept;
         return 0;
     }
-    return layer->reserve * all + kept;
+    return kept_bytes(s, node, all) + kept;
 }
 
 /* Bytes of the weights of a layer, half as many under autocast. *largest: elements of the largest that PyTorch has. */
@@ -325,6 +427,9 @@ uint64_t vc_recurrent_backward_bytes(const struct vc_storages *s, uint32_t n)
     uint64_t all = all_states(s, node, &one);
     bool read = node->outputs[0] != VC_NO_VALUE && vc_graph_value(s->graph, node->outputs[0])->n_uses != 0;
 
+    if (s->trained[first_output(node)] && projection_of(s, node) != VC_NO_NODE) {
+        return own_backward_bytes(s, node, all, one);
+    }
     if (!s->trained[first_output(node)] || is_below(s, node)) {
         return 0;
     }

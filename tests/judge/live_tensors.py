@@ -128,9 +128,11 @@ class Recurrent(torch.autograd.Function):
         return (dx, None, None, None, None, *(d.view(w.shape) for d, w in zip(dw, weights)))
 
 
-def recurrent(reserve):
+def recurrent(reserve, plain):
     def run(x, first, weights, bias, layers, dropout, train, both, batch_first):
         states = first if isinstance(first, tuple) else (first,)
+        if states[0].shape[-1] != states[-1].shape[-1]:  # projections: PyTorch's own operators
+            return plain(x, first, weights, bias, layers, dropout, train, both, batch_first)
         if Autocast.now is not None:  # all weights as one tensor
             x, states = Autocast.now.half(x), tuple(Autocast.now.half(s) for s in states)
             weights = [Autocast.now.half(w) for w in weights]
@@ -196,7 +198,7 @@ def gpu_choices():
     with contextlib.ExitStack() as stack:
         for owner, name, new in ((F, "scaled_dot_product_attention", attention), (F, "dropout", dropout),
                                  (F, "softmax", softmax_of(F.softmax)), (torch, "softmax", softmax_of(torch.softmax)),
-                                 *((torch._VF, name, recurrent(n)) for name, n in (("lstm", 5), ("gru", 6), ("rnn_tanh", 1), ("rnn_relu", 1)))):
+                                 *((torch._VF, name, recurrent(n, getattr(torch._VF, name))) for name, n in (("lstm", 5), ("gru", 6), ("rnn_tanh", 1), ("rnn_relu", 1)))):
             stack.enter_context(unittest.mock.patch.object(owner, name, new))
         yield
 

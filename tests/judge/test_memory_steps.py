@@ -226,24 +226,29 @@ class Steps(unittest.TestCase):
         self.judge(name, what, theirs, ours)
 
     def test_recurrent(self):
-        """Lists of layers: LSTM, GRU and RNN as cuDNN computes them."""
+        """Lists of layers: LSTM, GRU and RNN as cuDNN computes them; LSTM with projections as PyTorch's own operators train it."""
         class Net(torch.nn.Module):
-            def __init__(self, kind, width, hidden, layers, both):
+            def __init__(self, kind, width, hidden, layers, both, proj):
                 super().__init__()
-                self.r = getattr(torch.nn, kind)(width, hidden, layers, bidirectional=both, batch_first=True)
-                self.fc = torch.nn.Linear(hidden * (1 + both), 12)
+                self.r = getattr(torch.nn, kind)(width, hidden, layers, bidirectional=both, batch_first=True, **({"proj_size": proj} if proj else {}))
+                self.fc = torch.nn.Linear((proj or hidden) * (1 + both), 12)
 
             def forward(self, x):
                 return self.fc(self.r(x)[0])
 
-        for kind, width, hidden, layers, both, batch, steps in (
+        for kind, width, hidden, layers, both, batch, steps, *proj in (
                 ("LSTM", 64, 128, 1, False, 32, 100), ("LSTM", 40, 256, 3, True, 8, 200), ("GRU", 64, 128, 2, True, 32, 100), ("GRU", 512, 64, 1, False, 4, 50),
-                ("RNN", 16, 256, 2, False, 32, 100), ("LSTM", 300, 300, 2, True, 1, 20)):
-            text = "input x [batch, %d, %d]\n%s r %d layers=%d bidirectional=%s\nlinear fc 12\n" % (steps, width, kind.lower(), hidden, layers, ("no", "yes")[both])
-            name = "%s %d, %d, %d layers, %d x %d" % (kind, width, hidden * (1 + both), layers, batch, steps)
+                ("RNN", 16, 256, 2, False, 32, 100), ("LSTM", 300, 300, 2, True, 1, 20),
+                ("LSTM", 64, 128, 1, False, 32, 6, 64), ("LSTM", 40, 256, 2, True, 8, 4, 48)):
+            proj = proj[0] if proj else 0
+            text = "input x [batch, %d, %d]\n%s r %d layers=%d bidirectional=%s%s\nlinear fc 12\n" % (
+                steps, width, kind.lower(), hidden, layers, ("no", "yes")[both], " proj=%d" % proj if proj else "")
+            name = "%s %d, %d, %d layers, %d x %d%s" % (kind, width, hidden * (1 + both), layers, batch, steps, " to %d" % proj if proj else "")
             for what, mode, dtype, _, optimizer, autocast, _ in RUNS[:2] + RUNS[3:4] + RUNS[5:8]:
+                if proj and (mode == "infer" or autocast):
+                    continue
                 with torch.device("meta"):
-                    net, x = Net(kind, width, hidden, layers, both).to(dtype), torch.zeros(batch, steps, width, dtype=dtype)
+                    net, x = Net(kind, width, hidden, layers, both, proj).to(dtype), torch.zeros(batch, steps, width, dtype=dtype)
                 word = ("--batch", str(batch), "--dtype", {torch.float32: "f32"}.get(dtype, "bf16"))
                 if mode == "infer":
                     theirs, weights = live_tensors.inference(net, lambda: net(x), [x])
