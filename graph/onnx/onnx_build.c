@@ -170,9 +170,16 @@ static bool must_be_known(const char *op, size_t k)
  * A parameter that is used as such is read as integers. */
 static bool is_codes(const char *op, size_t k)
 {
-    static const struct places places[] = {
-        {"DequantizeLinear", 0, 0}, {"MatMulNBits", 1, 1},   {"MatMulInteger", 1, 1}, {"ConvInteger", 1, 1},
-        {"QLinearConv", 3, 3},      {"QLinearMatMul", 3, 3}, {"QGemm", 3, 3},         {"DynamicQuantizeLSTM", 1, 2}};
+    static const struct places places[] = {{"DequantizeLinear", 0, 0},
+                                           {"MatMulNBits", 1, 1},
+                                           {"MatMulInteger", 1, 1},
+                                           {"ConvInteger", 1, 1},
+                                           {"QLinearConv", 3, 3},
+                                           {"QLinearMatMul", 3, 3},
+                                           {"QGemm", 3, 3},
+                                           {"DynamicQuantizeLSTM", 1, 2},
+                                           {"DynamicQuantizeMatMul", 1, 1},
+                                           {"MatMulIntegerToFloat", 1, 1}};
 
     return is_place(places, sizeof places / sizeof *places, op, k);
 }

@@ -170,6 +170,35 @@ static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node
     return vc_onnx_ends_in(b, node, "Add", in, 2, NULL, 0);
 }
 
+/* DynamicQuantizeMatMul (x, codes, scale, zero, bias), MatMulIntegerToFloat (a, codes, scale of a, scale, zero of a, zero, bias): an exact
+ * product of codes, times both scales. */
+static bool take_product_of_codes(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const char *const names[3] = {NULL, NULL, NULL};
+    unsigned dynamic = strcmp(node->op, "DynamicQuantizeMatMul") == 0;
+    uint32_t scale = vc_onnx_number(node, dynamic ? 2 : 3);
+    uint32_t bias = vc_onnx_number(node, dynamic ? 4 : 6);
+    uint32_t a[3] = {node->inputs[0], vc_onnx_number(node, 2), vc_onnx_number(node, 4)};
+
+    VC_RETURN_IF(!is_integers(b, node, 1) || scale == VC_NO_VALUE || vc_onnx_input(b, node, 0) == NULL ||
+                     (!dynamic && (!is_integers(b, node, 0) || a[1] == VC_NO_VALUE)),
+                 vc_onnx_refuse(b, node, "only 8-bit codes with scales are supported"));
+    if (dynamic) {
+        vc_onnx_dynamic_codes(b, a[0], names, a);
+    }
+    uint32_t in[4] = {a[0], node->inputs[1], a[2], vc_onnx_number(node, dynamic ? 3 : 5)};
+    const struct vc_onnx_node product = {.from = node->from, .n_inputs = 4, .inputs = in};
+    uint32_t pair[2] = {vc_onnx_centred(b, &product, 0), vc_onnx_centred(b, &product, 1)};
+    pair[0] = vc_onnx_cast(b, vc_onnx_two_in(b, "MatMul", pair[0], pair[1]), VC_ONNX_FLOAT);
+    pair[1] = vc_onnx_two_in(b, "Mul", a[1], scale);
+    if (bias == VC_NO_VALUE) {
+        return vc_onnx_ends_in(b, node, "Mul", pair, 2, NULL, 0);
+    }
+    pair[0] = vc_onnx_two_in(b, "Mul", pair[0], pair[1]);
+    pair[1] = bias;
+    return vc_onnx_ends_in(b, node, "Add", pair, 2, NULL, 0);
+}
+
 /* ---- recurrent layers ---- */
 
 /* Number k, [directions] or [directions, columns], as it meets weights [directions, rows, columns]. */
@@ -182,7 +211,8 @@ static uint32_t beside_rows(struct vc_onnx_build *b, const struct vc_onnx_node *
 }
 
 /* LSTM with weights as codes, turned: (codes - zero) scale, transposed. onnxruntime also rounds inputs and states to 8 bits,
- * each row of a step by its own range; here they are what they are. */
+ * by the range of all rows that one thread has: its answer for a row depends on the rows beside it and on the number of threads, which
+ * ours may not. Here inputs and states stay what they are. */
 static bool take_dynamic_lstm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     static const int64_t turned[3] = {0, 2, 1};
@@ -451,6 +481,7 @@ bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node)
         {"QuickGelu", take_quick_gelu},
         {"FusedMatMul", take_fused_matmul},
         {"MatMulNBits", take_matmul_nbits},
+        {"DynamicQuantizeMatMul MatMulIntegerToFloat", take_product_of_codes},
         {"DynamicQuantizeLSTM", take_dynamic_lstm},
         {"SkipLayerNormalization SkipSimplifiedLayerNormalization", take_skip_norm},
         {"EmbedLayerNormalization", take_embed_norm},

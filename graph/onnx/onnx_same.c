@@ -104,47 +104,65 @@ static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* Its name before operator set 11. */
+static bool take_scatter(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    node->op = "ScatterElements";
+    return true;
+}
+
 /* ---- what onnxruntime's dynamic quantization writes ---- */
 
-/* ONNX's definition in nodes, uint8 codes:
+/* ONNX's definition of DynamicQuantizeLinear in nodes, uint8 codes:
  *     scale = (max(x, 0) - min(x, 0)) / 255, 1 where that is 0
  *     zero  = clip(round(-min(x, 0) / scale), 0, 255)
  *     y     = QuantizeLinear(x, scale, zero)
  */
-static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+void vc_onnx_dynamic_codes(struct vc_onnx_build *b, uint32_t x, const char *const names[3], uint32_t out[3])
 {
     const struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
     const struct vc_graph_attr to = vc_attr_int("to", VC_ONNX_UINT8);
     const struct vc_graph_attr type = vc_attr_int("output_dtype", VC_ONNX_UINT8);
     uint32_t zero = vc_graph_add_float(b->graph, 0);
-    uint32_t in[3] = {node->n_inputs == 1 ? node->inputs[0] : VC_NO_VALUE};
-
-    VC_RETURN_IF(in[0] == VC_NO_VALUE || node->from->n_outputs != 3,
-                 vc_onnx_refuse(b, node, "has one input and three outputs"));
+    uint32_t in[3] = {x};
     uint32_t most = vc_onnx_two_in(b, "Max", vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
     uint32_t least = vc_onnx_two_in(b, "Min", vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
     uint32_t scale = vc_onnx_two_in(b, "Div", vc_onnx_two_in(b, "Sub", most, least), vc_graph_add_float(b->graph, 255));
+
     in[0] = vc_onnx_two_in(b, "Equal", scale, zero);
     in[1] = vc_graph_add_float(b->graph, 1);
     in[2] = scale;
-    scale = vc_onnx_add_one(b, "Where", vc_onnx_output_name(b, node->from, 1), in, 3, NULL, 0);
+    scale = vc_onnx_add_one(b, "Where", names[1], in, 3, NULL, 0);
     in[0] = vc_onnx_one_in(b, "Round", vc_onnx_two_in(b, "Div", vc_onnx_one_in(b, "Neg", least), scale));
     in[1] = zero;
     in[2] = vc_graph_add_float(b->graph, 255);
     in[0] = vc_onnx_add_one(b, "Clip", NULL, in, 3, NULL, 0);
-    uint32_t point = vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 2), in, 1, &to, 1);
-    in[0] = node->inputs[0];
-    in[1] = scale;
-    in[2] = point;
-    (void)vc_onnx_ends_in(b, node, "QuantizeLinear", in, 3, &type, 1);
-    vc_onnx_set_output(b, node->from, 1, scale);
-    vc_onnx_set_output(b, node->from, 2, point);
+    out[1] = in[1] = scale;
+    out[2] = in[2] = vc_onnx_add_one(b, "Cast", names[2], in, 1, &to, 1);
+    in[0] = x;
+    out[0] = vc_onnx_add_one(b, "QuantizeLinear", names[0], in, 3, &type, 1);
+}
+
+static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const char *names[3];
+    uint32_t out[3];
+
+    VC_RETURN_IF(node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE || node->from->n_outputs != 3,
+                 vc_onnx_refuse(b, node, "has one input and three outputs"));
+    for (unsigned k = 0; k < 3; k++) {
+        names[k] = vc_onnx_output_name(b, node->from, k);
+    }
+    vc_onnx_dynamic_codes(b, node->inputs[0], names, out);
+    for (unsigned k = 0; k < 3; k++) {
+        vc_onnx_set_output(b, node->from, k, out[k]);
+    }
     return false;
 }
 
 /* Codes minus their zero points: one for all, or one for each row on the left (k 0), for each column on the
  * right (k 1). A list of zero points for rows needs a second dimension to broadcast along rows. */
-static uint32_t centred(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
+uint32_t vc_onnx_centred(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, k);
     const struct vc_graph_value *zero = vc_onnx_input(b, node, 2 + k);
@@ -169,8 +187,8 @@ static bool take_matmul_integer(struct vc_onnx_build *b, struct vc_onnx_node *no
     if (node->n_inputs < 2 || node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE) {
         return true;
     }
-    in[1] = centred(b, node, 1);
-    in[0] = centred(b, node, 0);
+    in[1] = vc_onnx_centred(b, node, 1);
+    in[0] = vc_onnx_centred(b, node, 0);
     return vc_onnx_ends_in(b, node, "MatMul", in, 2, NULL, 0);
 }
 
@@ -187,7 +205,7 @@ static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node
     if (w == NULL || vc_onnx_input(b, node, 0) == NULL) { /* as in take_cast_like */
         return !vc_onnx_has_input(node, 0) || !vc_onnx_has_input(node, 1);
     }
-    in[0] = centred(b, node, 0);
+    in[0] = vc_onnx_centred(b, node, 0);
     if (each) {
         int64_t axes[VC_GRAPH_MAX_DIMS];
 
@@ -197,7 +215,7 @@ static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node
         in[1] = vc_onnx_two_in(b, "Sub", node->inputs[1],
                                vc_onnx_with_ints(b, "Unsqueeze", node->inputs[3], axes, n_dims - 1));
     } else {
-        in[1] = centred(b, node, 1);
+        in[1] = vc_onnx_centred(b, node, 1);
     }
     in[0] = vc_onnx_cast(b, in[0], VC_ONNX_FLOAT);
     in[1] = vc_onnx_cast(b, in[1], VC_ONNX_FLOAT);
@@ -214,6 +232,7 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                                   {"Swish SwiGLU", take_swish},
                                                   {"ReduceLogSum", take_reduce_log_sum},
                                                   {"SimplifiedLayerNormalization", take_simplified},
+                                                  {"Scatter", take_scatter},
                                                   {"DynamicQuantizeLinear", take_dynamic_quantize},
                                                   {"MatMulInteger", take_matmul_integer},
                                                   {"ConvInteger", take_conv_integer}};

@@ -495,6 +495,9 @@ def more_products():
             (",ij->ij", [(), (2, 3)], 6), ("Ab,bC->AC", [(2, 3), (3, 4)], 24), ("ij,jk->ik", [(3, 0), (0, 2)], 0),
             ("...ij->...i", [(2, 3, 4)], 0)):
         case("Einsum", [f(*x) for x in shapes], {"equation": equation.replace(" ", "")}, macs=n)
+    for op, attrs in (("Sinh", {}), ("Cosh", {}), ("Shrink", {}), ("Shrink", {"lambd": 0.7, "bias": 0.2}), ("ThresholdedRelu", {"alpha": -0.3})):
+        case(op, [f(3, 4)], attrs)
+        case(op, [np.array([-60.0, -1e-6, 0.0, 1e-6, 60.0])], attrs)
 
 
 def all_cases():

@@ -93,6 +93,17 @@ class Domains(unittest.TestCase):
                 if bits == 4:
                     self.one("MatMulNBits", [f(2, 3, k), codes, scales, zeros, None, f(6)], **attrs)
 
+    def test_products_of_codes(self):
+        """As onnxruntime rounds what goes in: to the last bit of a sum of products."""
+        for kind in (np.int8, np.uint8):
+            for sizes in ((), (6,)):
+                low = np.iinfo(kind).min
+                w, scale, bias = i(low, low + 256, 9, 6, kind=kind), (np.abs(f(*sizes)) + 0.5).astype("f4") / 100, f(6)
+                zero = np.full(sizes, low + 120, kind)
+                self.one("DynamicQuantizeMatMul", [f(2, 5, 9), w, scale, zero, bias], constants=(1, 2, 3))
+                self.one("DynamicQuantizeMatMul", [f(5, 9), w, scale], constants=(1, 2))
+                self.one("MatMulIntegerToFloat", [i(0, 256, 5, 9, kind=np.uint8), w, np.float32(0.02), scale, np.uint8(77), zero, bias], constants=(1, 2, 3, 4, 5))
+
     def test_dynamic_lstm(self):
         """Beside LSTM with the decoded weights, exactly, and beside onnxruntime, which rounds what goes in, by less than that."""
         hidden, width = 8, 5
