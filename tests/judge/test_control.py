@@ -28,9 +28,10 @@ HEAD = '<ir_version: 8, opset_import: ["" : %d]>\n'
 IF_DATA = """g (float[n, 6] x, bool c) => (float[n, 5] y) {
   h = MatMul (x, w)
   z = If (c) <then_branch = a () => (float[n, 5] t) { k = MatMul (x, inner) t = Tanh (k) },
-              else_branch = b () => (float[n, 5] e) { m = Mul (h, h) e = Sub (m, one) }>
+              else_branch = b () => (float[n, 5] e) { m = Mul (h, h) e = Sub (m, gamma) }>
   y = Add (z, h)
 }"""
+# gamma: a table by that name is learned.
 # Decided by the number of dimensions, which follows from the shapes; the branch not taken could not be computed at all.
 IF_SHAPE = """g (float[n, 6] x) => (float[n, 5] y) {
   s = Shape (x)
@@ -102,7 +103,7 @@ LEARNS = """g (float[n, 6] x) => (float[n, 5] y) {
   y = Loop (nine, , begin) <body = b (int64 i, bool go, float[n, 5] h) => (bool more, float[n, 5] next) {
     hu = MatMul (h, u)
     t = Add (hu, begin)
-    next = If (d) <then_branch = a () => (float[n, 5] tt) { tt = Tanh (t) }, else_branch = b () => (float[n, 5] te) { k = Sigmoid (t) te = Mul (k, one) }>
+    next = If (d) <then_branch = a () => (float[n, 5] tt) { tt = Tanh (t) }, else_branch = b () => (float[n, 5] te) { k = Sigmoid (t) te = Mul (k, gamma) }>
     f = Cast <to = 1> (i)
     more = Less (f, limit)
   }>
@@ -135,7 +136,7 @@ CONVS = """g (float[n, 4, 9] x, bool c) => (float[n, 3, 9] y) {
 
 def constants(rng, names):
     made = {"w": rng.standard_normal((6, 5)), "u": rng.standard_normal((5, 5)) * 0.4, "inner": rng.standard_normal((6, 5)),
-            "one": np.ones((5,)), "two_f": np.float32(2), "zero_f": np.float32(0), "one_s": np.float32(1), "half": np.float32(0.5),
+            "gamma": np.ones((5,)), "two_f": np.float32(2), "zero_f": np.float32(0), "one_s": np.float32(1), "half": np.float32(0.5),
             "two": np.int64(2), "four": np.int64(4), "nine": np.int64(9), "yes": np.bool_(True), "first": rng.standard_normal((8, 4, 3)) * 0.5,
             "i0": np.array([0]), "i1": np.array([1]), "i6": np.array([6]), "i12": np.array([12]),
             "a1": rng.standard_normal((12, 8, 3)) * 0.3, "a1b": rng.standard_normal(12), "a2": rng.standard_normal((3, 6, 3)) * 0.3,
@@ -190,7 +191,7 @@ class Control(Judge):
     def test_if(self):
         rng = np.random.default_rng(1)
         x = rng.standard_normal((7, 6)).astype(np.float32)
-        path = self.model(IF_DATA, inside=("inner", "one"))
+        path = self.model(IF_DATA, inside=("inner", "gamma"))
         for c in False, True:
             self.same(path, {"x": x, "c": np.bool_(c)})
             self.same(path, {"x": x, "c": np.bool_(c)}, "--known", "c=%d" % c)
@@ -213,7 +214,7 @@ class Control(Judge):
                                                         self.path("m.onnx")))
         for c, at in (True, 3), (False, 9):  # an index that the other branch could not take; in a loop, too
             self.same(self.model(LAZY), {"x": x, "c": np.bool_(c), "at": np.array([at])})
-        self.refuses(self.model(IF_DATA.replace("e = Sub (m, one)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
+        self.refuses(self.model(IF_DATA.replace("e = Sub (m, gamma)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
                                 .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
 
     def test_loop(self):
@@ -270,12 +271,12 @@ class Control(Judge):
         x += (np.array([[0.5], [3.5], [12]]) - x.sum(1, keepdims=True)) / 48
         x = x.reshape(24, 6)
 
-        def branch(x, w, inner, one):
+        def branch(x, w, inner, gamma):
             h = x @ w
-            return (torch.tanh(x @ inner) if x.sum() < 2 else h * torch.sqrt(x.sum() - 2) - one) + h
+            return (torch.tanh(x @ inner) if x.sum() < 2 else h * torch.sqrt(x.sum() - 2) - gamma) + h
         sums = IF_DATA.replace(", bool c)", ")").replace("h = Mat", "s = ReduceSum <keepdims = 0> (x) c = Less (s, two_f) h = Mat")
         # of the branch that is not taken the root of less than 0 is NaN: it is not computed, and its gradients are none
-        self.learn(sums.replace("m = Mul (h, h)", "d = Sub (s, two_f) r = Sqrt (d) m = Mul (h, r)"), ("inner", "one"), x, branch)
+        self.learn(sums.replace("m = Mul (h, h)", "d = Sub (s, two_f) r = Sqrt (d) m = Mul (h, r)"), ("inner", "gamma"), x, branch)
 
         def carried(x, w, u):
             begin = h = x @ w
@@ -288,11 +289,11 @@ class Control(Judge):
             2, "evaluate", "--data", self.path("rows.npz"), "--task", "regression", self.path("m.onnx")))
         self.vc("evaluate", "--data", self.path("rows.npz"), "--task", "regression", "--known", "c=1", "-q", self.path("m.onnx"))
 
-        def decided(x, w, u, one):
+        def decided(x, w, u, gamma):
             begin = h = x @ w
             for i in range(9):
                 t = h @ u + begin
-                h = torch.tanh(t) if x.sum() < 2 else torch.sigmoid(t) * one
+                h = torch.tanh(t) if x.sum() < 2 else torch.sigmoid(t) * gamma
                 if i >= x.sum():
                     break
             return h
