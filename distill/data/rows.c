@@ -186,6 +186,8 @@ static enum vc_status read_ends(struct vc_rows *rows)
 static enum vc_status read_y(struct vc_rows *rows, const struct vc_model *model, size_t tensor)
 {
     VC_CALL(expect_rows(rows, model, tensor));
+    rows->y_model = model;
+    rows->y_tensor = tensor;
     if (model->tensors[tensor].dtype >= VC_DTYPE_F16 && model->tensors[tensor].dtype <= VC_DTYPE_F64 &&
         model->tensors[tensor].quant == NULL && model->tensors[tensor].n_elems != 0) {
         return read_targets(rows, model, tensor);
@@ -212,24 +214,21 @@ static enum vc_status read_labels(struct vc_rows *rows)
     return read_y(rows, model, tensor);
 }
 
-/* Integers of y become floats, since the task is about values. */
+/* Integers of y become floats, since the task is about values: those below 0, too, which are no labels. */
 enum vc_status vc_rows_take_values(struct vc_rows *rows)
 {
-    size_t n = (size_t)rows->n * rows->label_width;
+    VC_SCOPED int64_t *numbers = NULL;
 
-    if (rows->labels == NULL || rows->targets != NULL) {
+    if (rows->labels == NULL || rows->targets != NULL || rows->y_model == NULL) {
         return VC_OK;
     }
-    for (size_t i = 0; i < n; i++) {
-        VC_REFUSE_IF(rows->labels[i] == VC_NO_LABEL, rows->ctx, VC_E_ARGUMENT,
-                     "%s: y has integers below 0, as rows without a label have: values are floats",
-                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path);
+    VC_CALL(read_numbers(rows, rows->y_model, rows->y_tensor, &numbers, &rows->target_width));
+    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->targets, (size_t)rows->n * rows->target_width + 1));
+    for (uint64_t i = 0; i < rows->n * rows->target_width; i++) {
+        uint64_t row = vc_rows_in_file(rows, i / rows->target_width);
+
+        rows->targets[i] = (double)numbers[row * rows->target_width + i % rows->target_width];
     }
-    VC_CALL(VC_ARRAY(rows->ctx, VC_TAG_TILES, rows->targets, n + 1));
-    for (size_t i = 0; i < n; i++) {
-        rows->targets[i] = (double)rows->labels[i];
-    }
-    rows->target_width = rows->label_width;
     vc_free(rows->ctx, rows->labels);
     rows->labels = NULL;
     rows->max_label = -1;

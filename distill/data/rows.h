@@ -19,6 +19,8 @@ struct vc_rows {
     struct vc_ctx *ctx;
     struct vc_data_options options;
     struct vc_model *model, *labels_model;
+    const struct vc_model *y_model; /* has y as its tensor y_tensor; NULL: there is no such array */
+    size_t y_tensor;
     struct vc_arena arena;
     uint64_t n, n_all; /* rows: those that are taken, those of the file */
     uint64_t *part;    /* options.part_to: the rows of the file that are taken, rising; NULL: the first n */

@@ -107,7 +107,7 @@ enum vc_status vc_tok_cut_added(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
             continue;
         }
         take_spaces(token, s, n, &begin, &end);
-        begin = begin > done ? begin : done;
+        begin = token->left && begin < done ? done : begin; /* else spaces that the last token took are taken again */
         VC_CALL(vc_tok_add_part(ctx, &t->text, word, done, begin, VC_NO_ID, &t->others));
         VC_CALL(vc_tok_add_part(ctx, &t->text, word, begin, end, token->id, &t->others));
         done = end;

@@ -163,6 +163,11 @@ static enum vc_status encode_json(struct vc_ctx *ctx, struct vc_tokenizer *t, co
     VC_CALL(vc_tok_add_piece(ctx, &t->pieces, (struct tok_piece){0, (uint32_t)n, 0, VC_NO_ID}));
     VC_CALL(vc_tok_cut_words(ctx, t, &t->raw, vc_tok_cut_added));
     VC_CALL(vc_tok_change_words(ctx, t, NULL, normalize));
+    for (size_t i = 0; i < t->pieces.n; i++) { /* a text whose first spaces are gone does not begin the text */
+        struct tok_piece *piece = &t->pieces.items[i];
+
+        piece->at = piece->begin < piece->end ? t->text.at[piece->begin] : piece->at;
+    }
     VC_CALL(vc_tok_cut_words(ctx, t, &t->normalized, vc_tok_cut_added));
     VC_CALL(vc_tok_make_words(ctx, t));
     struct tok_text words = t->text; /* models work in t->other */

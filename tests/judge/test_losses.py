@@ -203,6 +203,9 @@ class Losses(Judge):
         self.near(q["absolute_error"], np.abs(e).mean())
         self.near(q["r2"], 1 - (e ** 2).sum() / ((self.floats - self.floats.mean(0)) ** 2).sum())
         self.near(d["value"], q["r2"])
+        whole = (self.floats * 10).astype("i4")  # below 0, too, which are no labels here
+        self.assertLess(whole.min(), 0)
+        self.assertEqual(*(self.evaluate(y, "--task", "regression")[0]["quality"] for y in (whole, whole.astype("f8"))))
 
     def test_labels(self):
         d, z = self.evaluate(self.yes)

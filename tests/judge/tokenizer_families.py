@@ -251,6 +251,9 @@ def families(folder):
         "whisper": lambda: byte_level(specials=("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|0.00|>")),
         "bloom": lambda: byte_level(BLOOM, regex=False),
         "word_level": word_level,
+        # spaces that one token takes and the next one is; a text whose first spaces are gone does not begin the text
+        "spaces_taken": lambda: byte_level(added=[AddedToken("  ", rstrip=True), AddedToken("fox", lstrip=True, rstrip=True), AddedToken(" ", normalized=False)]),
+        "stripped_first": lambda: unigram(folder, lambda m: n.Sequence([n.Strip(), n.Precompiled(m)]), metaspace(False), byte_fallback=True),
         "prefixed": prefixed,
     }
 
