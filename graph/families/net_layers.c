@@ -58,6 +58,10 @@ uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, cons
                                    .shape = {(uint64_t)vocabulary, (uint64_t)hidden},
                                    .transposed = true};
 
+    const char *own_bias = vc_net_print(net, "%s.bias", head);
+    if (bias != NULL && !tied && net->model != NULL && vc_net_has(net, own_bias)) {
+        bias = own_bias; /* transformers makes one of both where the head is tied */
+    }
     vc_net_block(net, "%s", head);
     x = shared ? x : vc_net_layer_input(net, x, head, head, hidden);
     uint32_t y = vc_net_op(net, "MatMul", bias != NULL ? vc_net_print(net, "%s.product", head) : head, x,

@@ -67,6 +67,7 @@ MODELS = {
     "bert-classes": ("bert", "AutoModelForSequenceClassification", dict(TEXT, num_labels=3)),
     "bert-words": ("bert", "AutoModelForMaskedLM", TEXT),
     "roberta": ("roberta", "AutoModel", TEXT),
+    "roberta-words": ("roberta", "AutoModelForMaskedLM", dict(TEXT, tie_word_embeddings=False)),
     "roberta-tokens": ("roberta", "AutoModelForTokenClassification", dict(TEXT, num_labels=5)),
     "xlm-roberta": ("xlm-roberta", "AutoModelForSequenceClassification", TEXT),
     "camembert": ("camembert", "AutoModelForMaskedLM", TEXT),
