@@ -159,6 +159,15 @@ class Agreement(unittest.TestCase):
         chosen = found["candidates"][found["chosen"]]
         self.assertEqual(chosen["passes"], recipe["passes"])
         self.assertEqual([chosen["need_bytes"], found["proof"]["need_bytes"]], [recipe["need_bytes"]] * 2)
+        # a program that keeps codes is onnxruntime itself; rows and training change no need
+        needs = {c["name"]: c["need_bytes"] for c in found["candidates"]}
+        planned = {r["passes"][0]: r["need_bytes"] for r in recipes if r["passes"]}
+        for more in (["--native"], ["--data", os.path.join(os.path.abspath(MODELS), "convolutional.npz"), "--steps", "5", "--task", "maps"]):
+            other = json.loads(self.run_lines(["shrink", "--memory", memory, "-n", "--json", "-o", "n.onnx", *more, "convolutional.onnx"], (0, 1)))["candidates"]
+            same = [c for c in other if c["name"] in needs]
+            self.assertGreater(len(same), 4)
+            self.assertEqual({c["name"]: c["need_bytes"] for c in same}, {c["name"]: needs[c["name"]] for c in same})
+            self.assertEqual([planned.get(c["passes"][0], c["need_bytes"]) for c in same], [c["need_bytes"] for c in same])
 
 
 if __name__ == "__main__":
