@@ -171,11 +171,18 @@ static void add_others(struct vc_estimate *e)
 /* ---- from a file ---- */
 
 /* What codes become: floats of the type that the other weights have, as transformers makes them; without any, and one at a
- * time, of the type that they were made from; of f16 where the file does not tell. */
+ * time, of the type that they were made from; of f16 where the file does not tell. bitsandbytes makes what its file says,
+ * whatever the model is loaded as, and a copy for the product where values have another type. */
 static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
 {
     enum vc_dtype dtype = e->options.weights != VC_DTYPE_I8 ? e->options.weights : VC_DTYPE_NONE;
 
+    if (e->options.program == VC_RUN_BY_BITSANDBYTES && tensor->quant != NULL) {
+        unsigned width = vc_float_bytes(e, tensor->quant->source_dtype);
+        unsigned values = vc_float_bytes(e, e->options.activations != VC_DTYPE_NONE ? e->options.activations : dtype);
+
+        return vc_estimate_block(e, tensor->n_elems, width + (values != width ? values : 0));
+    }
     if (dtype == VC_DTYPE_NONE && tensor->quant == NULL) {
         dtype = VC_DTYPE_F16;
     } else if (dtype == VC_DTYPE_NONE) {

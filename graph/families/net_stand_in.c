@@ -52,6 +52,16 @@ static uint64_t elems(double n)
     return n > 0 && n < 1e15 ? (uint64_t)n : 0;
 }
 
+/* A gate is told by the function of an MLP: "silu", "swiglu"; the name that Gemma and ModernBERT have for the key. */
+static bool has_gate(const json_t *text)
+{
+    const char *word = json_string_value(vc_config_find(text, "feed_forward_proj|hidden_act|activation_function"));
+
+    return json_object_get(text, "hidden_activation") != NULL ||
+           (word != NULL &&
+            (strncmp(word, "gated", 5) == 0 || strstr(word, "silu") != NULL || strstr(word, "glu") != NULL));
+}
+
 /* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them. */
 static double tower_params(const json_t *config)
 {
@@ -62,7 +72,11 @@ static double tower_params(const json_t *config)
     double f = (double)size_of(config, "intermediate_size|encoder_ffn_dim", 4 * (json_int_t)h);
     double patch = (double)size_of(config, "patch_size|spatial_patch_size", 14);
 
-    return layers * (blocks != 0 ? 7 * h * h + 6 * h * f : 4 * h * h + 2 * h * f) + 3 * patch * patch * h;
+    double merged = h * (double)(size_of(config, "spatial_merge_size", 0) * size_of(config, "spatial_merge_size", 0));
+    double merger = merged * (merged + (double)size_of(config, "out_hidden_size", 0)); /* of neighbours, as in Qwen's */
+
+    return layers * (blocks != 0 ? 7 * h * h + 6 * h * f : 4 * h * h + (has_gate(config) ? 3 : 2) * h * f) + merger +
+           3 * patch * patch * h;
 }
 
 /* Mamba has no heads of attention; those of Mamba 2 are the state's. */
@@ -218,13 +232,15 @@ static bool ends_in(const char *name, const char *end)
 }
 
 /* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT), nor such with parts whose
- * weights are not known here: tables and products of entities (LUKE), towers of several stages (Florence 2). */
+ * weights are not known here: tables and products of entities (LUKE), towers of several stages or of projections (Florence 2,
+ * Inkling, Idefics 2), a decoder taken out of one whose attention leaves blocks out (BigBird-Pegasus). */
 static enum form form_of(const json_t *config, const json_t *text, const char *type)
 {
-    static const char *const others[] = {"projection_dim",  "projection_size", "conv_dim",         "num_hidden_groups",
-                                         "num_conv_layers", "block_sizes",     "entity_vocab_size"};
+    static const char *const others[] = {"projection_dim",  "projection_size", "conv_dim",          "num_hidden_groups",
+                                         "num_conv_layers", "block_sizes",     "entity_vocab_size", "perceiver_config"};
     static const char *const ends[] = {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForImageTextToText"};
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    const json_t *tower = json_object_get(config, "vision_config");
     bool causal = ends_in(name, "ForCausalLM");
     bool writes = name == NULL;
     /* "FrobnicatorModel" does not say what it computes; a type with "bert" in it does. */
@@ -235,7 +251,8 @@ static enum form form_of(const json_t *config, const json_t *text, const char *t
             return FORM_NONE;
         }
     }
-    if (json_object_get(json_object_get(config, "vision_config"), "depths") != NULL) {
+    if (json_object_get(tower, "depths") != NULL || json_object_get(tower, "n_layers") != NULL ||
+        (causal && json_object_get(text, "attention_type") != NULL)) {
         return FORM_NONE;
     }
     for (size_t k = 0; name != NULL && k < sizeof ends / sizeof *ends; k++) {
@@ -499,16 +516,6 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
         others->kept = others->latent = (uint64_t)size_of(text, "num_hidden_layers", layers);
     }
     return out;
-}
-
-/* A gate is told by the function of an MLP: "silu", "swiglu"; the name that Gemma and ModernBERT have for the key. */
-static bool has_gate(const json_t *text)
-{
-    const char *word = json_string_value(vc_config_find(text, "feed_forward_proj|hidden_act|activation_function"));
-
-    return json_object_get(text, "hidden_activation") != NULL ||
-           (word != NULL &&
-            (strncmp(word, "gated", 5) == 0 || strstr(word, "silu") != NULL || strstr(word, "glu") != NULL));
 }
 
 /* BERT, with a head that tells masked words where the model has one of words. */

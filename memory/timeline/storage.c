@@ -408,6 +408,10 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
     if (!s->idle[n] && vc_is_recurrent(node)) {
         return vc_recurrent_backward_bytes(s, n);
     }
+    if (!s->idle[n] && s->options->amp == VC_AMP_AUTOCAST && is_stepwise(s) && vc_node_is(node, VC_OP_gelu) &&
+        vc_graph_value(s->graph, node->outputs[0])->stepwise) {
+        return 2 * s->bytes[node->outputs[0]]; /* f32 gradients of both factors, of which x has one of half precision */
+    }
     if (s->idle[n] || !vc_node_is(node, VC_OP_attention) || !s->trained[node->outputs[0]] || !is_stepwise(s)) {
         return 0;
     }
@@ -415,9 +419,12 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
     if (vc_storages_fused(s, n)) {
         unsigned sums = vc_node_int(node, "is_causal", 0) != 0 ? 2 : 1; /* of a causal mask the gradient without it */
 
-        return bias != VC_NO_VALUE && s->trained[bias]
-                   ? vc_storages_scores(s, n) * s->width[node->outputs[0]] + sums * vc_storages_shared_scores(s, n)
-                   : 0;
+        /* of a part that is computed again its result and the gradient of the stream, too: 1.6 of them were counted */
+        uint64_t again = s->options->recompute != VC_RECOMPUTE_NONE ? 2 * s->bytes[node->outputs[0]] : 0;
+
+        return bias != VC_NO_VALUE && s->trained[bias] ? vc_storages_scores(s, n) * s->width[node->outputs[0]] +
+                                                             sums * vc_storages_shared_scores(s, n) + again
+                                                       : 0;
     }
     return vc_storages_scores(s, n) * 2 *
            softmax_width(s, vc_graph_value(s->graph, node->outputs[0]), s->width[node->outputs[0]]);

@@ -524,7 +524,11 @@ static enum vc_status make(struct vc_planning *p)
     }
     VC_TRY(vc_plan_forms(p));
     VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, s.choices, MAX_CHOICES));
-    VC_TRY(p->memory.mode != VC_MEMORY_INFER ? search_training(&s) : search_inference(&s));
+    if (p->memory.mode != VC_MEMORY_INFER) {
+        VC_TRY(search_training(&s));
+    } else {
+        VC_TRY(search_inference(&s));
+    }
     VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, points, s.n));
     VC_TRY(choose(&s, points));
 out:
