@@ -145,14 +145,15 @@ enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *repor
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
         size_t tensor = is_written(&row) ? vc_model_find(model, row.name) : VC_NO_TENSOR;
 
-        VC_CALL(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
-        if (tensor != VC_NO_TENSOR && row.n_parts != 0) {
-            uint64_t bytes[2];
-            size_t more = constants_of(report, row.dtype_after, bytes);
+        uint64_t bytes[2];
+        size_t more = row.n_parts != 0 ? constants_of(report, row.dtype_after, bytes) : 0;
 
-            for (size_t i = 0; i < more; i++) {
-                add_constant(out, tensor, bytes[i]);
-            }
+        if (tensor == VC_NO_TENSOR) {
+            continue;
+        }
+        VC_CALL(add_row(ctx, out, &row, tensor));
+        for (size_t i = 0; i < more; i++) {
+            add_constant(out, tensor, bytes[i]);
         }
     }
     return VC_OK;

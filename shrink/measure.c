@@ -198,7 +198,10 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
             status = vc_slim_graph(s->ctx, job, s->sized, &slim);
             change.graph_after = status == VC_OK ? slim.graph : NULL; /* else that of the source, which takes no less */
         }
-        VC_TRY(status == VC_E_NOMEM ? status : vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
+        if (status == VC_E_NOMEM) {
+            goto out;
+        }
+        VC_TRY(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
         s->counted = *fit;
         c->need_bytes = fit->need_bytes;
