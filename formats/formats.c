@@ -18,7 +18,6 @@
  * that the other checks still run (survive). vc_format_finish gives each model what does not depend on its format. */
 #include "formats/formats.h"
 
-#include <strings.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
@@ -221,20 +220,11 @@ static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
 
 /* ------------------------------------------------------------------------------------------------ names */
 
-/* The path ends in the suffix, in capitals, too, and has something before it. */
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path);
-    size_t k = strlen(suffix);
-
-    return n > k && strcasecmp(path + n - k, suffix) == 0;
-}
-
 /* The extension of the format that the path ends in, as the row has it; NULL: none. */
 const char *vc_format_extension_of(const struct vc_format *format, const char *path)
 {
     for (size_t i = 0; format->extensions[i] != NULL; i++) {
-        if (ends_in(path, format->extensions[i])) {
+        if (vc_path_ends_in(path, format->extensions[i])) {
             return format->extensions[i];
         }
     }

@@ -2,6 +2,7 @@
  * understands it, graph/onnx (ONNX's textual form) or graph/layers (a list of layers). Called through
  * vc_graph_read_text by every command with --graph. */
 
+#include "core/text/text.h"
 #include "graph/build.h"
 #include "graph/layers/layers.h"
 #include "graph/text_read.h"
@@ -20,13 +21,6 @@ static bool looks_like_onnx(const char *text, size_t n)
     return n - at > 2 && text[at] == '<' && memchr(text + at, '>', n - at) != NULL;
 }
 
-static bool ends_in(const char *path, const char *end)
-{
-    size_t n = strlen(path);
-
-    return n > strlen(end) && strcmp(path + n - strlen(end), end) == 0;
-}
-
 /* Looks at the first 4096 bytes only: a file of weights may have gigabytes. A NUL among them means binary. */
 bool vc_graph_is_text(const char *path)
 {
@@ -38,7 +32,7 @@ bool vc_graph_is_text(const char *path)
         (void)fclose(file);
     }
     return n != 0 && memchr(head, '\0', n) == NULL &&
-           (vc_layers_probe(head, n) || looks_like_onnx(head, n) || ends_in(path, ".txt") || ends_in(path, ".onnxtxt"));
+           (vc_layers_probe(head, n) || looks_like_onnx(head, n) || vc_ends_in(path, ".txt") || vc_ends_in(path, ".onnxtxt"));
 }
 
 /* What is not ONNX by its first character or by its name is taken for a list of layers: its errors name the line,
@@ -48,7 +42,7 @@ static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *te
 {
     struct vc_graph *graph = NULL;
 
-    if (looks_like_onnx(text, n) || (ends_in(path, ".onnxtxt") && !vc_layers_probe(text, n))) {
+    if (looks_like_onnx(text, n) || (vc_ends_in(path, ".onnxtxt") && !vc_layers_probe(text, n))) {
         return vc_graph_parse_text(ctx, text, n, options, out);
     }
     VC_CALL(vc_graph_create(ctx, &graph));

@@ -13,6 +13,7 @@
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
+#include "core/text/text.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
 #include "passes/select.h"
@@ -107,18 +108,6 @@ static uint64_t behind(const struct vc_tensor *t, unsigned axis)
     return n;
 }
 
-/* "[1024, 512]", for sentences. */
-static const char *shape_text(const struct vc_tensor *t, char *text, size_t room)
-{
-    size_t n = (size_t)snprintf(text, room, "[");
-
-    for (unsigned d = 0; d < t->n_dims && n + 24 < room; d++) {
-        n += (size_t)snprintf(text + n, room - n, d == 0 ? "%llu" : ", %llu", (unsigned long long)t->shape[d]);
-    }
-    (void)snprintf(text + n, room - n, "]");
-    return text;
-}
-
 /* Whether the product of the factors is [outputs, inputs ...] as the tensor lies, or turned over. Of square ones the
  * format says it (Conv1D), or the adapter.
  *     A [16, 512], B [1024, 16]     w [1024, 512]     straight
@@ -145,9 +134,10 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *l
         straight = !turned;
     }
     VC_REFUSE_IF(!straight && !turned, ctx, VC_E_UNSUPPORTED,
-                 "%s is an adapter of another model: %s has the factors %s and %s, and %s is %s", list->adapter->path,
-                 module->name, shape_text(a, text[0], sizeof text[0]), shape_text(b, text[1], sizeof text[1]), t->name,
-                 shape_text(t, text[2], sizeof text[2]));
+                 "%s is an adapter of another model: %s has the factors [%s] and [%s], and %s is [%s]", list->adapter->path,
+                 module->name, vc_shape_text(a->shape, a->n_dims, text[0], sizeof text[0]),
+                 vc_shape_text(b->shape, b->n_dims, text[1], sizeof text[1]), t->name,
+                 vc_shape_text(t->shape, t->n_dims, text[2], sizeof text[2]));
     term->transposed = turned;
     term->rank = rank;
     return VC_OK;
@@ -209,10 +199,10 @@ static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struc
         fits = own->shape[d] == t->shape[d];
     }
     VC_REFUSE_IF(!fits, ctx, VC_E_UNSUPPORTED,
-                 "%s: %s is %s, and that of the model is %s: the adapter was trained with other rows (of new tokens, "
+                 "%s: %s is [%s], and that of the model is [%s]: the adapter was trained with other rows (of new tokens, "
                  "say), and what is merged keeps its shape",
-                 list->adapter->path, own->name, shape_text(own, text[0], sizeof text[0]),
-                 shape_text(t, text[1], sizeof text[1]));
+                 list->adapter->path, own->name, vc_shape_text(own->shape, own->n_dims, text[0], sizeof text[0]),
+                 vc_shape_text(t->shape, t->n_dims, text[1], sizeof text[1]));
     VC_REFUSE_IF(own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16, ctx,
                  VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", list->adapter->path, own->name,
                  vc_dtype_name(own->dtype));

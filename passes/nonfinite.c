@@ -4,6 +4,7 @@
  * or where values of the type may be too large for the target, each value is looked at. */
 #include "passes/nonfinite.h"
 
+#include "core/text/text.h"
 #include "kernels/arith.h"
 
 /* The largest magnitude that the type takes without becoming infinite, as f64. */
@@ -165,19 +166,13 @@ void vc_specials_add(struct vc_specials *specials, enum vc_dtype dtype, const vo
 static void format_index(const struct vc_desc *tensor, uint64_t flat, char *text, size_t capacity)
 {
     uint64_t index[VC_MAX_DIMS];
-    size_t n = 0;
+    char inner[240];
 
     for (unsigned d = tensor->n_dims; d-- > 0;) {
         index[d] = flat % tensor->shape[d];
         flat /= tensor->shape[d];
     }
-    (void)snprintf(text, capacity, "[");
-    for (unsigned d = 0; d < tensor->n_dims && n + 1 < capacity; d++) {
-        n = strlen(text);
-        (void)snprintf(text + n, capacity - n, "%s%llu", d == 0 ? "" : ", ", (unsigned long long)index[d]);
-    }
-    n = strlen(text);
-    (void)snprintf(text + n, capacity - n, "]");
+    (void)snprintf(text, capacity, "[%s]", vc_shape_text(index, tensor->n_dims, inner, sizeof inner));
 }
 
 #define ADVICE_BYTES 128

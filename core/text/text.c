@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <vcompress/report.h>
 
@@ -305,6 +306,25 @@ enum vc_status vc_text_take(struct vc_text *text, struct vc_arena *arena, const 
 void vc_text_free(char *text)
 {
     vc_pool_free_given(text);
+}
+
+const char *vc_shape_text(const uint64_t *shape, unsigned n_dims, char *to, size_t room)
+{
+    size_t at = 0;
+
+    to[0] = '\0';
+    for (unsigned d = 0; d < n_dims && at < room; d++) {
+        at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64, d == 0 ? "" : ", ", shape[d]);
+    }
+    return to;
+}
+
+bool vc_path_ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(suffix);
+
+    return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
 bool vc_ends_in(const char *text, const char *end)

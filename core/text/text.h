@@ -44,7 +44,12 @@ char *vc_text_detach(struct vc_text *text);
  * VC_E_NOMEM; *out is NULL then. */
 enum vc_status vc_text_take(struct vc_text *text, struct vc_arena *arena, const char **out);
 
+/* "60000, 28, 28", cut where `to` is full; returns `to`. */
+const char *vc_shape_text(const uint64_t *shape, unsigned n_dims, char *to, size_t room);
+
 bool vc_ends_in(const char *text, const char *end);
+/* The path ends so, in capitals, too, and has something before it. */
+bool vc_path_ends_in(const char *path, const char *suffix);
 /* "a" is one of the words of "a b" (or of "a|b"). */
 bool vc_is_one_of(const char *word, const char *words);
 

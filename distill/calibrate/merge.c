@@ -13,6 +13,7 @@
 #include <vcompress/calibrate.h>
 
 #include "core/model/memory_model.h"
+#include "core/text/text.h"
 #include "distill/calibrate/value_range.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
@@ -57,15 +58,6 @@ struct merge {
     size_t n_out;
     struct vc_arena arena; /* names of widths */
 };
-
-/* The name ends in `tail`. */
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t m = strlen(tail);
-
-    return n >= m && strcmp(name + n - m, tail) == 0;
-}
 
 /* n numbers of the array of that name in file k. */
 static enum vc_status read(const struct merge *g, size_t k, const char *name, uint64_t n, bool integers, void *to)
@@ -142,7 +134,7 @@ static enum vc_status add_array(struct merge *g, const struct vc_tensor *t)
     g->sums[g->n_out++] = sum;
     VC_TRY(sum.any == NULL || next.any == NULL ? VC_E_NOMEM : VC_OK);
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-        rule = ends_in(t->name, rules[k].tail) ? rules[k].rule : rule;
+        rule = vc_ends_in(t->name, rules[k].tail) ? rules[k].rule : rule;
     }
     VC_TRY(read(g, 0, t->name, n, integers, sum.any));
     for (size_t k = 1; k < g->n_files && rule != KEPT; k++) {
@@ -226,7 +218,7 @@ static enum vc_status check_names(const struct merge *g, const struct vc_model *
 {
     for (size_t i = 0; i < has->n_tensors; i++) {
         const char *name = has->tensors[i].name;
-        bool moments = ends_in(name, ".in_xtx");
+        bool moments = vc_ends_in(name, ".in_xtx");
 
         VC_REFUSE_IF(vc_model_find(lacks, name) == VC_NO_TENSOR, g->ctx, VC_E_UNSUPPORTED,
                      "%s: has no '%s', and %s has: %s%s", lacks->path, name, has->path,
@@ -243,7 +235,7 @@ static enum vc_status add_arrays(struct merge *g)
     bool any = false;
 
     for (size_t i = 0; i < first->n_tensors; i++) {
-        any = any || ends_in(first->tensors[i].name, ".in_sum2");
+        any = any || vc_ends_in(first->tensors[i].name, ".in_sum2");
     }
     VC_REFUSE_IF(!any, g->ctx, VC_E_UNSUPPORTED,
                  "%s: has no statistics (those of a tensor NAME are called NAME.in_sum2)", first->path);
@@ -259,7 +251,7 @@ static enum vc_status add_arrays(struct merge *g)
     for (size_t i = 0; i < first->n_tensors; i++) {
         const char *name = first->tensors[i].name;
 
-        if (!g->imatrix || ends_in(name, ".in_sum2") || ends_in(name, ".counts")) {
+        if (!g->imatrix || vc_ends_in(name, ".in_sum2") || vc_ends_in(name, ".counts")) {
             VC_CALL(add_array(g, &first->tensors[i]));
         }
     }
@@ -282,7 +274,7 @@ enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *co
         goto out;
     }
     VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
-    g.imatrix = write->format != NULL ? strcmp(write->format, "gguf") == 0 : ends_in(write->path, ".gguf");
+    g.imatrix = write->format != NULL ? strcmp(write->format, "gguf") == 0 : vc_ends_in(write->path, ".gguf");
     VC_TRY(add_arrays(&g));
     VC_TRY(vc_memory_model_create(ctx, g.out, g.n_out, &model));
     VC_TRY(vc_job_create(ctx, model, &job));

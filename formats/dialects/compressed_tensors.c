@@ -132,16 +132,6 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
     return reason;
 }
 
-/* Scales have the type of the weights where it is f16 or bf16: its loaders decode to the type of the scales. */
-static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
-                                  enum vc_part_role role, enum vc_dtype usual)
-{
-    bool halves =
-        role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
-
-    return halves ? tensor->weights_dtype : usual;
-}
-
 /* ---- writing ---- */
 
 /* Whether codes that a job has, made or copied, can be written in the layout. */
@@ -582,7 +572,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .input_scales = "fp8",
     .check = ct_check,
     .reason = ct_reason,
-    .part_type = ct_part_type,
+    .part_type = vc_linear_part_type,
     .of_one_kind = ct_of_one_kind,
     .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
     .file = &ct_file};
@@ -632,6 +622,6 @@ const struct vc_dialect vc_dialect_w8a8 = {
     .input_scales = "int8",
     .check = w8a8_check,
     .reason = w8a8_reason,
-    .part_type = ct_part_type,
+    .part_type = vc_linear_part_type,
     .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
     .file = &w8a8_file};

@@ -112,3 +112,12 @@ const char *vc_linear_reason(const struct vc_dialect_request *request, const str
     }
     return vc_name_is_head(tensor->name) && !tensor->included ? "output head" : NULL;
 }
+
+enum vc_dtype vc_linear_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                                  enum vc_part_role role, enum vc_dtype usual)
+{
+    bool halves =
+        role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
+
+    return halves ? tensor->weights_dtype : usual;
+}

@@ -15,3 +15,8 @@ bool vc_linear_is_expert(const char *name);
 /* Why that loader makes no quantized layer of the tensor; NULL: it does. */
 const char *vc_linear_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                              enum vc_loads loads);
+
+/* vc_dialect.part_type: scales have the type of the weights where it is f16 or bf16, since loaders decode to the type of
+ * the scales. */
+enum vc_dtype vc_linear_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                                  enum vc_part_role role, enum vc_dtype usual);

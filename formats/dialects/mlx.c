@@ -207,15 +207,6 @@ static const char *mlx_reason(const struct vc_dialect_request *request, const st
     return reason == NULL && vc_linear_is_expert(tensor->name) ? "experts that the loader joins" : reason;
 }
 
-static enum vc_dtype mlx_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
-                                   enum vc_part_role role, enum vc_dtype usual)
-{
-    bool halves =
-        role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
-
-    return halves ? tensor->weights_dtype : usual;
-}
-
 /* ---- writing ---- */
 
 /* The first mode is that of whole numbers. NVFP4 of other programs has a scale of the tensor, and that of MLX none. */
@@ -332,6 +323,6 @@ const struct vc_dialect vc_dialect_mlx = {
     .whole_groups = true,
     .check = mlx_check,
     .reason = mlx_reason,
-    .part_type = mlx_part_type,
+    .part_type = vc_linear_part_type,
     .loader = {.program = "mlx-lm", .tried = "mlx-lm 0.32.2"},
     .file = &mlx_file};

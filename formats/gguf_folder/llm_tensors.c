@@ -318,18 +318,6 @@ static bool needs_halves(const char *name)
            vc_is_one_of(name, "mm.patch_merger.weight|mm.input_projection.weight");
 }
 
-/* "(96, 64)" */
-static const char *shape_text(const uint64_t *shape, unsigned n, char *to, size_t room)
-{
-    size_t at = (size_t)snprintf(to, room, "(");
-
-    for (unsigned d = 0; d < n && at < room; d++) {
-        at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64, d == 0 ? "" : ", ", shape[d]);
-    }
-    (void)snprintf(to + at, at < room ? room - at : 0, ")");
-    return to;
-}
-
 /* At most four dimensions are shown. */
 static enum vc_status refuse_shape(const struct planning *p, const struct match *match, const uint64_t *wanted,
                                    unsigned n)
@@ -337,9 +325,9 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
     const struct vc_tensor *t = &p->source->tensors[match->source];
     char found[96], text[96];
 
-    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its shape is %s, expected %s by config.json", t->name,
-                   shape_text(t->shape, t->n_dims < 4 ? t->n_dims : 4, found, sizeof found),
-                   shape_text(wanted, n, text, sizeof text));
+    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its shape is (%s), expected (%s) by config.json", t->name,
+                   vc_shape_text(t->shape, t->n_dims < 4 ? t->n_dims : 4, found, sizeof found),
+                   vc_shape_text(wanted, n, text, sizeof text));
 }
 
 /* Rules that take half of the rows of the source's matrix: the first, the second, the even or the odd ones. */

@@ -7,9 +7,9 @@
  * become an npz, unless the name that was asked for says .npy: then the user hears what to do. */
 #include "formats/npz/npy_write.h"
 
-#include <strings.h>
 
 #include "core/base/checked.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/io/outfile.h"
 #include "formats/npz/npy.h"
@@ -26,15 +26,6 @@ struct npy_sink {
     size_t header_bytes;
     atomic_uint_fast64_t got;
 };
-
-/* The path, which may be NULL, ends in the suffix, in capitals, too. */
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = path == NULL ? 0 : strlen(path);
-    size_t k = strlen(suffix);
-
-    return n > k && strcasecmp(path + n - k, suffix) == 0;
-}
 
 /* Why the output has to be an npz; NULL if an npy will do. */
 static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
@@ -74,7 +65,7 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     const char *why = needs_npz(self, outs);
     const char *path = self->options.path;
 
-    VC_REFUSE_IF(why != NULL && ends_in(path, ".npy"), ctx, VC_E_ARGUMENT,
+    VC_REFUSE_IF(why != NULL && path != NULL && vc_path_ends_in(path, ".npy"), ctx, VC_E_ARGUMENT,
                  "%s: cannot be an .npy (%s); let its name end in .npz", path, why);
     VC_REFUSE_IF(why != NULL && self->options.format != NULL, ctx, VC_E_ARGUMENT,
                  "the output cannot be npy (%s); npz can hold it", why);

@@ -174,14 +174,6 @@ static enum vc_status take_list(struct vc_remote *r, const char *text, size_t n,
     return VC_OK;
 }
 
-static bool ends(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n > k && strcmp(name + n - k, tail) == 0;
-}
-
 /* Whether `n` files of weights may be left out: there are more than were asked for, and config.json says which model it
  * is. It does not say all of codes. */
 static enum vc_status may_leave_out(struct vc_remote *r, size_t n, bool *leave)
@@ -215,9 +207,9 @@ static enum vc_status leave_out(struct vc_remote *r)
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < r->n; i++) {
             struct entry *entry = r->entries[i];
-            bool weights = ends(entry->name, ".safetensors") || ends(entry->name, ".bin");
+            bool weights = vc_ends_in(entry->name, ".safetensors") || vc_ends_in(entry->name, ".bin");
 
-            entry->left_out = pass == 1 && (weights || ends(entry->name, INDEX_TAIL));
+            entry->left_out = pass == 1 && (weights || vc_ends_in(entry->name, INDEX_TAIL));
             n += pass == 0 && weights && strchr(entry->name, '/') == NULL;
         }
         if (pass == 0) {
@@ -369,10 +361,10 @@ static enum vc_status list_url(struct vc_remote *r, const char *url)
     VC_REFUSE_IF(!is_plain_part(name, strlen(name)), r->ctx, VC_E_UNSUPPORTED,
                  "the address does not end in the name of a file");
     VC_CALL(probe(r, vc_arena_copy(r->ctx, &r->arena, url, strcspn(url, "#")), name, false));
-    if (ends(name, INDEX_TAIL)) {
+    if (vc_ends_in(name, INDEX_TAIL)) {
         VC_CALL(list_shards(r, r->entries[0], &shards, &n));
     }
-    if (ends(name, INDEX_TAIL) || ends(name, ".safetensors")) {
+    if (vc_ends_in(name, INDEX_TAIL) || vc_ends_in(name, ".safetensors")) {
         VC_CALL(probe(r, beside(r, "config.json"), "config.json", true));
     }
     VC_CALL(may_leave_out(r, n, &leave));

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 
 #include "core/model/source.h"
+#include "core/text/text.h"
 
 /* "line 3: conv: needs kernel=N". The kind is left out while the line has none, as after an error of
  * splitting it. */
@@ -184,18 +185,11 @@ static uint32_t part(struct vc_layer_list *list, const char *layer, const char *
                       vc_graph_unknown(list->graph, NULL));
         const struct vc_tensor *tensor = vc_model_tensor(list->model, spec.index);
         if (tensor->n_dims != n_dims || memcmp(tensor->shape, shape, n_dims * sizeof *shape) != 0) {
-            char wanted[200] = "";
-            char found[200] = "";
+            char wanted[200], found[200];
 
-            for (unsigned k = 0; k < n_dims; k++) {
-                snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%llu", k == 0 ? "" : ", ",
-                         (unsigned long long)shape[k]);
-            }
-            for (unsigned k = 0; k < tensor->n_dims && k < VC_GRAPH_MAX_DIMS; k++) {
-                snprintf(found + strlen(found), sizeof found - strlen(found), "%s%llu", k == 0 ? "" : ", ",
-                         (unsigned long long)tensor->shape[k]);
-            }
-            vc_layer_fail(list, "'%s' is [%s] in the checkpoint, and [%s] by the list", name, found, wanted);
+            vc_layer_fail(list, "'%s' is [%s] in the checkpoint, and [%s] by the list", name,
+                          vc_shape_text(tensor->shape, tensor->n_dims, found, sizeof found),
+                          vc_shape_text(shape, n_dims, wanted, sizeof wanted));
             return vc_graph_unknown(list->graph, NULL);
         }
     }

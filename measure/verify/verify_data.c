@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "core/model/code_schemes.h"
+#include "core/text/text.h"
 #include "kernels/grid_codes.h"
 #include "kernels/kernels.h"
 #include "measure/diff.h"
@@ -100,15 +101,6 @@ static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const stru
     return VC_OK;
 }
 
-/* The name ends in `tail`. */
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n >= k && strcmp(name + n - k, tail) == 0;
-}
-
 /* Scales, by what the reader knows or, of weights that it takes for plain tensors, by the names that loaders go by.
  * *absmax: they are largest magnitudes, which may be 0. */
 static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
@@ -119,7 +111,7 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
     *absmax = quant != NULL && (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR ||
                                 quant->scheme == VC_SCHEME_NF4 || quant->scheme == VC_SCHEME_FP4);
     return quant != NULL ? vc_quant_scale(quant) == index || vc_quant_find(quant, VC_PART_GLOBAL_SCALE) == index
-                         : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
+                         : vc_ends_in(t->name, ".weight_scale") || vc_ends_in(t->name, ".weight_scale_inv");
 }
 
 /* Which scales beside those above 0 are right: nodes of a graph multiply by any; there are schemes of both signs; whole
@@ -153,7 +145,7 @@ static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
 static bool has_narrow_codes(const struct vc_model *model, const struct vc_tensor *t)
 {
     return t->quant != NULL && t->dtype == VC_DTYPE_I8 && t->quant->symmetric &&
-           ends_in(model->tensors[vc_quant_scale(t->quant)].name, ".scale");
+           vc_ends_in(model->tensors[vc_quant_scale(t->quant)].name, ".scale");
 }
 
 /* Where the bytes of a tensor go as they are read. */

@@ -8,6 +8,7 @@
  *
  * In the same way it is checked that the shapes of the output are those that its configuration will state. */
 
+#include "core/text/text.h"
 #include "graph/build.h"
 #include "prune/structured/removal.h"
 
@@ -143,25 +144,17 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
 
 /* ---- what will be written ---- */
 
-static const char *shape_text(struct vc_arena *arena, struct vc_ctx *ctx, unsigned n_dims, const uint64_t *shape)
-{
-    const char *text = "";
-
-    for (unsigned k = 0; k < n_dims && text != NULL; k++) {
-        text = vc_arena_printf(ctx, arena, "%s%s%llu", text, k == 0 ? "" : ", ", (unsigned long long)shape[k]);
-    }
-    return text != NULL ? text : "";
-}
-
 static enum vc_status refuse_shape(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                    const struct vc_graph_param *param, const struct vc_desc *desc)
 {
+    char texts[2][24 * VC_MAX_DIMS];
+
     return vc_fail(ctx, VC_E_UNSUPPORTED,
                    "%s: would have the shape [%s], and by what %s would state it has to have [%s]; %s keeps its group, "
                    "%s plain writes the new shapes all the same, and leaves the configuration as it is",
-                   param->tensor, shape_text(plan->arena, ctx, desc->n_dims, desc->shape),
+                   param->tensor, vc_shape_text(desc->shape, desc->n_dims, texts[0], sizeof texts[0]),
                    s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
-                   shape_text(plan->arena, ctx, param->n_dims, param->shape), vc_option(ctx, "include=false"),
+                   vc_shape_text(param->shape, param->n_dims, texts[1], sizeof texts[1]), vc_option(ctx, "include=false"),
                    vc_option(ctx, "layout"));
 }
 
