@@ -32,7 +32,8 @@ bool vc_graph_is_text(const char *path)
         (void)fclose(file);
     }
     return n != 0 && memchr(head, '\0', n) == NULL &&
-           (vc_layers_probe(head, n) || looks_like_onnx(head, n) || vc_ends_in(path, ".txt") || vc_ends_in(path, ".onnxtxt"));
+           (vc_layers_probe(head, n) || looks_like_onnx(head, n) || vc_ends_in(path, ".txt") ||
+            vc_ends_in(path, ".onnxtxt"));
 }
 
 /* What is not ONNX by its first character or by its name is taken for a list of layers: its errors name the line,

@@ -134,8 +134,8 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *l
         straight = !turned;
     }
     VC_REFUSE_IF(!straight && !turned, ctx, VC_E_UNSUPPORTED,
-                 "%s is an adapter of another model: %s has the factors [%s] and [%s], and %s is [%s]", list->adapter->path,
-                 module->name, vc_shape_text(a->shape, a->n_dims, text[0], sizeof text[0]),
+                 "%s is an adapter of another model: %s has the factors [%s] and [%s], and %s is [%s]",
+                 list->adapter->path, module->name, vc_shape_text(a->shape, a->n_dims, text[0], sizeof text[0]),
                  vc_shape_text(b->shape, b->n_dims, text[1], sizeof text[1]), t->name,
                  vc_shape_text(t->shape, t->n_dims, text[2], sizeof text[2]));
     term->transposed = turned;
@@ -198,11 +198,12 @@ static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struc
     for (unsigned d = 0; fits && d < t->n_dims; d++) {
         fits = own->shape[d] == t->shape[d];
     }
-    VC_REFUSE_IF(!fits, ctx, VC_E_UNSUPPORTED,
-                 "%s: %s is [%s], and that of the model is [%s]: the adapter was trained with other rows (of new tokens, "
-                 "say), and what is merged keeps its shape",
-                 list->adapter->path, own->name, vc_shape_text(own->shape, own->n_dims, text[0], sizeof text[0]),
-                 vc_shape_text(t->shape, t->n_dims, text[1], sizeof text[1]));
+    VC_REFUSE_IF(
+        !fits, ctx, VC_E_UNSUPPORTED,
+        "%s: %s is [%s], and that of the model is [%s]: the adapter was trained with other rows (of new tokens, "
+        "say), and what is merged keeps its shape",
+        list->adapter->path, own->name, vc_shape_text(own->shape, own->n_dims, text[0], sizeof text[0]),
+        vc_shape_text(t->shape, t->n_dims, text[1], sizeof text[1]));
     VC_REFUSE_IF(own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16, ctx,
                  VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", list->adapter->path, own->name,
                  vc_dtype_name(own->dtype));

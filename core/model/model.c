@@ -255,6 +255,18 @@ void vc_model_name_axes(struct vc_model *model)
     }
 }
 
+char *vc_model_name_room(struct vc_ctx *ctx, const struct vc_model *model, size_t more)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        size_t n = strlen(model->tensors[i].name);
+
+        longest = n > longest ? n : longest;
+    }
+    return vc_alloc(ctx, VC_TAG_NAMES, longest + more);
+}
+
 size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_t n)
 {
     return vc_name_table_find(&model->names, names_of(model), name, n); /* SIZE_MAX is VC_NO_TENSOR */

@@ -266,6 +266,9 @@ static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t 
 /* Makes model->names; VC_E_FORMAT naming the tensor when a name occurs twice. */
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
 
+/* Room for the longest name of a tensor with `more` bytes behind it, its NUL among them, which vc_free frees; NULL: no memory. */
+char *vc_model_name_room(struct vc_ctx *ctx, const struct vc_model *model, size_t more);
+
 /* As vc_model_find, for a name of n characters that need not end there. */
 size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_t n);
 

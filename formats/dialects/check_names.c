@@ -211,14 +211,8 @@ enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, 
 {
     struct names names = {.ctx = ctx, .model = model, .shard = is_shard};
     enum vc_status status = VC_OK;
-    size_t longest = 0;
 
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        size_t n = strlen(model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    VC_TRY_ALLOC(names.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 32));
+    VC_TRY_ALLOC(names.buffer = vc_model_name_room(ctx, model, 32));
     for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(check_one(&names, &model->tensors[i]));
     }

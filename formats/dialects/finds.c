@@ -6,19 +6,7 @@
 
 #include "formats/dialects/search.h"
 
-/* 32 bytes for the longest tail. */
-static enum vc_status make_buffer(struct vc_search *search)
-{
-    size_t longest = 0;
-
-    for (size_t i = 0; i < search->model->n_tensors; i++) {
-        size_t n = strlen(search->model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    search->buffer = vc_alloc(search->ctx, VC_TAG_NAMES, longest + 32);
-    return search->buffer != NULL ? VC_OK : VC_E_NOMEM;
-}
+#define MOST_TAIL 32 /* bytes of the longest one that a row looks for */
 
 /* Asks the rows about every tensor. The last row is asked first: the row plain, which takes what nobody else wants, is
  * the first of the table. Failures of one tensor are findings, where these are collected. */
@@ -73,7 +61,7 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
 
     out->dialect = &vc_dialect_plain;
     out->read = &vc_dialect_plain;
-    VC_TRY(make_buffer(&search));
+    VC_TRY_ALLOC(search.buffer = vc_model_name_room(ctx, model, MOST_TAIL));
     VC_TRY(ask_rows(&search, true));
     if (search.any_packed) {
         VC_TRY(rename_packed(&search));
@@ -90,7 +78,7 @@ enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hi
     struct vc_search search = {.ctx = ctx, .model = model, .out = out, .ask = hint};
     enum vc_status status;
 
-    VC_TRY(make_buffer(&search));
+    VC_TRY_ALLOC(search.buffer = vc_model_name_room(ctx, model, MOST_TAIL));
     VC_TRY(ask_rows(&search, false));
 out:
     json_decref(search.layers);

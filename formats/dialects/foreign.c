@@ -360,14 +360,8 @@ enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const
 {
     struct marking m = {.ctx = ctx, .model = model, .said = said, .is_shard = is_shard};
     enum vc_status status = VC_OK;
-    size_t longest = 0;
 
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        size_t n = strlen(model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    VC_TRY_ALLOC(m.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 64));
+    VC_TRY_ALLOC(m.buffer = vc_model_name_room(ctx, model, 64));
     look_for_rows(&m);
     VC_TRY(mark_rows(&m));
     VC_TRY(mark_rest(&m));

@@ -676,7 +676,6 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     struct check c = {.ctx = ctx, .model = model};
     struct hf_json json = {0};
     char *text = NULL;
-    size_t longest = 0;
     size_t n = 0;
     enum vc_status status;
 
@@ -691,10 +690,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
         VC_TRY(vc_collect(ctx, status, "config", VC_HF_CONFIG_NAME));
         goto out;
     }
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        longest = (size_t)vc_max_u64(longest, strlen(model->tensors[i].name));
-    }
-    VC_TRY_ALLOC(c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32));
+    VC_TRY_ALLOC(c.path = vc_model_name_room(ctx, model, 32));
     c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:

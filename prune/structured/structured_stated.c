@@ -154,8 +154,8 @@ static enum vc_status refuse_shape(struct vc_ctx *ctx, const struct vc_structure
                    "%s plain writes the new shapes all the same, and leaves the configuration as it is",
                    param->tensor, vc_shape_text(desc->shape, desc->n_dims, texts[0], sizeof texts[0]),
                    s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
-                   vc_shape_text(param->shape, param->n_dims, texts[1], sizeof texts[1]), vc_option(ctx, "include=false"),
-                   vc_option(ctx, "layout"));
+                   vc_shape_text(param->shape, param->n_dims, texts[1], sizeof texts[1]),
+                   vc_option(ctx, "include=false"), vc_option(ctx, "layout"));
 }
 
 /* The parameter has exactly this shape. */

@@ -717,13 +717,9 @@ static enum vc_status joined_absmax(struct vc_ctx *ctx, const struct vc_plan *pl
  * bias. */
 enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
 {
-    size_t longest = 0;
     VC_SCOPED char *name = NULL;
 
-    for (size_t i = 0; i < plan->n_items; i++) {
-        longest = (size_t)vc_max_u64(longest, strlen(plan->model->tensors[i].name));
-    }
-    VC_CALL_ALLOC(name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
+    VC_CALL_ALLOC(name = vc_model_name_room(ctx, plan->model, VC_JOINED_ROOM));
     for (size_t i = 0; i < plan->n_items; i++) {
         struct group_state *s = state_of(&plan->items[i]);
 

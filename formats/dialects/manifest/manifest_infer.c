@@ -94,14 +94,8 @@ static bool is_free_codes(const struct vc_tensor *t)
 enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, bool codes_named)
 {
     VC_SCOPED char *buffer = NULL;
-    size_t longest = 0;
 
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        size_t n = strlen(model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    VC_CALL_ALLOC(buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point"));
+    VC_CALL_ALLOC(buffer = vc_model_name_room(ctx, model, sizeof ".zero_point"));
     for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
