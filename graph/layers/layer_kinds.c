@@ -509,14 +509,18 @@ static uint64_t columns_of(const struct vc_layer_list *list, const char *what, u
 static uint32_t projected(struct vc_layer_list *list, uint32_t states, const uint32_t *weights, unsigned n,
                           int64_t axis)
 {
-    const struct vc_graph_attr attr = vc_attr_int("axis", axis);
     uint32_t parts[2];
 
     for (int64_t d = 0; d < (int64_t)n; d++) {
-        uint32_t pair[2] = {states, vc_graph_add_ints(list->graph, &d, 1)};
+        uint32_t pair[2] = {states};
 
         if (n != 1) {
-            pair[0] = vc_graph_add_one(list->graph, "Gather", NULL, pair, 2, &attr, 1);
+            const int64_t end = d + 1;
+            const uint32_t slice[4] = {states, vc_graph_add_ints(list->graph, &d, 1),
+                                       vc_graph_add_ints(list->graph, &end, 1),
+                                       vc_graph_add_ints(list->graph, &axis, 1)};
+
+            pair[0] = vc_graph_add(list->graph, "Slice", NULL, slice, 4);
         }
         pair[1] = vc_graph_add(list->graph, "Transpose", NULL, &weights[d], 1);
         parts[d] = vc_graph_add(list->graph, "MatMul", NULL, pair, 2);

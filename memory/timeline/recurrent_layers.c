@@ -17,8 +17,7 @@
  *                state that is projected twice: what the next step reads, and all of them joined
  *     backward   of one direction the gradients of its weights, to which each step adds its own: of the largest weight the sum so far,
  *                that of a step, and the new sum; the gradient of y; what the last step kept is gone by then
- *     graph      R = weight_hh weight_hr is a product of the graph alone (layer_kinds.c), which PyTorch has not; the states of a
- *                direction are a view */
+ *     graph      R = weight_hh weight_hr is a product of the graph alone (layer_kinds.c), which PyTorch has not */
 
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"
@@ -209,16 +208,6 @@ static uint64_t projected_size(const struct vc_storages *s, const struct vc_grap
     return n == VC_NO_NODE ? 0 : size_of(s, vc_graph_node(s->graph, n)->inputs[1], 0);
 }
 
-/* The states of one direction are a view. */
-static void show_directions(struct vc_storages *s, uint32_t y)
-{
-    for (uint32_t n = 0; n < s->n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-
-        s->eager[n] |= vc_node_is(node, VC_OP_gather) && node->inputs[0] == y ? VC_EAGER_VIEW : 0;
-    }
-}
-
 /* Weights that are joined, and what is between the layers of a module. */
 void vc_recurrent_find(struct vc_storages *s)
 {
@@ -233,7 +222,6 @@ void vc_recurrent_find(struct vc_storages *s)
         }
         if (projection_of(s, node) != VC_NO_NODE && node->outputs[0] != VC_NO_VALUE) {
             s->inside[node->outputs[0]] = s->options->mode != VC_MEMORY_INFER; /* gradients of a step alone */
-            show_directions(s, node->outputs[0]);
         }
         for (unsigned k = 5; k < 7 && k < node->n_inputs; k++) {
             hide_zeros(s, node->inputs[k]);

@@ -603,8 +603,7 @@ static bool is_view(const struct vc_storages *s, uint32_t n)
         return (s->eager[n] & (VC_OP_VIEW | VC_EAGER_VIEW)) != 0;
     }
     const struct vc_graph_value *index = vc_graph_value(s->graph, node->inputs[1]);
-    return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT &&
-           (index->n_dims == 0 || (s->eager[n] & VC_EAGER_VIEW) != 0);
+    return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
 }
 
 /* Numbers by relative position of T5, which has no mask in them until each layer makes its copy. */
