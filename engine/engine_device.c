@@ -37,17 +37,16 @@ static uint64_t bytes_of(const struct vc_engine *e, struct vc_ref ref)
     }
 }
 
-/* The arrays that the arguments of an instruction point at. */
+/* An array of 8-byte numbers that the arguments of an instruction point at. */
 struct array {
-    const int64_t **at; /* in the copy for the device */
-    const int64_t *from;
+    void *at; /* the pointer, in the copy for the device */
+    const void *from;
     uint64_t n;
 };
 
-/* Arguments of `mapped` have pointers: the arrays go to the device once, and the copy of the arguments
- * points there. */
-static size_t list_arrays(const struct vc_args_mapped *from, struct vc_args_mapped *to,
-                          struct array arrays[3 * VC_GRAPH_MAX_DIMS])
+#define MOST_ARRAYS ((size_t)3 * VC_GRAPH_MAX_DIMS)
+
+static size_t list_maps(const struct vc_args_mapped *from, struct vc_args_mapped *to, struct array *arrays)
 {
     size_t n = 0;
 
@@ -56,17 +55,39 @@ static size_t list_arrays(const struct vc_args_mapped *from, struct vc_args_mapp
             arrays[n++] = (struct array){&to->map[k], from->map[k], (uint64_t)from->out[k]};
         }
         if (from->back[k] != NULL) {
+            uint64_t places = (uint64_t)from->back[k][from->in[k]];
+
             arrays[n++] = (struct array){&to->back[k], from->back[k], (uint64_t)from->in[k] + 1};
-            arrays[n++] = (struct array){&to->back_list[k], from->back_list[k], (uint64_t)from->back[k][from->in[k]]};
+            arrays[n++] = (struct array){&to->back_list[k], from->back_list[k], places};
         }
     }
     return n;
 }
 
-/* Only these two loops have arguments with pointers. */
-static bool has_arrays(const struct vc_instruction *in)
+static size_t list_blend(const struct vc_args_blend *from, struct vc_args_blend *to, struct array *arrays)
 {
-    return in->loop == VC_LOOP_mapped || in->loop == VC_LOOP_mapped_backward;
+    uint64_t n = (uint64_t)from->first[from->out];
+
+    arrays[0] = (struct array){&to->first, from->first, (uint64_t)from->out + 1};
+    arrays[1] = (struct array){&to->from, from->from, n};
+    arrays[2] = (struct array){&to->weight, from->weight, n};
+    return 3;
+}
+
+/* Bytes of the arguments of loops whose arguments have pointers; 0 for the others. */
+static size_t arrays_args(const struct vc_instruction *in)
+{
+    return in->loop == VC_LOOP_mapped || in->loop == VC_LOOP_mapped_backward ? sizeof(struct vc_args_mapped)
+           : in->loop == VC_LOOP_blend                                       ? sizeof(struct vc_args_blend)
+                                                                             : 0;
+}
+
+/* The arrays of such an instruction go to the device once, and the copy of the arguments points there. */
+static size_t list_arrays(const struct vc_instruction *in, struct array arrays[MOST_ARRAYS])
+{
+    return arrays_args(in) == 0        ? 0
+           : in->loop == VC_LOOP_blend ? list_blend(in->call.args, in->device_args, arrays)
+                                       : list_maps(in->call.args, in->device_args, arrays);
 }
 
 /* Even numbers are values, odd ones gradients. */
@@ -114,7 +135,7 @@ static void stage_refs(struct vc_engine *e, struct vc_instruction *in)
 /* Sizes of the staging memory and of the engine's own block; nothing is allocated. */
 enum vc_status vc_engine_plan_device(struct vc_engine *e)
 {
-    struct array arrays[3 * VC_GRAPH_MAX_DIMS];
+    struct array arrays[MOST_ARRAYS];
 
     e->own_bytes = e->constant_bytes;
     for (size_t k = 0; k < e->n; k++) {
@@ -123,13 +144,12 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
         if (in->loop < 0) {
             stage_refs(e, in);
         }
-        if (has_arrays(in)) {
-            struct vc_args_mapped *copy = vc_plan_args(e, sizeof *copy);
-
+        if (arrays_args(in) != 0) {
+            in->device_args = vc_plan_args(e, arrays_args(in));
             VC_CALL(e->status);
-            memcpy(copy, in->call.args, sizeof *copy);
-            in->device_args = copy;
-            size_t n = list_arrays(in->call.args, copy, arrays);
+            memcpy(in->device_args, in->call.args, arrays_args(in));
+            size_t n = list_arrays(in, arrays);
+
             for (size_t i = 0; i < n; i++) {
                 (void)take(&e->own_bytes, arrays[i].n * sizeof(int64_t));
             }
@@ -188,19 +208,19 @@ static void *on_host(const struct vc_engine *e, const struct vc_instruction *in,
 static enum vc_status fill_own(struct vc_engine *e)
 {
     struct vc_train_device *device = e->options.device;
-    struct array arrays[3 * VC_GRAPH_MAX_DIMS];
+    struct array arrays[MOST_ARRAYS];
     uint64_t at = 0;
 
     VC_CALL(vc_train_to_device(device, (char *)e->own + take(&at, e->constant_bytes), e->constants, e->constant_bytes));
     for (size_t k = 0; k < e->n; k++) {
         struct vc_instruction *in = &e->instructions[k];
-        size_t n = has_arrays(in) ? list_arrays(in->call.args, in->device_args, arrays) : 0;
+        size_t n = list_arrays(in, arrays);
 
         for (size_t i = 0; i < n; i++) {
             char *to = (char *)e->own + take(&at, arrays[i].n * sizeof(int64_t));
 
             VC_CALL(vc_train_to_device(device, to, arrays[i].from, arrays[i].n * sizeof(int64_t)));
-            *arrays[i].at = (const int64_t *)(void *)to;
+            memcpy(arrays[i].at, &to, sizeof to);
         }
     }
     return VC_OK;

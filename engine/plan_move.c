@@ -2,7 +2,8 @@
  *
  *     Transpose, Expand, Slice    one part: sizes to walk, steps and begin in both arrays
  *     Concat, Split               a part for each input or output
- *     Pad, Resize                 for each dimension a list: index of the output -> index of the input, or -1
+ *     Pad, Resize (nearest)       for each dimension a list: index of the output -> index of the input, or -1
+ *     Resize (linear)             for each dimension that changes a sparse matrix: index of the output -> two of the input
  *
  * The first two groups are strided copies, and their gradients the same copies the other way. Lists are
  * made when the program is: the loop that reads them knows nothing of modes. */
@@ -482,7 +483,8 @@ static int64_t resize_nearest(const char *how, double place, int64_t size)
     return at > (double)(size - 1) ? size - 1 : (int64_t)at;
 }
 
-/* The scales that the node states, for each dimension; where it states sizes, they are quotients of these. */
+/* The scales that the node states, for each dimension; where it states sizes, they are quotients of these. False: the
+ * problem is noted. */
 static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -497,6 +499,7 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
     }
     const struct vc_graph_value *given = &e->graph->values[n->inputs[2]];
     if (given->kind != VC_VALUE_CONSTANT) {
+        vc_plan_fail(e, node, "its scales are computed; constants or sizes are needed");
         return false;
     }
     for (int64_t k = 0; k < given->shape[0].size; k++) {
@@ -505,8 +508,8 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
     return true;
 }
 
-/* Nearest alone: one element of the input for each of the output. Other modes mix several. */
-static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
+/* Nearest: one element of the input for each of the output. */
+static struct vc_args_mapped *find_nearest(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     const char *mode = vc_node_string(n, "coordinate_transformation_mode", "half_pixel");
@@ -514,12 +517,7 @@ static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
     struct vc_args_mapped *args = map_begin(e, node);
     double scale[VC_GRAPH_MAX_DIMS];
 
-    if (args == NULL) {
-        return NULL;
-    }
-    if (strcmp(vc_node_string(n, "mode", "nearest"), "nearest") != 0 || !resize_scales(e, node, scale)) {
-        vc_plan_fail(e, node, "mode '%s' cannot be trained; nearest with constant scales or sizes can",
-                     vc_node_string(n, "mode", "nearest"));
+    if (args == NULL || !resize_scales(e, node, scale)) {
         return NULL;
     }
     for (unsigned k = 0; k < args->n_dims; k++) {
@@ -536,5 +534,167 @@ static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* Room for a matrix of n elements along dimension `axis` of x, which gets out elements there. NULL: no memory. */
+static struct vc_args_blend *blend_begin(struct vc_engine *e, const int64_t *shape, unsigned n_dims, unsigned axis,
+                                         int64_t out, size_t n, int64_t **first, int64_t **from, double **weight)
+{
+    struct vc_args_blend *args = vc_plan_args(e, sizeof *args);
+
+    *first = vc_plan_args(e, ((size_t)out + 1) * sizeof **first);
+    *from = vc_plan_args(e, n * sizeof **from);
+    *weight = vc_plan_args(e, n * sizeof **weight);
+    if (e->status != VC_OK) {
+        return NULL;
+    }
+    *args = (struct vc_args_blend){.in = shape[axis],
+                                   .out = out,
+                                   .inner = 1,
+                                   .first = *first,
+                                   .from = *from,
+                                   .weight = *weight,
+                                   .n = (uint64_t)out};
+    for (unsigned k = 0; k < n_dims; k++) {
+        args->inner *= k > axis ? shape[k] : 1;
+        args->n *= k != axis ? (uint64_t)shape[k] : 1;
+    }
+    return args;
+}
+
+/* Linear: an element of the output is between two of the input, or on one. 2 elements to 4, half_pixel:
+ *
+ *     places  -0.25  0.25  0.75  1.25        first  0 1 3 5 6     from  0 | 0 1 | 0 1 | 1    weight  1 | .75 .25 | .25 .75 | 1
+ */
+static struct vc_args_blend *blend_forward(struct vc_engine *e, uint32_t node, const int64_t *shape, unsigned axis,
+                                           double scale)
+{
+    const char *mode = vc_node_string(vc_plan_node(e, node), "coordinate_transformation_mode", "half_pixel");
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    int64_t in = shape[axis];
+    int64_t out = y->shape[axis];
+    int64_t *first, *from;
+    double *weight;
+    struct vc_args_blend *args = blend_begin(e, shape, y->n_dims, axis, out, 2 * (size_t)out, &first, &from, &weight);
+
+    for (int64_t i = 0; args != NULL && i < out; i++) {
+        double place = resize_place(mode, i, in, out, scale);
+        int64_t low = (int64_t)fmin(fmax(floor(place), 0), (double)(in - 1));
+        int64_t high = (int64_t)fmin(fmax(floor(place) + 1, 0), (double)(in - 1));
+        double second = low == high ? 0 : place - floor(place);
+        int64_t at = first[i];
+
+        second = e->weights->precision == VC_GRAPH_F64 ? second : (double)(float)second;
+        if (second != 1) {
+            from[at] = low;
+            weight[at++] = 1 - second;
+        }
+        if (second != 0) {
+            from[at] = high;
+            weight[at++] = second;
+        }
+        first[i + 1] = at;
+    }
+    return args;
+}
+
+/* The matrix turned, for gradients: what each element of the input gave, in the order of the output. The sort of
+ * map_back. shape: of the input. */
+static struct vc_args_blend *blend_backward(struct vc_engine *e, uint32_t node, const int64_t *shape, unsigned axis,
+                                            double scale)
+{
+    const struct vc_args_blend *is = blend_forward(e, node, shape, axis, scale);
+    unsigned n_dims = vc_plan_out(e, node, 0)->n_dims;
+    int64_t turned[VC_GRAPH_MAX_DIMS], *first, *from;
+    double *weight;
+    struct vc_args_blend *args;
+
+    if (is == NULL) {
+        return NULL;
+    }
+    memcpy(turned, shape, sizeof turned);
+    turned[axis] = is->out;
+    args = blend_begin(e, turned, n_dims, axis, is->in, (size_t)is->first[is->out], &first, &from, &weight);
+    if (args == NULL) {
+        return NULL;
+    }
+    for (int64_t k = 0; k < is->first[is->out]; k++) {
+        first[is->from[k]]++;
+    }
+    for (int64_t i = 1; i <= is->in; i++) {
+        first[i] += first[i - 1];
+    }
+    for (int64_t i = is->out; i-- > 0;) {
+        for (int64_t k = is->first[i + 1]; k-- > is->first[i];) {
+            int64_t at = --first[is->from[k]];
+
+            from[at] = i;
+            weight[at] = is->weight[k];
+        }
+    }
+    return args;
+}
+
+/* Dimension by dimension, the last one first, since sizes mostly grow: x [2, 3] to y [4, 6] by way of [2, 6], and
+ * gradients the same way back. Sizes that stay need nothing; a node that changes none copies along the first. */
+static void resize_linear(struct vc_engine *e, uint32_t node, bool backward)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    int64_t shapes[VC_GRAPH_MAX_DIMS + 1][VC_GRAPH_MAX_DIMS]; /* before each step */
+    unsigned axes[VC_GRAPH_MAX_DIMS];
+    double scale[VC_GRAPH_MAX_DIMS];
+    unsigned n = 0;
+    struct vc_ref refs[2];
+
+    if (!reals(e, node) || !resize_scales(e, node, scale)) {
+        return;
+    }
+    memcpy(shapes[0], x->shape, sizeof shapes[0]);
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        if (x->shape[k] != y->shape[k] || scale[k] != 1 || (k == 0 && n == 0)) {
+            axes[n++] = k;
+            memcpy(shapes[n], shapes[n - 1], sizeof shapes[n]);
+            shapes[n][k] = y->shape[k];
+        }
+    }
+    refs[0] = backward ? vc_plan_grad(e, node, 0) : vc_plan_data(e, node, 0);
+    for (unsigned step = 0; step < n; step++) {
+        unsigned k = backward ? n - 1 - step : step;
+        struct vc_args_blend *args =
+            (backward ? blend_backward : blend_forward)(e, node, shapes[k], axes[k], scale[axes[k]]);
+        bool add = false;
+
+        if (args == NULL) {
+            return;
+        }
+        refs[1] = step + 1 < n ? vc_plan_reals(e, args->n)
+                  : backward   ? vc_plan_grad_to(e, node, 0, false, &add)
+                               : vc_plan_make(e, node, 0, false);
+        vc_plan_emit(e, node, VC_LOOP_blend, vc_plan_blocks(args->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 2);
+        refs[0] = refs[1];
+    }
+}
+
+static bool is_linear(const struct vc_engine *e, uint32_t node)
+{
+    return strcmp(vc_node_string(vc_plan_node(e, node), "mode", "nearest"), "linear") == 0;
+}
+
+void vc_train_forward_resize(struct vc_engine *e, uint32_t node)
+{
+    if (is_linear(e, node)) {
+        resize_linear(e, node, false);
+    } else {
+        mapped_forward(e, node, find_nearest);
+    }
+}
+
+void vc_train_backward_resize(struct vc_engine *e, uint32_t node)
+{
+    if (!is_linear(e, node)) {
+        mapped_backward(e, node, find_nearest);
+    } else if (vc_plan_trained(e, node, 0)) {
+        resize_linear(e, node, true);
+    }
+}
+
 MAPPED(pad, find_pad)
-MAPPED(resize, find_resize)

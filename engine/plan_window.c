@@ -6,6 +6,11 @@
  *
  *     forward  y = w * unroll(x)         dw += dy * unroll(x)'          dx = roll(w' * dy)
  *
+ * ConvTranspose is the same three products in other places: it makes of x what the convolution with its weights makes of
+ * dy, so that `args` are those of this convolution, whose input has the sizes of the output.
+ *
+ *     forward  y = roll(w' * x)          dw += x * unroll(dy)'          dx = w * unroll(dy)
+ *
  * Unrolling, of one channel of 3 x 3 with a kernel of 2 x 2: a column for each window, a row for each tap.
  *
  *     x   a b c        unroll(x)   a b d e        y = w * unroll(x), w [filters, 4]
@@ -24,6 +29,11 @@
 #define DEVICE_ELEMENTS   (1u << 24) /* the same on a device, which takes whole images */
 #define CHUNKS            16         /* sums of gradients of weights that are made side by side, where they are small */
 
+static bool is_transposed(const struct vc_engine *e, uint32_t node)
+{
+    return vc_node_is(vc_plan_node(e, node), VC_OP_conv_transpose);
+}
+
 /* Sizes and padding of the windows, worked out by graph/ from a value with the shape of input 0, so that
  * plan and definition cannot differ. Padding that follows from the size (auto_pad) is in before and behind. */
 static bool find_window(struct vc_engine *e, uint32_t node, const int64_t *kernel, struct vc_window *w)
@@ -40,7 +50,7 @@ static bool find_window(struct vc_engine *e, uint32_t node, const int64_t *kerne
         return false;
     }
     memcpy(value.shape, x->shape, sizeof value.shape);
-    if (!vc_run_window(&run, kernel, ceil, w)) {
+    if (!(is_transposed(e, node) ? vc_run_window_transposed(&run, kernel, w) : vc_run_window(&run, kernel, ceil, w))) {
         vc_plan_fail(e, node, "its windows do not fit the input");
         return false;
     }
@@ -91,7 +101,7 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     args->groups = (uint64_t)vc_node_int(vc_plan_node(e, node), "group", 1);
     args->channels = (uint64_t)weights->shape[1];
     args->filters = (uint64_t)weights->shape[0] / args->groups;
-    if (args->channels * args->groups != (uint64_t)x->shape[1] ||
+    if ((is_transposed(e, node) ? args->filters : args->channels) * args->groups != (uint64_t)x->shape[1] ||
         args->filters * args->groups != (uint64_t)weights->shape[0]) {
         vc_plan_fail(e, node, "its channels do not fit its groups");
         return NULL;
@@ -103,7 +113,7 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     memcpy(args->dilation, w.dilation, sizeof args->dilation);
     memcpy(args->before, w.before, sizeof args->before);
     cut_conv(args, e->options.device != NULL);
-    args->has_bias = vc_plan_in(e, node, 2) != NULL;
+    args->has_bias = vc_plan_in(e, node, 2) != NULL && !is_transposed(e, node);
     uint64_t inputs = args->channels * volume(args->kernel);
     uint64_t n = args->rows_per_part * (uint64_t)args->out[2];
     args->unrolled = vc_product_scratch(args->filters, n, inputs);
@@ -224,44 +234,81 @@ bool vc_plan_relu_joins(struct vc_engine *e, struct vc_ref x, struct vc_ref y)
     return args != NULL;
 }
 
-/* Direct where it can be, else unrolled. */
-void vc_train_forward_conv(struct vc_engine *e, uint32_t node)
+/* y = x convolved, direct where it can be, else unrolled, which cannot add. */
+static void emit_conv(struct vc_engine *e, uint32_t node, const struct vc_args_conv *args, struct vc_ref x,
+                      struct vc_ref bias, struct vc_ref y, bool add)
 {
-    struct vc_args_conv *args = conv_args(e, node);
-    struct vc_args_direct *direct = args != NULL ? direct_args(e, args, false) : NULL;
-    struct vc_ref refs[5];
+    struct vc_args_direct *direct = direct_args(e, args, false);
+    const struct vc_plan_value *sum = vc_plan_in(e, node, 0); /* what is added to is a gradient of it */
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = sum->n_dims, .refs = {y}};
+    struct vc_ref refs[5] = {x, vc_plan_data(e, node, 1), bias, add ? vc_plan_reals(e, sum->n) : y};
 
-    if (args == NULL) {
-        return;
-    }
     if (direct != NULL) {
-        refs[0] = vc_plan_data(e, node, 0);
-        refs[1] = vc_plan_data(e, node, 2);
-        emit_direct(e, node, direct, refs[0], refs[1], vc_plan_make(e, node, 0, false), false);
+        emit_direct(e, node, direct, x, bias, y, add);
         return;
     }
-    refs[0] = vc_plan_data(e, node, 0);
-    refs[1] = vc_plan_data(e, node, 1);
-    refs[2] = vc_plan_data(e, node, 2);
-    refs[3] = vc_plan_make(e, node, 0, false);
     refs[4] = vc_plan_scratch(e, args->scratch);
     vc_plan_emit(e, node, VC_LOOP_conv_forward, (size_t)(args->batch * args->groups), args, false, refs, 5);
+    if (add) {
+        memcpy(s.shape, sum->shape, sizeof s.shape);
+        vc_plan_steps(sum, sum->n_dims, s.step[0]);
+        vc_plan_steps(sum, sum->n_dims, s.step[1]);
+        s.refs[1] = refs[3];
+        vc_plan_strided(e, node, &s, true);
+    }
+}
+
+/* dx = dy through the windows, back to where they were read. bias: NULL, or of ConvTranspose, whose `dx` is y. */
+static void emit_conv_back(struct vc_engine *e, uint32_t node, const struct vc_args_conv *args, struct vc_ref dy,
+                           struct vc_ref bias, struct vc_ref dx, bool add)
+{
+    struct vc_args_direct *direct = direct_args(e, args, true);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = y->n_dims, .refs = {dx, bias}};
+    struct vc_ref refs[4] = {dy, vc_plan_data(e, node, 1), dx};
+
+    if (direct != NULL) {
+        emit_direct(e, node, direct, dy, bias, dx, add);
+        return;
+    }
+    refs[3] = vc_plan_scratch(e, args->scratch);
+    vc_plan_emit(e, node, VC_LOOP_conv_input, (size_t)(args->batch * args->groups), args, add, refs, 4);
+    if (bias.kind != VC_REF_NONE) {
+        memcpy(s.shape, y->shape, sizeof s.shape);
+        vc_plan_steps(y, y->n_dims, s.step[0]);
+        s.step[1][1] = 1;
+        vc_plan_strided(e, node, &s, true);
+    }
+}
+
+static void conv_forward(struct vc_engine *e, uint32_t node, bool transposed)
+{
+    struct vc_args_conv *args = conv_args(e, node);
+
+    if (args != NULL) {
+        struct vc_ref x = vc_plan_data(e, node, 0);
+        struct vc_ref bias = vc_plan_data(e, node, 2);
+
+        (transposed ? emit_conv_back : emit_conv)(e, node, args, x, bias, vc_plan_make(e, node, 0, false), false);
+    }
 }
 
 /* dw += sum over all images. With chunks the parts are added by one more instruction, in the order of
  * chunks. */
-static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_args_conv *args)
+static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_args_conv *args, bool transposed)
 {
     uint64_t n = vc_plan_in(e, node, 1)->n;
     size_t parts = vc_plan_blocks(args->channels, args->channels_per_block);
     struct vc_args_direct *direct = args->n_chunks > 1 || args->batch == 1 ? direct_args(e, args, false) : NULL;
     struct vc_args_chunks *chunks = vc_plan_args(e, sizeof *chunks);
-    struct vc_ref refs[4] = {vc_plan_data(e, node, 0), vc_plan_grad(e, node, 0)};
+    struct vc_ref refs[4];
     bool add;
 
     if (chunks == NULL) {
         return;
     }
+    refs[transposed] = vc_plan_data(e, node, 0);
+    refs[!transposed] = vc_plan_grad(e, node, 0);
     struct vc_ref dw = vc_plan_grad_to(e, node, 1, false, &add);
     refs[2] = args->n_chunks > 1 ? vc_plan_reals(e, args->n_chunks * n) : dw;
     if (direct != NULL) {
@@ -305,7 +352,7 @@ static void conv_bias(struct vc_engine *e, uint32_t node)
 }
 
 /* Bias, weights, input, each only where it has a gradient. All three read dy. */
-void vc_train_backward_conv(struct vc_engine *e, uint32_t node)
+static void conv_backward(struct vc_engine *e, uint32_t node, bool transposed)
 {
     struct vc_args_conv *args = conv_args(e, node);
 
@@ -316,22 +363,19 @@ void vc_train_backward_conv(struct vc_engine *e, uint32_t node)
         conv_bias(e, node);
     }
     if (vc_plan_trained(e, node, 1)) {
-        conv_weights(e, node, args);
+        conv_weights(e, node, args, transposed);
     }
     if (vc_plan_trained(e, node, 0)) {
-        struct vc_args_direct *direct = direct_args(e, args, true);
-        struct vc_ref refs[4] = {vc_plan_grad(e, node, 0), vc_plan_data(e, node, 1)};
+        struct vc_ref dy = vc_plan_grad(e, node, 0);
         bool add;
+        struct vc_ref dx = vc_plan_grad_to(e, node, 0, false, &add);
 
-        refs[2] = vc_plan_grad_to(e, node, 0, false, &add);
-        if (direct != NULL) {
-            emit_direct(e, node, direct, refs[0], (struct vc_ref){0}, refs[2], add);
-            return;
-        }
-        refs[3] = vc_plan_scratch(e, args->scratch);
-        vc_plan_emit(e, node, VC_LOOP_conv_input, (size_t)(args->batch * args->groups), args, add, refs, 4);
+        (transposed ? emit_conv : emit_conv_back)(e, node, args, dy, (struct vc_ref){0}, dx, add);
     }
 }
+
+VC_TRAIN_OP(conv, conv, false)
+VC_TRAIN_OP(conv_transpose, conv, true)
 
 /* ---- pools ---- */
 

@@ -114,6 +114,18 @@ struct vc_args_mapped {
     double otherwise;
 };
 
+/* blend  p: x, y    y[o, i, j] = sum of weight[k] * x[o, from[k], j] for k from first[i] to before first[i + 1], in this order
+ *
+ * A sparse matrix along one axis, of which a place between two elements is a row of two: x is [outer, in, inner], y
+ * [outer, out, inner]. Gradients go through the same loop, by the matrix turned. Blocks are of VC_ELEMENTS_PER_BLOCK
+ * results. */
+struct vc_args_blend {
+    int64_t in, out, inner;
+    const int64_t *first, *from; /* [out + 1], [first[out]] */
+    const double *weight;        /* [first[out]], each a number of the program's precision */
+    uint64_t n;                  /* results */
+};
+
 /* softmax           p: x, y         rows of `size` elements, `inner` apart
  * softmax_backward  p: y, dy, dx    dx may be dy */
 struct vc_args_softmax {

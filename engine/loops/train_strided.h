@@ -435,3 +435,44 @@ LOOP_FN(mapped_backward)
         dx[i] = call->add ? dx[i] + sum : sum;
     }
 }
+
+/* n results of row `row` of the matrix, from x on, which is the first of them in row 0 of the input. */
+static void blend_row(const struct vc_args_blend *args, int64_t row, const REAL *restrict x, REAL *restrict y, size_t n,
+                      bool add)
+{
+    if (!add) {
+        memset(y, 0, n * sizeof *y);
+    }
+    for (int64_t k = args->first[row]; k < args->first[row + 1]; k++) {
+        const REAL *from = x + args->from[k] * args->inner;
+        REAL weight = (REAL)args->weight[k];
+
+        for (size_t j = 0; j < n; j++) {
+            y[j] += weight * from[j];
+        }
+    }
+}
+
+/* Row by row of the output; the first and the last row of a block may be parts. */
+LOOP_FN(blend)
+{
+    const struct vc_args_blend *args = call->args;
+    uint64_t i = block * (uint64_t)VC_ELEMENTS_PER_BLOCK;
+    uint64_t end = VC_AT_MOST(i + VC_ELEMENTS_PER_BLOCK, args->n);
+    uint64_t rows = i / (uint64_t)args->inner;
+    uint64_t column = i % (uint64_t)args->inner;
+    int64_t row = (int64_t)(rows % (uint64_t)args->out);
+    const REAL *x = (const REAL *)call->p[0] + rows / (uint64_t)args->out * (uint64_t)(args->in * args->inner);
+
+    while (i < end) {
+        uint64_t n = VC_AT_MOST((uint64_t)args->inner - column, end - i);
+
+        blend_row(args, row, x + column, (REAL *)call->p[1] + i, (size_t)n, call->add);
+        i += n;
+        column = 0;
+        if (++row == args->out) {
+            row = 0;
+            x += args->in * args->inner;
+        }
+    }
+}

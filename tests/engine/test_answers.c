@@ -15,8 +15,6 @@
 static const char *const others[] = {
     "(float[2,5] x) => (float[2,2] y, int64[2,2] at) <int64[1] k = {2}> { y, at = TopK(x, k) }",
     "(float[2,3,4] x, float[4,5] pa) => (float[2,5] y) { y = Einsum<equation: string = \"bij,jk->bk\">(x, pa) }",
-    "(float[1,2,3,4] x) => (float[1,2,6,4] y) <float[4] scales = {1.0, 1.0, 2.0, 1.0}> { a = Tanh(x)  y = "
-    "Resize<mode: string = \"linear\">(a, , scales) }",
     "(float[3,4] x, float low) => (float[3,4] y) { a = Clip(x, low)  y = Neg(a) }",
     "(float[3,4] x) => (float[3,4] y) <int64 axis = {1}> { a = CumSum(x, axis)  b = Sigmoid(a)  y = Mul(a, b) }",
     "(float[2,3] x, float[2,3] z) => (float[2,3] y) { a = Max(x, z)  b = Relu(a)  c = Min(b, z)  y = Tanh(c) }",

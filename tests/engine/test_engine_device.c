@@ -222,6 +222,7 @@ static int sum_of(int loop)
         return 0;
     case VC_LOOP_dropout:
     case VC_LOOP_mapped_backward:
+    case VC_LOOP_blend:
     case VC_LOOP_max_pool_backward:
     case VC_LOOP_average_pool_backward:
     case VC_LOOP_add_chunks:

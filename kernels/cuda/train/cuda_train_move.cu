@@ -101,6 +101,32 @@ int vc_cuda_train_mapped_backward(struct vc_cuda_session *s, const struct vc_tra
     return vc_cuda_launched();
 }
 
+/* A thread takes a result, and adds up the elements that a row of the matrix mixes. */
+static __global__ void blend_kernel(struct vc_args_blend args, bool add, const float *x, float *y)
+{
+    VC_CUDA_EACH(i, args.n)
+    {
+        uint64_t row = i / (uint64_t)args.inner;
+        int64_t at = (int64_t)(row % (uint64_t)args.out);
+        const float *from =
+            x + row / (uint64_t)args.out * (uint64_t)(args.in * args.inner) + i % (uint64_t)args.inner;
+        float sum = add ? y[i] : 0;
+
+        for (int64_t k = args.first[at]; k < args.first[at + 1]; k++) {
+            sum += (float)args.weight[k] * from[args.from[k] * args.inner];
+        }
+        y[i] = sum;
+    }
+}
+
+int vc_cuda_train_blend(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_blend *args = (const struct vc_args_blend *)w->device_args;
+
+    VC_CUDA_ELEMENTS(s, blend_kernel, args->n, *args, w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
 /* ---- rows by numbers ---- */
 
 /* The row that an index means; `size`: none. */
