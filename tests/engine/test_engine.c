@@ -548,7 +548,8 @@ static void refused_nodes(void **state)
     static const struct {
         const char *graph, *says;
     } cases[] = {
-        {"(float[2,3,4] x, float[4,5] pa) => (float[2,5] y) { a = Einsum<equation: string = \"bij,jk->bk\">(x, pa)  y = "
+        {"(float[2,3,4] x, float[4,5] pa) => (float[2,5] y) { a = Einsum<equation: string = \"bij,jk->bk\">(x, pa)  y "
+         "= "
          "Cos(a) }",
          "Einsum 'a': this operator cannot be trained"}, /* the first of two */
     };

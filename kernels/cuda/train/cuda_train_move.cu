@@ -108,8 +108,7 @@ static __global__ void blend_kernel(struct vc_args_blend args, bool add, const f
     {
         uint64_t row = i / (uint64_t)args.inner;
         int64_t at = (int64_t)(row % (uint64_t)args.out);
-        const float *from =
-            x + row / (uint64_t)args.out * (uint64_t)(args.in * args.inner) + i % (uint64_t)args.inner;
+        const float *from = x + row / (uint64_t)args.out * (uint64_t)(args.in * args.inner) + i % (uint64_t)args.inner;
         float sum = add ? y[i] : 0;
 
         for (int64_t k = args.first[at]; k < args.first[at + 1]; k++) {
@@ -123,7 +122,8 @@ int vc_cuda_train_blend(struct vc_cuda_session *s, const struct vc_train_work *w
 {
     const struct vc_args_blend *args = (const struct vc_args_blend *)w->device_args;
 
-    VC_CUDA_ELEMENTS(s, blend_kernel, args->n, *args, w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1]);
+    VC_CUDA_ELEMENTS(s, blend_kernel, args->n, *args, w->call->add, (const float *)w->call->p[0],
+                     (float *)w->call->p[1]);
     return vc_cuda_launched();
 }
 
