@@ -397,7 +397,9 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
         const struct vc_tensor *t = vc_model_tensor(b->source->model, k);
 
         bool stays = !b->matches[k].there || !is_weight(t);
-        VC_CALL(stays ? VC_OK : stays_constant(b, t, k, &stays));
+        if (!stays) {
+            VC_CALL(stays_constant(b, t, k, &stays));
+        }
         if (!stays && !by_name(b, t, k) && t->n_elems > 1) { /* single numbers are alike: the name alone tells them */
             list[vc_model_tensor_count(weights) + n_left++] =
                 (struct weight_sum){.model = b->source->model, .index = k, .of = k};
