@@ -231,7 +231,9 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     f->to->n++;
     VC_CALL(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
     VC_CALL(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
-    VC_CALL(f->from->measured ? check_finite(f, array, tensor->name) : VC_OK);
+    if (f->from->measured) {
+        VC_CALL(check_finite(f, array, tensor->name));
+    }
     VC_CALL(fit_shape(f, input, array));
     VC_CALL(check_shape(f, tensor, input, array));
     bool as_it_is = !vc_is_integer(tensor->dtype) && vc_normalize_is_none(&f->normalize);

@@ -514,7 +514,10 @@ static enum vc_status run_batches(struct calibration *c)
             c->now.mask = mask;
         }
         status = vc_answers_series_run(series, &calls);
-        VC_TRY(status == VC_E_FORMAT ? blame_rows(c) : status);
+        if (status == VC_E_FORMAT) {
+            status = blame_rows(c);
+        }
+        VC_TRY(status);
         VC_TRY(vc_check_cancelled(c->ctx));
         vc_rows_tell(&c->view, "calibrate", first + c->now.n, c->n_numbers);
     }
