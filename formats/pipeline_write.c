@@ -303,12 +303,7 @@ static enum vc_status pipeline_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
 
-    if (self->folder == NULL) { /* a run without an output */
-        return VC_OK;
-    }
-    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
-    sink->late_note = vc_outfolder_note(self->folder);
-    return status;
+    return vc_output_commit(ctx, self->folder, NULL, &sink->late_note);
 }
 
 static void pipeline_interrupt(struct vc_sink *sink)

@@ -550,6 +550,17 @@ const char *vc_outfolder_note(const struct vc_outfolder *folder)
     return folder->note[0] != '\0' ? folder->note : NULL;
 }
 
+enum vc_status vc_output_commit(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file,
+                                const char **note)
+{
+    if (folder == NULL) {
+        return file != NULL ? vc_outfile_commit(ctx, file) : VC_OK;
+    }
+    enum vc_status status = vc_outfolder_commit(ctx, folder);
+    *note = vc_outfolder_note(folder);
+    return status;
+}
+
 /* Files first: what waits in a hidden folder is removed from it before the folder is closed. */
 void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {

@@ -77,6 +77,11 @@ enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder 
 
 enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes);
 
+/* Commits a sink's folder, whose note goes to *note; or the one file where there is no folder; or nothing, of a run without an
+ * output. Below: what is checked. */
+enum vc_status vc_output_commit(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file,
+                                const char **note);
+
 /* Every file has been synced or kept. What was checked before is checked again. */
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder);
 

@@ -517,12 +517,7 @@ static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sin
 {
     struct safetensors_sink *self = sink->self;
 
-    if (self->folder == NULL) {
-        return vc_outfile_commit(ctx, self->file);
-    }
-    enum vc_status status = vc_outfolder_commit(ctx, self->folder);
-    sink->late_note = vc_outfolder_note(self->folder);
-    return status;
+    return vc_output_commit(ctx, self->folder, self->file, &sink->late_note);
 }
 
 static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
