@@ -194,14 +194,8 @@ static const struct vc_arch_name rules_of_olmo2[] = {
     {.from = NULL},
 };
 
-/* Experts are called by numbers: w1 is the gate, w3 goes up, w2 down. */
-static const struct vc_arch_name rules_of_mixtral[] = {
-    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = NULL},
-};
+/* The norms of queries and keys alone. */
+#define rules_of_olmoe (rules_of_olmo2 + 2)
 
 /* Joined matrices stay joined. */
 static const struct vc_arch_name rules_of_phi3[] = {
@@ -210,24 +204,21 @@ static const struct vc_arch_name rules_of_phi3[] = {
     {.from = NULL},
 };
 
-/* Norms of queries and keys go over all heads together. */
-static const struct vc_arch_name rules_of_olmoe[] = {
-    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
-    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
-    {.from = NULL},
-};
-
-/* The same, and the names of Mixtral's experts, with a number that is added to the router's before it chooses. */
+/* Norms of queries and keys go over all heads together; a number is added to the router's before it chooses. Experts are
+ * called by numbers: w1 is the gate, w3 goes up, w2 down. */
 static const struct vc_arch_name rules_of_minimax[] = {
     {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
     {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
-    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.block_sparse_moe.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
+    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
     {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
     {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
     {.from = NULL},
 };
+
+/* The experts alone. */
+#define rules_of_mixtral (rules_of_minimax + 3)
 
 /* Experts in one tensor, gate and up as its halves. */
 static const struct vc_arch_name rules_of_granitemoe[] = {
@@ -252,13 +243,6 @@ static const struct vc_arch_name rules_of_granitehybrid[] = {
     {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up.weight", "FH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
     {.from = "layers.#.shared_mlp.output_linear.weight", .to = "blk.#.ffn_down.weight", .shape = "HF"},
     MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
-
-/* Norms of queries and keys have names of their own. */
-static const struct vc_arch_name rules_of_hunyuan[] = {
-    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
     {.from = NULL},
 };
 
@@ -355,9 +339,6 @@ static const struct vc_arch_name rules_of_llama4[] = {
 
 /* Each layer is one of attention, a recurrent one, or a feed-forward part, and is called "mixer" in any case. */
 static const struct vc_arch_name rules_of_nemotron_h[] = {
-    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "norm_f", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
     {.from = "layers.#.mixer.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
     {.from = "layers.#.mixer.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
     {.from = "layers.#.mixer.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
@@ -370,9 +351,15 @@ static const struct vc_arch_name rules_of_nemotron_h[] = {
     {.from = "layers.#.mixer.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
     {.from = "layers.#.mixer.shared_experts.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
     {.from = "layers.#.mixer.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "norm_f", .to = "output_norm", .shape = "H"},
+    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
     MAMBA_RULES("mixer."),
     {.from = NULL},
 };
+
+/* Recurrent layers alone. */
+#define rules_of_mamba2 (rules_of_nemotron_h + 12)
 
 /* Attention and a recurrent part side by side in each layer; llama.cpp calls a norm without ".weight". */
 static const struct vc_arch_name rules_of_falcon_h1[] = {
@@ -382,14 +369,6 @@ static const struct vc_arch_name rules_of_falcon_h1[] = {
     {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
     {.from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
     MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
-
-static const struct vc_arch_name rules_of_mamba2[] = {
-    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "norm_f", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
-    MAMBA_RULES("mixer."),
     {.from = NULL},
 };
 
@@ -407,30 +386,30 @@ static const struct vc_arch_name rules_of_mamba[] = {
     {.from = NULL},
 };
 
+/* Norms of queries and keys have names of their own. */
 static const struct vc_arch_name rules_of_hunyuan_moe[] = {
-    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
     {.from = "layers.#.mlp.gate.wg.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.mlp.shared_mlp.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
     {.from = "layers.#.mlp.shared_mlp.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
     {.from = "layers.#.mlp.shared_mlp.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
     {.from = NULL},
 };
 
-static const struct vc_arch_name rules_of_ernie_moe[] = {
+/* ... without experts. */
+#define rules_of_hunyuan (rules_of_hunyuan_moe + 4)
+
+static const struct vc_arch_name rules_of_exaone_moe[] = {
+    {.from = "layers.#.mlp.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
     {.from = "layers.#.mlp.moe_statics.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "1E"},
     SHARED_RULES,
     {.from = NULL},
 };
 
-static const struct vc_arch_name rules_of_exaone_moe[] = {
-    {.from = "layers.#.mlp.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    SHARED_RULES,
-    {.from = NULL},
-};
-
-/* The same without the first. */
-#define rules_of_dots1 (rules_of_exaone_moe + 1)
+/* The same from the second or third on. */
+#define rules_of_ernie_moe (rules_of_exaone_moe + 1)
+#define rules_of_dots1     (rules_of_exaone_moe + 2)
 
 /* llama.cpp calls the norm before the feed-forward part as if it were behind attention. */
 static const struct vc_arch_name rules_of_glm4_moe[] = {
@@ -441,10 +420,13 @@ static const struct vc_arch_name rules_of_glm4_moe[] = {
 
 /* Norms behind attention and the feed-forward part, and of each head. */
 static const struct vc_arch_name rules_of_exaone4[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = NULL},
 };
+
+/* The norm before the feed-forward part is called as if it were behind attention, and llama.cpp does so too. */
+#define rules_of_seed_oss (rules_of_exaone4 + 1)
 
 static const struct vc_arch_name rules_of_starcoder2[] = {
     {.from = "layers.#.mlp.c_fc", .to = "blk.#.ffn_up", .shape = "FH"},
@@ -521,12 +503,6 @@ static const struct vc_arch_name rules_of_glm4[] = {
     {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = "layers.#.post_mlp_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
     {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
-    {.from = NULL},
-};
-
-/* The norm before the feed-forward part is called as if it were behind attention, and llama.cpp does so too. */
-static const struct vc_arch_name rules_of_seed_oss[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
     {.from = NULL},
 };
 

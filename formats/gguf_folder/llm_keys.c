@@ -649,35 +649,20 @@ static void put_gemma3n(const struct vc_arch_sizes *sizes, struct llm_pairs *pai
     }
 }
 
-/* Of Qwen3-Next's kind. Sections share the pairs of a head between time, height and width of a picture; 11 + 11 + 10
- * are the 32 pairs of its 64 rotated elements, and the fourth number is llama.cpp's, always 0. */
-static void put_recurrent(const struct llm_config *config, const struct llm_rope *rope, struct llm_pairs *pairs)
-{
-    static const uint32_t usual[4] = {11, 11, 10, 0};
-    const json_t *sections = json_object_get(rope->block, "mrope_section");
-
-    vc_llm_put_u32(pairs, ".full_attention_interval", vc_llm_count(config, "full_attention_interval", 4));
-    if (strcmp(pairs->architecture, "qwen3next") == 0) { /* sees nothing */
-        return;
-    }
-    vc_llm_put_array(pairs, ".rope.dimension_sections", GGUF_I32, 4);
-    for (size_t i = 0; i < 4; i++) {
-        vc_llm_element_u32(pairs,
-                           sections != NULL ? (uint32_t)json_integer_value(json_array_get(sections, i)) : usual[i]);
-    }
-}
-
 /* Of models that also see: how many pairs of a head are turned by time, height and width of a picture, and how many
- * layers get features of pictures. A folder of the text part alone has no such layers. */
+ * layers get features of pictures. A folder of the text part alone has no such layers. 11 + 11 + 10 are the 32 pairs of
+ * Qwen3.5's 64 rotated elements, and the fourth number is llama.cpp's, always 0. */
 static void put_sections(const struct llm_config *config, const struct llm_rope *rope, const char *architecture,
                          struct llm_pairs *pairs)
 {
+    static const uint32_t usual[4] = {11, 11, 10, 0};
     const json_t *sections = json_object_get(rope->block, "mrope_section");
     const json_t *seen = json_object_get(json_object_get(config->root, "vision_config"), "deepstack_visual_indexes");
 
     vc_llm_put_array(pairs, ".rope.dimension_sections", GGUF_I32, 4);
     for (size_t i = 0; i < 4; i++) {
-        vc_llm_element_u32(pairs, (uint32_t)json_integer_value(json_array_get(sections, i)));
+        vc_llm_element_u32(pairs,
+                           sections != NULL ? (uint32_t)json_integer_value(json_array_get(sections, i)) : usual[i]);
     }
     if (seen != NULL && strncmp(architecture, "qwen3vl", 7) == 0) {
         vc_llm_put_u32(pairs, ".n_deepstack_layers", json_array_size(seen));
@@ -814,9 +799,6 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (vc_is_one_of(family->gguf, "granitehybrid|nemotron_h|nemotron_h_moe")) { /* whether positions are rotated */
         vc_llm_put_bool(pairs, ".rope.scaling.finetuned", !turns_nothing(config, family));
     }
-    if (vc_arch_has(family, VC_ARCH_SECTIONS)) {
-        put_sections(config, rope, family->gguf, pairs);
-    }
     if (is(family, "gemma4")) {
         put_gemma4(sizes, pairs);
     }
@@ -824,7 +806,10 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         put_gemma3n(sizes, pairs);
     }
     if (vc_llm_says_recurrent(family)) {
-        put_recurrent(config, rope, pairs);
+        vc_llm_put_u32(pairs, ".full_attention_interval", vc_llm_count(config, "full_attention_interval", 4));
+    }
+    if (vc_arch_has(family, VC_ARCH_SECTIONS) || vc_is_one_of(family->gguf, "qwen35|qwen35moe")) {
+        put_sections(config, rope, family->gguf, pairs);
     }
     if (vc_arch_slides(family) || vc_llm_says_recurrent(family)) {
         put_kinds(config, family, sizes, pairs);
