@@ -12,19 +12,11 @@ static bool is_choice(const struct vc_graph *graph, const struct vc_graph_node *
         return false;
     }
     const struct vc_graph_value *condition = &graph->values[node->inputs[0]];
-    const struct vc_graph_value *y = &graph->values[node->outputs[0]];
-    bool chooses = condition->kind == VC_VALUE_RESULT || condition->kind == VC_VALUE_INPUT;
+    bool chooses =
+        (condition->kind == VC_VALUE_RESULT || condition->kind == VC_VALUE_INPUT) && vc_graph_is_single(condition);
 
-    for (unsigned d = 0; chooses && d < condition->n_dims; d++) {
-        chooses = vc_dim_is(condition->shape[d], 1);
-    }
     for (unsigned k = 1; chooses && k < 3; k++) {
-        const struct vc_graph_value *x = &graph->values[node->inputs[k]];
-
-        chooses = x->n_dims == y->n_dims;
-        for (unsigned d = 0; chooses && d < y->n_dims; d++) {
-            chooses = vc_dim_equal(x->shape[d], y->shape[d]);
-        }
+        chooses = vc_graph_same_kind(&graph->values[node->inputs[k]], &graph->values[node->outputs[0]]);
     }
     return chooses;
 }

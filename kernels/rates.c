@@ -15,11 +15,6 @@ static const double machine[VC_MACHINE_COUNT] = {
 #include "kernels/rates.inc"
 };
 
-const struct vc_rate *vc_rate_at(unsigned index)
-{
-    return index < sizeof rates / sizeof rates[0] ? &rates[index] : NULL;
-}
-
 /* The row of the first n letters; NULL: there is none. */
 static const struct vc_rate *row_of(const char *scheme, size_t n)
 {

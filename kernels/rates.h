@@ -15,9 +15,6 @@ enum vc_machine_rate {
     VC_MACHINE_COUNT
 };
 
-/* Row number `index`; NULL behind the last. */
-const struct vc_rate *vc_rate_at(unsigned index);
-
 /* The row of "int4/group:128", by the word before the slash, or else its letters; NULL: there is none, or `scheme` is NULL. */
 const struct vc_rate *vc_rate_of(const char *scheme);
 

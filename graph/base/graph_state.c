@@ -45,6 +45,26 @@ void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
     }
 }
 
+bool vc_graph_same_kind(const struct vc_graph_value *a, const struct vc_graph_value *b)
+{
+    bool same = a->n_dims == b->n_dims && a->dtype == b->dtype;
+
+    for (unsigned d = 0; same && d < a->n_dims; d++) {
+        same = vc_dim_equal(a->shape[d], b->shape[d]);
+    }
+    return same;
+}
+
+bool vc_graph_is_single(const struct vc_graph_value *value)
+{
+    unsigned d = 0;
+
+    while (d < value->n_dims && vc_dim_is(value->shape[d], 1)) {
+        d++;
+    }
+    return d == value->n_dims;
+}
+
 /* snprintf returns what it would have written; once that passes n nothing more is added. */
 const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
 {

@@ -113,6 +113,10 @@ const char *vc_graph_copy_text(struct vc_graph *graph, const char *s);
 
 /* "[2, 3]" in `text` of n bytes, cut where there is no room for more; returns text. */
 const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n);
+/* Both have one type, and one shape for all sizes of the inputs. */
+bool vc_graph_same_kind(const struct vc_graph_value *a, const struct vc_graph_value *b);
+/* It has one element for all sizes of the inputs. */
+bool vc_graph_is_single(const struct vc_graph_value *value);
 
 /* An attribute of the node. NULL, or `otherwise`, if the node does not have it: callers pass ONNX's default. The
  * kind is not checked: vc_infer_int and its neighbours checked it when the node was added. */

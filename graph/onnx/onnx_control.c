@@ -41,12 +41,7 @@ static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, 
     const struct vc_graph_value *known = v == VC_NO_VALUE ? NULL : &b->graph->values[v];
     const struct vc_dim *elems = v == VC_NO_VALUE ? NULL : b->graph->facts[v].elems;
 
-    for (unsigned d = 0; known != NULL && d < known->n_dims; d++) {
-        if (!vc_dim_is(known->shape[d], 1)) {
-            return false;
-        }
-    }
-    if (known == NULL || known->dtype == VC_DTYPE_F32) {
+    if (known == NULL || known->dtype == VC_DTYPE_F32 || !vc_graph_is_single(known)) {
         return false;
     }
     if (known->kind == VC_VALUE_CONSTANT) {
@@ -83,19 +78,6 @@ static uint32_t output_of(struct vc_onnx_build *body, size_t k)
     return name != NULL ? vc_onnx_make_value(body, name) : vc_graph_unknown(body->graph, NULL);
 }
 
-/* Whether both have one shape for all sizes of the inputs, and one type. */
-static bool are_alike(const struct vc_graph *graph, uint32_t a, uint32_t b)
-{
-    const struct vc_graph_value *x = &graph->values[a];
-    const struct vc_graph_value *y = &graph->values[b];
-    bool same = x->n_dims == y->n_dims && x->dtype == y->dtype;
-
-    for (unsigned d = 0; same && d < x->n_dims; d++) {
-        same = vc_dim_equal(x->shape[d], y->shape[d]);
-    }
-    return same;
-}
-
 /* The condition as a number without dimensions: Where gives the shapes of the other two then. */
 static uint32_t scalar(struct vc_onnx_build *b, uint32_t condition)
 {
@@ -118,16 +100,11 @@ static const char *deciding_input(const struct vc_graph *graph, uint32_t value, 
     const struct vc_graph_node *node = v->node == VC_NO_NODE ? NULL : &graph->nodes[v->node];
     const char *found = NULL;
 
-    for (unsigned d = 0; v->kind == VC_VALUE_INPUT && d < v->n_dims; d++) {
-        if (!vc_dim_is(v->shape[d], 1)) {
-            return NULL;
-        }
-    }
     for (unsigned k = 0; node != NULL && depth < 12 && found == NULL && k < node->n_inputs && *left != 0; k++) {
         (*left)--;
         found = node->inputs[k] != VC_NO_VALUE ? deciding_input(graph, node->inputs[k], depth + 1, left) : NULL;
     }
-    return v->kind == VC_VALUE_INPUT ? v->name : found;
+    return v->kind == VC_VALUE_INPUT && vc_graph_is_single(v) ? v->name : found;
 }
 
 /* "where 'sr' is the same in every run, --known sr=N says what it is" */
@@ -265,7 +242,7 @@ static void take_both(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
         if (b->graph->facts[yes].unknown || b->graph->facts[no].unknown) {
             continue;
         }
-        VC_LEAVE_IF(!are_alike(b->graph, yes, no),
+        VC_LEAVE_IF(!vc_graph_same_kind(&b->graph->values[yes], &b->graph->values[no]),
                     refuse(b, node, 0, "decides which branch is computed, and they give other shapes or types"));
         vc_onnx_set_output(b, node->from, k, choose(b, condition, yes, no, vc_onnx_output_name(b, node->from, k)));
     }
@@ -366,7 +343,8 @@ static bool take_step(struct loop *l)
 
         if (l->goes_on != VC_NO_VALUE) {
             VC_RETURN_IF(
-                b->graph->facts[value].unknown || !are_alike(b->graph, value, l->carried[k]),
+                b->graph->facts[value].unknown ||
+                    !vc_graph_same_kind(&b->graph->values[value], &b->graph->values[l->carried[k]]),
                 vc_onnx_refuse(b, l->node,
                                "its condition is computed from data, and a value that it carries changes its shape"));
             value = choose(b, l->goes_on, value, l->carried[k], NULL);

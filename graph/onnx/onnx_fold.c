@@ -202,16 +202,6 @@ static bool is_ones(const struct vc_onnx_build *b, uint32_t value)
     return true;
 }
 
-static bool same_shape(const struct vc_graph_value *a, const struct vc_graph_value *b)
-{
-    bool same = a->n_dims == b->n_dims && a->dtype == b->dtype;
-
-    for (unsigned d = 0; same && d < a->n_dims; d++) {
-        same = vc_dim_equal(a->shape[d], b->shape[d]);
-    }
-    return same;
-}
-
 /* Mul(norm with a scale of ones, w) and Add(norm without bias, b) become one more input of the same norm. w
  * has to have the shape of the ones: a single number would be another operator.
  * Parameters and constants only: a scale that is computed would be no scale of a norm for couplings. */
@@ -225,7 +215,8 @@ static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *
 
         if (norm == NULL || more == NULL || norm->n_inputs != 2 || norm->n_outputs != 1 ||
             (more->kind != VC_VALUE_PARAMETER && more->kind != VC_VALUE_CONSTANT) ||
-            !same_shape(more, &b->graph->values[norm->inputs[1]]) || (!is_add && !is_ones(b, norm->inputs[1]))) {
+            !vc_graph_same_kind(more, &b->graph->values[norm->inputs[1]]) ||
+            (!is_add && !is_ones(b, norm->inputs[1]))) {
             continue;
         }
         in[0] = norm->inputs[0];
