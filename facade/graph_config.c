@@ -30,21 +30,17 @@ static enum vc_status build_sizes(struct vc_ctx *ctx, const struct vc_model *mod
                                   struct vc_graph **out)
 {
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     const struct vc_graph_source source = {.ctx = ctx, .program = &program, .arena = &arena, .stand_in = true};
 
     *out = NULL;
-    enum vc_status status = model != NULL ? vc_model_program(ctx, model, &arena, &program)
-                                          : vc_hf_program_read(ctx, path, &arena, &program);
-    VC_TRY(status);
-    if (program.kind != VC_PROGRAM_CONFIG) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED, "has no configuration that states sizes");
-        goto out;
+    if (model != NULL) {
+        VC_CALL(vc_model_program(ctx, model, &arena, &program));
+    } else {
+        VC_CALL(vc_hf_program_read(ctx, path, &arena, &program));
     }
-    VC_TRY(vc_graph_from_program(&source, out));
-out:
-    vc_arena_release(ctx, &arena);
-    return status;
+    VC_REFUSE_IF(program.kind != VC_PROGRAM_CONFIG, ctx, VC_E_UNSUPPORTED, "has no configuration that states sizes");
+    return vc_graph_from_program(&source, out);
 }
 
 enum vc_status vc_graph_build_sizes(struct vc_ctx *ctx, const struct vc_model *model, const char *path,

@@ -53,26 +53,21 @@ static enum vc_status feed_take(struct vc_ctx *ctx, void *user, uint32_t value, 
                                    .shape = shape,
                                    .n_elems = elements->n,
                                    .data = elements->data};
-    uint8_t *truths = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED uint8_t *truths = NULL;
 
     for (unsigned k = 0; k < elements->n_dims; k++) {
         shape[k] = (uint64_t)elements->shape[k];
     }
     if (v->dtype == VC_DTYPE_BOOL) {
-        VC_TRY_ALLOC(truths = vc_alloc(ctx, VC_TAG_TILES, elements->n + 1));
+        VC_CALL_ALLOC(truths = vc_alloc(ctx, VC_TAG_TILES, elements->n + 1));
         for (size_t i = 0; i < elements->n; i++) {
             truths[i] = ((const int64_t *)elements->data)[i] != 0;
         }
         array.data = truths;
     }
-    status = run->options.take(run->options.user, &array);
-    if (status != VC_OK) {
-        status = vc_fail(ctx, status, "the value '%s' was not taken", v->name);
-    }
-out:
-    vc_free(ctx, truths);
-    return status;
+    enum vc_status taken = run->options.take(run->options.user, &array);
+    VC_REFUSE_IF(taken != VC_OK, ctx, taken, "the value '%s' was not taken", v->name);
+    return VC_OK;
 }
 
 /* ---- the call ---- */
@@ -106,24 +101,16 @@ static enum vc_status answer(struct vc_ctx *ctx, const struct graph_run *run, co
 static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
 {
     size_t n = run->options.n_values == 0 ? vc_graph_output_count(run->graph) : run->options.n_values;
-    uint32_t *wanted = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *wanted);
+    VC_SCOPED uint32_t *wanted = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *wanted);
     struct vc_run_calls calls = {.user = run, .param = feed_param, .input = feed_input, .take = feed_take};
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(wanted);
-    if (vc_kernels_get(ctx) == NULL) {
-        VC_TRY(ctx->status);
-    }
-    VC_TRY(find_values(ctx, run, wanted, n));
-    status = run->options.precision == VC_GRAPH_F64
-                 ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &calls, wanted, n)
-                 : answer(ctx, run, &calls, wanted, n);
-    if (run->model != NULL) {
-        status = vc_model_unchanged(ctx, run->model, status);
-    }
-out:
-    vc_free(ctx, wanted);
-    return status;
+    VC_CALL_ALLOC(wanted);
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
+    VC_CALL(find_values(ctx, run, wanted, n));
+    enum vc_status ran = run->options.precision == VC_GRAPH_F64
+                             ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &calls, wanted, n)
+                             : answer(ctx, run, &calls, wanted, n);
+    return run->model != NULL ? vc_model_unchanged(ctx, run->model, ran) : ran;
 }
 
 /* The same with programs that stay from one call to the next (*series, which the caller frees). */

@@ -258,14 +258,12 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
     uint32_t n_values = vc_graph_value_count(runs->graph);
     struct run run = {.changed = changed, .n_changed = n};
     struct vc_run_calls calls = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
-    struct vc_run_value *feeds = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *feeds);
+    VC_SCOPED struct vc_run_value *feeds = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *feeds);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
-    enum vc_status status = VC_OK;
 
     if (feeds == NULL || reached == NULL) {
         vc_free(ctx, reached);
-        status = VC_E_NOMEM;
-        goto out;
+        return VC_E_NOMEM;
     }
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
@@ -273,12 +271,10 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
     begin_program(ctx, program, reached, n_values);
     for (run.runs = runs; run.runs != NULL; run.runs = run.runs->next) {
         feed_known(run.runs, program->reached, feeds);
-        VC_TRY(compute(ctx, run.runs, &calls, feeds, runs->outputs, runs->n_outputs, &program->answers));
+        VC_CALL(compute(ctx, run.runs, &calls, feeds, runs->outputs, runs->n_outputs, &program->answers));
     }
     *out = judge(runs, &run);
-out:
-    vc_free(ctx, feeds);
-    return status;
+    return VC_OK;
 }
 
 /* ---- runs in which some units are not chosen ---- */

@@ -108,39 +108,23 @@ out:
     return status;
 }
 
-/* Large tensors come first (vc_values_order), so that no thread is left alone with one at the end. */
-static enum vc_status each_tensor(struct vc_ctx *ctx, struct stats_job *job)
-{
-    const struct vc_model *model = job->model;
-    struct vc_buffer_sizes sizes = {0};
-    size_t *order = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
-    VC_TRY(vc_values_order(ctx, model, &order));
-    vc_values_sizes(model, 2, &sizes);
-    status = vc_exec_each(ctx, model->n_tensors, order, &sizes, 1, one_tensor, job);
-    if (status != VC_OK) {
-        (void)vc_context(ctx, "%s", model->path);
-    }
-    status = vc_model_unchanged(ctx, model, status);
-out:
-    vc_free(ctx, order);
-    return status;
-}
-
 /* Packed: large models have many tensors whose statistics are kept side by side. */
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out)
 {
     struct stats_job job = {.model = model};
-    enum vc_status status;
 
     *out = NULL;
-    VC_TRY(vc_packed_stats_create(ctx, model->n_tensors, &job.packed));
-    VC_TRY(each_tensor(ctx, &job));
+    VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
+    VC_CALL(vc_packed_stats_create(ctx, model->n_tensors, &job.packed));
+    enum vc_status status = vc_values_each(ctx, model, one_tensor, &job);
+    if (status != VC_OK) {
+        (void)vc_context(ctx, "%s", model->path);
+    }
+    status = vc_model_unchanged(ctx, model, status);
+    if (status != VC_OK) {
+        vc_packed_stats_free(ctx, job.packed);
+        return status;
+    }
     *out = job.packed;
     return VC_OK;
-out:
-    vc_packed_stats_free(ctx, job.packed);
-    return status;
 }

@@ -105,15 +105,15 @@ static int larger_first(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : 1;
 }
 
-/* The largest first, so that threads end at about the same time. */
-enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
+enum vc_status vc_values_each(struct vc_ctx *ctx, const struct vc_model *model, vc_each_fn *one, void *user)
 {
     size_t n = model->n_tensors;
     VC_SCOPED struct entry *entries = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *entries);
+    VC_SCOPED size_t *order = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *order);
+    struct vc_buffer_sizes sizes = {0};
 
-    *order = NULL;
     VC_CALL_ALLOC(entries);
-    VC_CALL(VC_ARRAY(ctx, VC_TAG_MISC, *order, n));
+    VC_CALL_ALLOC(order);
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct entry){i, model->tensors[i].size_bytes};
     }
@@ -121,7 +121,10 @@ enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model,
         qsort(entries, n, sizeof *entries, larger_first);
     }
     for (size_t i = 0; i < n; i++) {
-        (*order)[i] = entries[i].tensor;
+        order[i] = entries[i].tensor;
     }
-    return VC_OK;
+    vc_free(ctx, entries);
+    entries = NULL;
+    vc_values_sizes(model, 2, &sizes);
+    return vc_exec_each(ctx, n, order, &sizes, 1, one, user);
 }

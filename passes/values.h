@@ -34,6 +34,6 @@ void vc_values_release(struct vc_ctx *ctx, struct vc_values *values);
 /* Room for any tensor of the model decoded (at most to f64), with n_sums sums per chunk. */
 void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buffer_sizes *sizes);
 
-/* Tensor numbers, largest first: whole tensors are shared among threads, and a long one must not be left for the end.
- */
-enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
+/* Calls `one` (vc_exec_each) for every tensor of the model, with one set of buffers for any of them and two sums per chunk.
+ * The largest come first: whole tensors are shared among threads, and a long one must not be left for the end. */
+enum vc_status vc_values_each(struct vc_ctx *ctx, const struct vc_model *model, vc_each_fn *one, void *user);

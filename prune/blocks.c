@@ -73,27 +73,23 @@ static enum vc_status score(struct vc_ctx *ctx, void *user, uint64_t first, cons
     struct layout l = layout_of(o, &step->in);
     size_t n_rows = n / (size_t)l.n_cols;
     size_t n_blocks = (size_t)(vc_ceil_div_u64(n_rows, o->block_rows) * l.across);
-    double *scores = vc_alloc_array(ctx, VC_TAG_SCRATCH, n_blocks, sizeof *scores);
-    uint32_t *bins = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED double *scores = vc_alloc_array(ctx, VC_TAG_SCRATCH, n_blocks, sizeof *scores);
+    VC_SCOPED uint32_t *bins = NULL;
 
-    VC_TRY_ALLOC(scores);
+    VC_CALL_ALLOC(scores);
     if (step->in.dtype == VC_DTYPE_F64) {
-        VC_KERNEL_TRY(k->block_squares_f64(values, n_rows, (size_t)l.n_cols, o->block_rows, o->block_cols, scores));
+        VC_KERNEL_CALL(k->block_squares_f64(values, n_rows, (size_t)l.n_cols, o->block_rows, o->block_cols, scores));
     } else {
-        VC_KERNEL_TRY(k->block_squares_f32(values, n_rows, (size_t)l.n_cols, o->block_rows, o->block_cols, scores));
+        VC_KERNEL_CALL(k->block_squares_f32(values, n_rows, (size_t)l.n_cols, o->block_rows, o->block_cols, scores));
     }
     if (scoring->mark) {
         mark(s, first / l.n_cols / o->block_rows * l.across, scores, n_blocks);
-        goto out;
+        return VC_OK;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, bins, s->keys.range.n_bins));
-    VC_KERNEL_TRY(k->magnitude_bins_f64(scores, n_blocks, &s->keys.range, bins));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_SCRATCH, bins, s->keys.range.n_bins));
+    VC_KERNEL_CALL(k->magnitude_bins_f64(scores, n_blocks, &s->keys.range, bins));
     vc_keys_add(&s->keys, bins);
-out:
-    vc_free(ctx, bins);
-    vc_free(ctx, scores);
-    return status;
+    return VC_OK;
 }
 
 /* The tile as f32 or f64 goes to the bands, which call `score`. */

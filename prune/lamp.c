@@ -558,15 +558,14 @@ static bool zeros_are_known(struct place *places, size_t n)
  * every tensor, or with some tensors that look at their keys more closely in the next round. */
 enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *tensors, size_t n, uint64_t *k)
 {
-    struct place *places = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *places);
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct place *places = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *places);
     bool closer = false;
     bool single = true;
     uint64_t from, to;
 
-    VC_TRY_ALLOC(places);
+    VC_CALL_ALLOC(places);
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(check_large(ctx, &tensors[i]));
+        VC_CALL(check_large(ctx, &tensors[i]));
         if (tensors[i].keys->own && !tensors[i].keys->done) {
             vc_keys_narrow(ctx, tensors[i].keys);
         }
@@ -575,7 +574,7 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
     n_open = narrow_places(ctx, places, n_open, &from, &to, k);
     if (to == 0 && zeros_are_known(places, n_open)) {
         settle(ctx, places, n_open, 0, 0, AT_LEAST, k);
-        goto out;
+        return VC_OK;
     }
     for (size_t i = 0; i < n_open; i++) {
         places[i].of->lamp->waits = !look_closer(ctx, &places[i]);
@@ -588,9 +587,7 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
         }
         settle(ctx, places, n_open, from, to, EXACTLY, k);
     } else if (!closer) {
-        status = vc_fail(ctx, VC_E_INTERNAL, "the scores of %s are not told apart", places[0].of->name);
+        return vc_fail(ctx, VC_E_INTERNAL, "the scores of %s are not told apart", places[0].of->name);
     }
-out:
-    vc_free(ctx, places);
-    return status;
+    return VC_OK;
 }

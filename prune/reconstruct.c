@@ -53,28 +53,26 @@ size_t vc_reconstruct_scratch(const struct vc_step *step)
                : 0;
 }
 
-/* The factor is only computed to find out whether the moments are usable (damped, positive definite). */
+/* The factor is only computed to find out whether the moments are usable (damped, positive definite). After a failure the end
+ * of the step frees what is there. */
 enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
     size_t row = (size_t)s->calibration.row;
-    double *factor = NULL;
+    VC_SCOPED double *factor = NULL;
     double count;
-    enum vc_status status = VC_OK;
 
     if (s->refitted) {
-        VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, s->moments, row * row));
-        VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, s->moments, &count));
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, s->moments, row * row));
+        VC_CALL(vc_calibration_load_moments(ctx, &s->calibration, s->moments, &count));
         vc_refit_prepare(s->moments, count, row);
-        VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, factor, row * row));
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, factor, row * row));
         for (size_t i = 0; i < row * row; i++) {
             factor[i] = (double)s->moments[i];
         }
-        VC_TRY(vc_calibration_factor(ctx, &s->calibration, factor, row));
+        VC_CALL(vc_calibration_factor(ctx, &s->calibration, factor, row));
     }
-out:
-    vc_free(ctx, factor);
-    return status; /* end frees what is there */
+    return VC_OK;
 }
 
 /* y begins as the values of the tile; rows are fitted VC_REFIT_ROWS at a time; what is stored is rounded to the type,

@@ -44,21 +44,19 @@ size_t vc_sparse_state(const struct vc_prune_state *s, uint64_t n_elems)
                     n_elems / 8 + n_elems / k * vc_min_u64(k, COLUMNS) * sizeof(struct vc_low_score));
 }
 
+/* After a failure the end of the step frees what is there. */
 enum vc_status vc_sparse_begin(struct vc_ctx *ctx, struct vc_prune_state *s, uint64_t n_elems)
 {
     size_t k = (size_t)s->calibration.row;
-    float *moments = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *moments);
+    VC_SCOPED float *moments = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *moments);
     double count;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(moments);
-    VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
-    VC_TRY(vc_compensation_make(ctx, &s->calibration, moments, count, false, &s->compensation));
-    VC_TRY(VC_ARRAY(ctx, VC_TAG_TILES, s->fitted, (size_t)n_elems));
-    VC_TRY_ALLOC(s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(n_elems, 8), 1));
-out:
-    vc_free(ctx, moments);
-    return status; /* end frees what is there */
+    VC_CALL_ALLOC(moments);
+    VC_CALL(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
+    VC_CALL(vc_compensation_make(ctx, &s->calibration, moments, count, false, &s->compensation));
+    VC_CALL(VC_ARRAY(ctx, VC_TAG_TILES, s->fitted, (size_t)n_elems));
+    VC_CALL_ALLOC(s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(n_elems, 8), 1));
+    return VC_OK;
 }
 
 enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -124,30 +122,27 @@ enum vc_status vc_sparse_scan_end(struct vc_ctx *ctx, struct vc_step *step, cons
     size_t k = (size_t)s->calibration.row;
     size_t n = (size_t)step->in.n_elems;
     size_t block = s->n_inner != 0 ? s->options->group * (size_t)s->n_inner : COLUMNS;
-    struct vc_low_score *order = vc_alloc_array(ctx, VC_TAG_SCRATCH, n / k * (k < block ? k : block), sizeof *order);
-    float *work = vc_alloc_array(ctx, VC_TAG_SCRATCH, k * VC_COMPENSATE_ROWS, sizeof *work);
-    enum vc_status status = order == NULL || work == NULL ? VC_E_NOMEM : VC_OK;
+    VC_SCOPED struct vc_low_score *order =
+        vc_alloc_array(ctx, VC_TAG_SCRATCH, n / k * (k < block ? k : block), sizeof *order);
+    VC_SCOPED float *work = vc_alloc_array(ctx, VC_TAG_SCRATCH, k * VC_COMPENSATE_ROWS, sizeof *work);
 
-    for (size_t i = 0; status == VC_OK && i < n; i++) { /* weights that are 0 stay 0 */
+    VC_CALL_ALLOC(order);
+    VC_CALL_ALLOC(work);
+    for (size_t i = 0; i < n; i++) { /* weights that are 0 stay 0 */
         s->mask[i / 8] |= (uint8_t)((s->fitted[i] != 0.0f) << i % 8);
     }
-    for (size_t from = 0; status == VC_OK && from < k; from += block) {
+    for (size_t from = 0; from < k; from += block) {
         size_t to = from + block < k ? from + block : k;
 
-        VC_TRY(vc_check_cancelled(ctx));
+        VC_CALL(vc_check_cancelled(ctx));
         choose(s, n / k, from, to, order);
         for (s->first_row = 0; s->first_row < n / k; s->first_row += VC_COMPENSATE_ROWS) {
             vc_compensate(s->compensation, from, to, s->fitted + s->first_row * k,
                           (size_t)vc_min_u64(VC_COMPENSATE_ROWS, n / k - s->first_row), work, value, s);
         }
     }
-    if (status == VC_OK && s->n_inner != 0) {
-        VC_TRY(vc_n_of_m_check(ctx, s, s->mask, n));
-    } else {
-        VC_TRY(status);
+    if (s->n_inner != 0) {
+        VC_CALL(vc_n_of_m_check(ctx, s, s->mask, n));
     }
-out:
-    vc_free(ctx, order);
-    vc_free(ctx, work);
-    return status;
+    return VC_OK;
 }

@@ -46,7 +46,9 @@ enum ink { INK_NONE = 0, INK_BOLD, INK_DIM, INK_GOOD, INK_WARN, INK_BAD };
 const char *out_ink(const struct out *out, enum ink ink); /* INK_NONE ends the colour */
 
 /* Figures, into a buffer of CELL_BYTES; they return it. */
-char *fmt_size(char *buf, const struct out *out, uint64_t bytes);                          /* "1.15 MiB", "512 B" */
+char *fmt_size(char *buf, const struct out *out, uint64_t bytes); /* "1.15 MiB", "512 B" */
+/* What is left of a device, or is missing, with a minus sign: "1.02 GiB", "-12.0 MiB". */
+char *fmt_headroom(char *buf, const struct out *out, int64_t bytes);
 char *fmt_count(char *buf, uint64_t n);                                                    /* "301,066" */
 char *fmt_figure(char *buf, uint64_t n);                                                   /* "302 M", "1.75 G" */
 char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after);        /* "3.88×" */

@@ -78,6 +78,15 @@ char *fmt_size(char *buf, const struct out *out, uint64_t bytes)
     return buf;
 }
 
+char *fmt_headroom(char *buf, const struct out *out, int64_t bytes)
+{
+    char size[CELL_BYTES];
+
+    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
+             fmt_size(size, out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
+    return buf;
+}
+
 char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after)
 {
     if (after == 0 || before == 0) {

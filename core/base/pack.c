@@ -145,9 +145,8 @@ static enum vc_status make_pieces(struct vc_ctx *ctx, const struct vc_buffer *bu
 enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buffers, size_t n, uint64_t align,
                                struct vc_buffer_plan *out)
 {
-    struct piece *pieces = NULL;
-    struct piece **placed = NULL;
-    enum vc_status status;
+    VC_SCOPED struct piece *pieces = NULL;
+    VC_SCOPED struct piece **placed = NULL;
 
     vc_clear_error(ctx);
     *out = (struct vc_buffer_plan){.arena_bytes = 0};
@@ -156,18 +155,14 @@ enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buffers, si
     pieces = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *pieces);
     placed = vc_alloc_array(ctx, VC_TAG_MISC, n < MAX_SEARCHED ? n : MAX_SEARCHED, sizeof(struct piece *));
     if (pieces == NULL || placed == NULL) {
-        status = VC_E_NOMEM;
-        goto out;
+        return VC_E_NOMEM;
     }
-    VC_TRY(make_pieces(ctx, buffers, n, align, pieces));
-    VC_TRY(find_peak(ctx, pieces, n, out));
+    VC_CALL(make_pieces(ctx, buffers, n, align, pieces));
+    VC_CALL(find_peak(ctx, pieces, n, out));
     qsort(pieces, n, sizeof *pieces, by_size);
-    VC_TRY(place(ctx, pieces, n, placed, out));
+    VC_CALL(place(ctx, pieces, n, placed, out));
     for (size_t i = 0; i < n; i++) {
         buffers[pieces[i].buffer].offset = pieces[i].offset;
     }
-out:
-    vc_free(ctx, placed);
-    vc_free(ctx, pieces);
-    return status;
+    return VC_OK;
 }

@@ -14,25 +14,18 @@
 /* The summary is what passed. The first check that fails ends the test, and the message says which. */
 enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary)
 {
-    struct vc_text text;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text text;
 
     *summary = NULL;
     vc_clear_error(ctx);
     vc_text_init(&text, ctx);
-    if (!vc_cpu_denormals_ok()) {
-        status = vc_fail(ctx, VC_E_INTERNAL,
-                         "this thread flushes subnormal numbers to zero (a library built with -ffast-math sets that): "
-                         "scales and codes would differ");
-        goto out;
-    }
+    VC_REFUSE_IF(!vc_cpu_denormals_ok(), ctx, VC_E_INTERNAL,
+                 "this thread flushes subnormal numbers to zero (a library built with -ffast-math sets that): "
+                 "scales and codes would differ");
     vc_text_add(&text, "arithmetic: subnormal numbers are kept\n");
-    VC_TRY(vc_selftest_kernels(ctx, &text));
-    VC_TRY(vc_selftest_files(ctx, folder, &text));
-    VC_TRY(text.status);
+    VC_CALL(vc_selftest_kernels(ctx, &text));
+    VC_CALL(vc_selftest_files(ctx, folder, &text));
+    VC_CALL(text.status);
     *summary = vc_text_detach(&text);
-    status = *summary != NULL ? VC_OK : text.status;
-out:
-    vc_text_release(&text);
-    return status;
+    return *summary != NULL ? VC_OK : text.status;
 }

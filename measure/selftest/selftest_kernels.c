@@ -207,32 +207,26 @@ static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels 
 enum vc_status vc_selftest_kernels(struct vc_ctx *ctx, struct vc_text *summary)
 {
     const struct vc_kernels *in_use = vc_kernels_get(ctx);
-    struct inputs *in = vc_alloc(ctx, VC_TAG_SCRATCH, sizeof *in);
-    struct slot *expected = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *expected);
-    struct slot *actual = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *actual);
+    VC_SCOPED struct inputs *in = vc_alloc(ctx, VC_TAG_SCRATCH, sizeof *in);
+    VC_SCOPED struct slot *expected = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *expected);
+    VC_SCOPED struct slot *actual = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *actual);
     struct vc_kernels table;
-    enum vc_status status = VC_OK;
 
     if (in_use == NULL || in == NULL || expected == NULL || actual == NULL) {
-        status = ctx->status;
-        goto out;
+        return ctx->status;
     }
     fill_inputs(in);
     vc_kernels_fill(&table, VC_CPU_REF);
-    VC_KERNEL_TRY(run_table(&table, in, expected));
+    VC_KERNEL_CALL(run_table(&table, in, expected));
     for (int level = VC_CPU_BASE; level < VC_CPU_COUNT; level++) {
         if (vc_cpu_has((enum vc_cpu_level)level) && level <= (int)ctx->shared->cpu_level) {
             vc_kernels_fill(&table, level);
-            VC_TRY(
+            VC_CALL(
                 compare_table(ctx, &table, vc_cpu_level_name((enum vc_cpu_level)level), in, expected, actual, summary));
         }
     }
     if (strcmp(in_use->device, "cpu") != 0) {
-        VC_TRY(compare_table(ctx, in_use, in_use->device, in, expected, actual, summary));
+        VC_CALL(compare_table(ctx, in_use, in_use->device, in, expected, actual, summary));
     }
-out:
-    vc_free(ctx, actual);
-    vc_free(ctx, expected);
-    vc_free(ctx, in);
-    return status;
+    return VC_OK;
 }

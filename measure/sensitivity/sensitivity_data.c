@@ -627,13 +627,12 @@ static double agreement_of_groups(const struct measuring *m, size_t percent, str
 static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
-    struct vc_rank_pair *pairs =
+    VC_SCOPED struct vc_rank_pair *pairs =
         vc_alloc_array(ctx, VC_TAG_MISC, m->out->n_tensors + m->out->n_groups + 1, sizeof *pairs);
     double *tensors = vc_arena_alloc(ctx, arena, (m->out->n_candidates + 1) * sizeof *tensors);
     double *groups = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *groups);
-    enum vc_status status = VC_OK;
 
-    VC_TRY(pairs == NULL || tensors == NULL || groups == NULL ? VC_E_NOMEM : VC_OK);
+    VC_CALL(pairs == NULL || tensors == NULL || groups == NULL ? VC_E_NOMEM : VC_OK);
     for (size_t k = 0; k < m->out->n_candidates; k++) {
         tensors[k] = agreement_of_candidate(m, k, pairs);
     }
@@ -642,9 +641,7 @@ static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
     }
     m->out->agreement = tensors;
     m->out->group_agreement = groups;
-out:
-    vc_free(ctx, pairs);
-    return status;
+    return VC_OK;
 }
 
 /* ---- the call ---- */

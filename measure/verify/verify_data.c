@@ -432,16 +432,12 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, 
 enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
 {
     struct data_job job = {.v = v};
-    struct vc_buffer_sizes sizes = {0};
     size_t n = v->model->n_tensors;
-    size_t *order = NULL;
     enum vc_status status = VC_OK;
 
     VC_CALL_FOUND(ctx, vc_kernels_get(ctx));
     VC_TRY_ALLOC(job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen));
-    VC_TRY(vc_values_order(ctx, v->model, &order));
-    vc_values_sizes(v->model, 2, &sizes);
-    VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
+    VC_TRY(vc_values_each(ctx, v->model, one_tensor, &job));
     for (size_t i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
     }
@@ -454,6 +450,5 @@ out:
         vc_free(ctx, job.seen[i].error);
     }
     vc_free(ctx, job.seen);
-    vc_free(ctx, order);
     return status;
 }

@@ -224,16 +224,12 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job
 enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
 {
     struct pattern_job job = {.v = v};
-    struct vc_buffer_sizes sizes = {0};
     size_t n = v->model->n_tensors;
-    size_t *order = NULL;
     enum vc_status status = VC_OK;
 
     VC_TRY(parse_pattern(ctx, v->options.pattern, &job));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, job.seen, n));
-    VC_TRY(vc_values_order(ctx, v->model, &order));
-    vc_values_sizes(v->model, 2, &sizes);
-    VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
+    VC_TRY(vc_values_each(ctx, v->model, one_tensor, &job));
     for (size_t i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, &job, i));
     }
@@ -246,6 +242,5 @@ out:
         vc_free(ctx, job.seen[i].error);
     }
     vc_free(ctx, job.seen);
-    vc_free(ctx, order);
     return status;
 }

@@ -198,23 +198,20 @@ static enum vc_status add_columns(struct vc_ctx *ctx, struct vc_axis_sums *sums,
                                   const void *values, bool wide, double *scratch)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    struct vc_axis_node *node = vc_alloc(ctx, VC_TAG_SCRATCH, run_bytes(sums));
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct vc_axis_node *node = vc_alloc(ctx, VC_TAG_SCRATCH, run_bytes(sums));
 
-    VC_TRY_ALLOC(node);
+    VC_CALL_ALLOC(node);
     node->level = 0;
     node->index = tile->index;
     if (wide) {
-        VC_KERNEL_TRY(k->column_sums_f64(values, tile->n_rows, tile->row_len, sums->power, scratch));
+        VC_KERNEL_CALL(k->column_sums_f64(values, tile->n_rows, tile->row_len, sums->power, scratch));
     } else {
-        VC_KERNEL_TRY(k->column_sums_f32(values, tile->n_rows, tile->row_len, sums->power, scratch));
+        VC_KERNEL_CALL(k->column_sums_f32(values, tile->n_rows, tile->row_len, sums->power, scratch));
     }
     fold(sums, tile, scratch, node->sum);
     join(ctx, sums, node);
+    node = NULL;
     return VC_OK;
-out:
-    vc_free(ctx, node);
-    return status;
 }
 
 enum vc_status vc_axis_sums_add(struct vc_ctx *ctx, struct vc_axis_sums *sums, const struct vc_tile *tile,

@@ -394,22 +394,18 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
 {
     const struct vc_model *file = calibration->file;
     size_t n_matrices = (size_t)calibration->n_matrices;
-    float *counts = vc_alloc_array(ctx, VC_TAG_MISC, n_matrices, sizeof *counts);
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *counts = vc_alloc_array(ctx, VC_TAG_MISC, n_matrices, sizeof *counts);
 
-    VC_TRY_ALLOC(counts);
-    VC_TRY(read_numbers(ctx, file, calibration->sums, importance));
-    VC_TRY(read_counts(ctx, calibration, counts));
+    VC_CALL_ALLOC(counts);
+    VC_CALL(read_numbers(ctx, file, calibration->sums, importance));
+    VC_CALL(read_counts(ctx, calibration, counts));
     for (size_t i = 0; i < n_matrices; i++) {
         if (!weigh(importance + i * calibration->row, calibration->row, counts[i])) {
-            status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN, infinite or negative numbers (matrix %zu)",
-                             file->path, file->tensors[calibration->sums].name, i);
-            break;
+            return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN, infinite or negative numbers (matrix %zu)", file->path,
+                           file->tensors[calibration->sums].name, i);
         }
     }
-out:
-    vc_free(ctx, counts);
-    return status;
+    return VC_OK;
 }
 
 /* The refusal of arrays that cannot be sums of products. */
@@ -426,38 +422,36 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
 {
     const struct vc_model *file = calibration->file;
     size_t k = (size_t)calibration->row;
-    float *sums = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *sums);
+    VC_SCOPED float *sums = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *sums);
     bool finite = true;
     bool none = true;
     float counted;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(sums);
-    VC_TRY(read_numbers(ctx, file, calibration->sums, sums));
-    VC_TRY(read_numbers(ctx, file, calibration->moments, moments));
-    VC_TRY(read_counts(ctx, calibration, &counted));
+    VC_CALL_ALLOC(sums);
+    VC_CALL(read_numbers(ctx, file, calibration->sums, sums));
+    VC_CALL(read_numbers(ctx, file, calibration->moments, moments));
+    VC_CALL(read_counts(ctx, calibration, &counted));
     for (size_t i = 0; i < k * k; i++) {
         finite = finite && isfinite(moments[i]);
         none = none && moments[i] == 0.0f;
     }
-    if (!finite || !(counted >= 0.0f) || !isfinite(counted)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
-                         file->path, file->tensors[calibration->moments].name);
-    }
-    for (size_t i = 0; status == VC_OK && i < k * k; i++) {
+    VC_REFUSE_IF(!finite || !(counted >= 0.0f) || !isfinite(counted), ctx, VC_E_FORMAT,
+                 "%s: '%s' has NaN or infinite numbers, or counts less than no inputs", file->path,
+                 file->tensors[calibration->moments].name);
+    for (size_t i = 0; i < k * k; i++) {
         double root = sqrt(fabs((double)sums[i / k])) * sqrt(fabs((double)sums[i % k]));
         double is = i % (k + 1) == 0 ? root : (double)moments[i % k * k + i / k];
 
-        status = fabs((double)moments[i] - is) <= 0.01 * root ? VC_OK : no_products(ctx, calibration);
+        if (!(fabs((double)moments[i] - is) <= 0.01 * root)) {
+            return no_products(ctx, calibration);
+        }
     }
     none = none || counted == 0.0f;
     *count = none ? 1.0 : (double)counted;
     for (size_t i = 0; none && i < k * k; i++) { /* as of an expert that no token reached: all columns are alike */
         moments[i] = i % (k + 1) == 0 ? 1.0f : 0.0f;
     }
-out:
-    vc_free(ctx, sums);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_calibration_factor(struct vc_ctx *ctx, const struct vc_calibration *calibration, double *m, size_t k)

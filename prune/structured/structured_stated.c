@@ -8,6 +8,7 @@
  *
  * In the same way it is checked that the shapes of the output are those that its configuration will state. */
 
+#include "core/job/scoped.h"
 #include "core/text/text.h"
 #include "graph/build.h"
 #include "prune/structured/removal.h"
@@ -183,27 +184,22 @@ static const struct vc_graph_param *find_misfit(const struct vc_plan *plan, cons
 
 enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
-    const struct vc_graph_param **params = NULL;
-    struct vc_graph *before = NULL;
-    struct vc_graph *after = NULL;
+    VC_SCOPED const struct vc_graph_param **params = NULL;
+    VC_SCOPED_GRAPH struct vc_graph *before = NULL;
+    VC_SCOPED_GRAPH struct vc_graph *after = NULL;
     struct vc_program program;
-    enum vc_status status;
 
-    VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &program));
-    VC_TRY(try_stated(ctx, plan, NULL, 0, &program, &before));
+    VC_CALL(vc_model_program(ctx, plan->model, plan->arena, &program));
+    VC_CALL(try_stated(ctx, plan, NULL, 0, &program, &before));
     if (before == NULL) {
-        VC_TRY(vc_structured_check_follow(ctx, s, plan));
-        goto out;
+        VC_CALL(vc_structured_check_follow(ctx, s, plan));
+        return VC_OK;
     }
-    VC_TRY(list_params(ctx, plan, before, &params));
-    VC_TRY(build_stated(ctx, plan, plan->edits, plan->n_edits, program, &after));
+    VC_CALL(list_params(ctx, plan, before, &params));
+    VC_CALL(build_stated(ctx, plan, plan->edits, plan->n_edits, program, &after));
     const struct vc_graph_param *misfit = find_misfit(plan, params, after);
     if (misfit != NULL) {
-        status = refuse_shape(ctx, s, plan, misfit, plan->items[misfit->index].desc);
+        return refuse_shape(ctx, s, plan, misfit, plan->items[misfit->index].desc);
     }
-out:
-    vc_free(ctx, params);
-    vc_graph_close(before);
-    vc_graph_close(after);
-    return status;
+    return VC_OK;
 }

@@ -13,29 +13,24 @@
 static enum vc_status raise(struct vc_ctx *ctx, const struct vc_model *file, const char *name, uint64_t n_columns,
                             const char *tail, float *out)
 {
-    float *values = NULL;
+    VC_SCOPED float *values = NULL;
     size_t array;
     size_t n_bytes = (size_t)vc_dtype_bytes(VC_DTYPE_F32, n_columns);
-    enum vc_status status;
 
-    VC_TRY(vc_calibration_array(ctx, file, name, tail, &array));
+    VC_CALL(vc_calibration_array(ctx, file, name, tail, &array));
     VC_REFUSE_IF(array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_F32, ctx, VC_E_UNSUPPORTED,
                  "%s: has no range of the inputs of '%s'", file->path, name);
     VC_REFUSE_IF(file->tensors[array].n_elems != n_columns, ctx, VC_E_UNSUPPORTED,
                  "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
                  file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
-    VC_TRY_ALLOC(values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes));
-    VC_TRY(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));
+    VC_CALL_ALLOC(values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes));
+    VC_CALL(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));
     for (size_t i = 0; i < n_columns; i++) {
-        if (!isfinite(values[i])) {
-            status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: some inputs of '%s' are NaN or infinite", file->path, name);
-            goto out;
-        }
+        VC_REFUSE_IF(!isfinite(values[i]), ctx, VC_E_UNSUPPORTED, "%s: some inputs of '%s' are NaN or infinite",
+                     file->path, name);
         out[i] = fmaxf(out[i], fabsf(values[i]));
     }
-out:
-    vc_free(ctx, values);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_act_largest(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name,

@@ -413,41 +413,39 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
 
 /* Loads the statistics before the first tile: weights of the columns, their means for the bias, and the second moments,
  * which become the matrix that compensation goes by. Codes of few bits keep the moments for vc_descend; else they are
- * freed at once, since they are the largest array of all, [columns, columns]. */
+ * freed at once, since they are the largest array of all, [columns, columns]. After a failure the end of the step frees what is
+ * there. */
 static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct group_state *s = step->state;
     size_t n = (size_t)vc_calibration_elems(&s->calibration);
     size_t row = (size_t)s->calibration.row;
-    float *moments = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED float *moments = NULL;
     double count;
 
     if (n == 0 || (step->calibrate && !measures(s))) { /* nothing is rounded yet */
         return VC_OK;
     }
-    VC_TRY_ALLOC(s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance));
-    VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
+    VC_CALL_ALLOC(s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance));
+    VC_CALL(vc_calibration_load(ctx, &s->calibration, s->importance));
     if (s->lost != NULL) {
-        VC_TRY_ALLOC(s->means = vc_alloc_array(ctx, VC_TAG_SCALES, row, sizeof *s->means));
-        VC_TRY(vc_calibration_load_means(ctx, &s->calibration, s->means));
+        VC_CALL_ALLOC(s->means = vc_alloc_array(ctx, VC_TAG_SCALES, row, sizeof *s->means));
+        VC_CALL(vc_calibration_load_means(ctx, &s->calibration, s->means));
     }
     if (s->compensates) {
-        VC_TRY_ALLOC(moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments));
-        VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
+        VC_CALL_ALLOC(moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments));
+        VC_CALL(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
         if (s->means != NULL) {
             vc_calibration_centre(moments, count, s->means, row);
         }
-        VC_TRY(vc_compensation_make(ctx, &s->calibration, moments, count, true, &s->compensation));
+        VC_CALL(vc_compensation_make(ctx, &s->calibration, moments, count, true, &s->compensation));
         if (vc_code_bits(s->codes) <= DESCENT_BITS) {
             vc_refit_prepare(moments, count, row);
             s->moments = moments;
             moments = NULL;
         }
     }
-out:
-    vc_free(ctx, moments);
-    return status; /* end frees what is there */
+    return VC_OK;
 }
 
 static void group_end(struct vc_ctx *ctx, struct vc_step *step)

@@ -452,16 +452,6 @@ static void print_porcelain(const struct app *app, const struct fit_cli *cli)
     }
 }
 
-/* "1.02 GiB", "-12.0 MiB" */
-static const char *fmt_headroom(char *buf, const struct app *app, int64_t bytes)
-{
-    char size[CELL_BYTES];
-
-    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
-             fmt_size(size, &app->out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
-    return buf;
-}
-
 /* One row of the table. */
 static void add_cells(const struct app *app, const struct fit_cli *cli, struct table *table,
                       const struct vc_fit_row *row)
@@ -472,7 +462,7 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
     table_add(table, INK_NONE, name_of(row));
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
-    table_add(table, INK_NONE, fmt_headroom(buf, app, row->fit.headroom_bytes));
+    table_add(table, INK_NONE, fmt_headroom(buf, &app->out, row->fit.headroom_bytes));
     table_add(table, fits ? INK_GOOD : row->fit.verdict == VC_FITS_NOT ? INK_BAD : INK_WARN, vc_fit_row_word(row));
     if (cli->max_batch) {
         table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));

@@ -186,16 +186,6 @@ static const char *fmt_error(char *buf, const struct vc_recipe *recipe)
     return buf;
 }
 
-/* What is left of the device, or is missing with a minus sign: "1.02 GiB", "-12.0 MiB". */
-static const char *fmt_rest(char *buf, const struct app *app, int64_t bytes)
-{
-    char size[CELL_BYTES];
-
-    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
-             fmt_size(size, &app->out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
-    return buf;
-}
-
 /* One row. time: how often the time of the model as it is; empty if no longer. */
 static void add_recipe(const struct app *app, struct table *table, const struct vc_recipe *recipe)
 {
@@ -203,7 +193,7 @@ static void add_recipe(const struct app *app, struct table *table, const struct 
     enum ink ink = recipe->fit.verdict == VC_FITS ? INK_GOOD : INK_WARN;
 
     table_add(table, INK_NONE, fmt_size(buf, &app->out, recipe->fit.need_bytes));
-    table_add(table, INK_NONE, fmt_rest(buf, app, recipe->fit.headroom_bytes));
+    table_add(table, INK_NONE, fmt_headroom(buf, &app->out, recipe->fit.headroom_bytes));
     if (recipe->refused || recipe->fit.verdict == VC_FITS_NOT) {
         ink = INK_BAD;
     }

@@ -36,7 +36,6 @@ struct shrink_cli {
     char *words;
     enum vc_net_task task; /* of --task */
     struct app *app;
-    size_t n_told;
 };
 
 /* --max-loss: "1%" or "0.01". 0 is allowed here, other than in expected_share: no loss at all. */

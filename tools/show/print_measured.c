@@ -63,15 +63,6 @@ static void add_agreement(struct table *table, double agreement)
     table_add(table, INK_DIM, buf);
 }
 
-/* For qsort. */
-static int smaller_first(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* The least figure of the n in scratch that is shown; lines below it are not. -1: all are shown. */
 static double shown_from(const struct view *view, size_t n)
 {

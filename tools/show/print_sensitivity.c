@@ -113,8 +113,7 @@ static double error_of(const struct vc_sensitivity *s, size_t row, size_t candid
     return error->reason == NULL ? error->relative : (double)NAN;
 }
 
-/* For qsort. */
-static int smaller_first(const void *a, const void *b)
+int smaller_first(const void *a, const void *b)
 {
     const double *x = a;
     const double *y = b;

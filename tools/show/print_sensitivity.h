@@ -38,5 +38,8 @@ enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate
  */
 void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate);
 
+/* For qsort, of doubles. */
+int smaller_first(const void *a, const void *b);
+
 /* "27.3", "0.19": a relative error in percent, into a buffer of CELL_BYTES, which is returned. */
 char *fmt_relative(char *buf, double relative);
