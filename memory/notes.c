@@ -41,12 +41,43 @@ uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_mo
     return layers;
 }
 
+/* Whether an output layer reads the table, too. Not known without a graph. */
+static bool is_read_as_head(const struct vc_estimate *e)
+{
+    for (uint32_t k = 0; e->graph != NULL && k < vc_graph_param_count(e->graph); k++) {
+        if (is_table(vc_graph_param(e->graph, k)->tensor) && vc_graph_param(e->graph, k)->tied_to != VC_NO_PARAM) {
+            return true;
+        }
+    }
+    for (uint32_t n = 0; e->graph != NULL && n < vc_graph_node_count(e->graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
+
+        for (unsigned k = 0; !vc_node_is(node, VC_OP_gather) && k < node->n_inputs; k++) {
+            const struct vc_graph_value *value =
+                node->inputs[k] != VC_NO_VALUE ? vc_graph_value(e->graph, node->inputs[k]) : NULL;
+
+            if (value != NULL && value->kind == VC_VALUE_PARAMETER &&
+                is_table(vc_graph_param(e->graph, value->param)->tensor)) {
+                return true;
+            }
+        }
+    }
+    return e->graph == NULL;
+}
+
+/* The table of words is only looked up: the output layer is another tensor, or there is none. */
+static bool looks_up(const struct vc_estimate *e)
+{
+    return e->has_head || !is_read_as_head(e);
+}
+
 /* What llama.cpp keeps on the host: the table of words, which it looks up there (the output layer has its own copy of
  * the table where it is the same tensor), and the experts that are asked for. A
  * microcontroller reads all weights from its flash. */
 static uint64_t host_bytes(const struct vc_estimate *e)
 {
     uint64_t bytes = 0;
+    bool words = looks_up(e);
 
     if (e->options.program == VC_RUN_BY_MCU) {
         return e->out->components[VC_MEMORY_PARAMETERS].bytes;
@@ -58,7 +89,7 @@ static uint64_t host_bytes(const struct vc_estimate *e)
         const struct vc_request *r = &e->requests.list[k];
         bool expert = is_expert(r->tensor) && vc_scheme_layer(r->tensor) < e->options.cpu_moe_layers;
 
-        bytes += r->kind == VC_MEMORY_PARAMETERS && ((e->has_head && is_table(r->tensor)) || expert) ? r->block : 0;
+        bytes += r->kind == VC_MEMORY_PARAMETERS && ((words && is_table(r->tensor)) || expert) ? r->block : 0;
     }
     return vc_min_u64(bytes, e->out->components[VC_MEMORY_PARAMETERS].bytes);
 }
@@ -105,7 +136,7 @@ static void note_program(struct vc_estimate *e)
                  "the weights of the experts of the first layers are in the memory of the host, as asked for; they are "
                  "a part of the parameters, and of no moment");
         }
-        if (e->has_head && e->out->host_weight_bytes != 0) {
+        if (e->out->host_weight_bytes != 0 && looks_up(e)) {
             note(e, "llama.cpp keeps the table of words in the memory of the host; it is a part of the parameters, and "
                     "of no moment");
         }

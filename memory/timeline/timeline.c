@@ -370,7 +370,8 @@ static void add_optimizer(struct maker *m)
 /* ---- inference ---- */
 
 /* llama.cpp makes the masks of attention once, of f32 for each position in work and each that is read, and a copy of
- * f16 for one kernel; they live from the first attention to the last. Layers with a window share another one. */
+ * f16 for one kernel; they live from the first attention to the last. Layers with a window share another one. Without one
+ * kernel another result of attention's size is there in logs: the heads side by side. */
 static void add_masks(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -378,6 +379,7 @@ static void add_masks(struct maker *m)
     uint32_t last = 0;
     uint64_t most = 0;
     uint64_t least = UINT64_MAX;
+    uint64_t beside = 0;
 
     for (uint32_t n = 0; s->options->program == VC_RUN_BY_LLAMA_CPP && n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -390,11 +392,12 @@ static void add_masks(struct maker *m)
             last = n;
             most = vc_max_u64(most, bytes);
             least = vc_min_u64(least, bytes);
+            beside = vc_max_u64(beside, vc_storages_fused(s, n) ? 0 : s->bytes[node->outputs[0]]);
         }
     }
     if (first != VC_NO_NODE) {
         m->node = first;
-        add(m, most + (least != most ? least : 0), first, last, VC_MEMORY_TRANSIENT);
+        add(m, most + (least != most ? least : 0) + beside, first, last, VC_MEMORY_TRANSIENT);
     }
 }
 

@@ -317,6 +317,12 @@ def gpt2(hidden, layers, heads, positions=1024, words=50257):
                            n_head=heads, n_positions=positions, n_ctx=positions))
 
 
+def pythia(words, hidden, layers, heads):
+    return json.dumps(dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox", vocab_size=words, hidden_size=hidden,
+                           num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * hidden,
+                           max_position_embeddings=2048, tie_word_embeddings=False))
+
+
 def t5(hidden, head, heads, inner, layers=24):
     return json.dumps(dict(architectures=["T5ForConditionalGeneration"], model_type="t5", vocab_size=32128, d_model=hidden,
                            d_kv=head, num_heads=heads, d_ff=inner, num_layers=layers, is_encoder_decoder=True,
