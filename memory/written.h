@@ -26,14 +26,10 @@ void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written);
 /* The largest tensor that has codes, as floats of that type (VC_DTYPE_NONE: what it was made from), rounded up. */
 uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dtype type, enum vc_allocator allocator);
 
-/* vc_memory_estimate of the model with these as its weights; NULL: with its own. vc_fit_cpu_moe of the same. */
+/* vc_memory_estimate of the model with these as its weights; NULL: with its own. */
 enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
                                           const struct vc_model *model, const struct vc_memory_options *options,
                                           const struct vc_planned_weights *written, struct vc_memory_report *out);
-enum vc_status vc_fit_cpu_moe_written(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
-                                      const struct vc_planned_weights *written, const struct vc_memory_options *memory,
-                                      uint64_t visible_bytes, const struct vc_fit_options *options, uint64_t *least,
-                                      uint64_t *n, bool *fits);
 
 /* The type of two bytes that all float weights have; VC_DTYPE_NONE: they have not. Of a model, and of a job's output.
  */

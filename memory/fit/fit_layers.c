@@ -3,7 +3,7 @@
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "memory/estimate.h"
-#include "memory/written.h"
+#include "memory/fit/fit_written.h"
 
 /* Names of layers in a list: "0", "1", ... */
 static bool is_number(const char *name)

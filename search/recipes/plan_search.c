@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "memory/estimate.h"
+#include "memory/fit/fit_written.h"
 #include "search/recipes/plan_inside.h"
 
 #define LEAST_CONTEXT 256
