@@ -79,6 +79,8 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     struct running running = {0};
     struct vc_values values;
     struct vc_tile_reader reader = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
     enum vc_status status = VC_OK;
 
     if (t->part_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
@@ -89,17 +91,10 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     stats.max = -(double)INFINITY;
     VC_TRY(vc_values_init(ctx, job->model, index, &values));
     VC_TRY(vc_tile_reader_open(ctx, &values.item, buffers, &reader));
-    for (;;) {
-        struct vc_tile_result result;
-        struct vc_tile tile;
-        bool more = false;
-
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
+    while (vc_tile_reader_more(ctx, &reader, &tile, &result, &status)) {
         VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, &stats));
     }
+    VC_TRY(status);
     finish(&stats, &running);
     VC_TRY(vc_packed_stats_set(ctx, job->packed, index, &stats));
 out:

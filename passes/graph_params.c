@@ -128,6 +128,8 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
     struct vc_buffer_sizes sizes = {0};
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
     enum vc_status status = VC_OK;
 
     VC_REFUSE_IF(!vc_values_numeric(&model->tensors[tensor]), ctx, VC_E_UNSUPPORTED,
@@ -137,15 +139,7 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
     vc_buffer_sizes_add(&sizes, &values.item);
     VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, &values.item, &buffers, &reader));
-    for (;;) {
-        struct vc_tile_result result;
-        struct vc_tile tile;
-        bool more;
-
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
+    while (vc_tile_reader_more(ctx, &reader, &tile, &result, &status)) {
         put_tile(place, &tile, result.data, values.item.desc->dtype == VC_DTYPE_F64, to_f64, elements);
     }
 out:

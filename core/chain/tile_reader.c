@@ -101,6 +101,15 @@ enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *re
     return *more ? next_tile(ctx, reader, reader->item->chain->n_steps, tile, result) : finish(ctx, reader);
 }
 
+bool vc_tile_reader_more(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
+                         struct vc_tile_result *result, enum vc_status *status)
+{
+    bool more = false;
+
+    *status = vc_tile_reader_next(ctx, reader, tile, result, &more);
+    return more && *status == VC_OK;
+}
+
 /* After vc_tile_reader_next: the view of part number `part` of the result, as far as that tile made it. */
 static struct vc_part_view part_view(const struct vc_tile_reader *reader, size_t part)
 {

@@ -30,6 +30,9 @@ enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, str
  */
 enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
                                    struct vc_tile_result *result, bool *more);
+/* The same for loops: false behind the last tile, and after a failure, which *status tells. */
+bool vc_tile_reader_more(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
+                         struct vc_tile_result *result, enum vc_status *status);
 /* Ends the steps and closes the source. Nothing happens to a reader that is zeros. */
 void vc_tile_reader_close(struct vc_ctx *ctx, struct vc_tile_reader *reader);
 

@@ -137,18 +137,18 @@ static bool comfy_fits(const struct vc_out_tensor *codes)
     const struct vc_quant *quant = codes->quant;
     const struct format *format = format_of_scheme(vc_scheme_name(quant->scheme));
     bool one = quant->granularity == VC_GRANULARITY_TENSOR;
+    bool rows = quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0;
     size_t n_path;
 
-    if (format != NULL && format->multiple != 0) {
-        return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && !vc_quant_is_special(quant) &&
-               quant->global_multiplies == (quant->scheme == VC_SCHEME_NVFP4) &&
-               codes->shape[0] % format->multiple == 0 && codes->shape[1] % format->multiple == 0;
+    if (format == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) ||
+        vc_quant_is_special(quant)) {
+        return false;
     }
-    return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
-           !vc_quant_is_special(quant) && vc_quant_find(quant, VC_PART_ABSMAX) == VC_NO_TENSOR &&
-           ((quant->scheme == VC_SCHEME_FP8 && one) ||
-            (quant->scheme == VC_SCHEME_INT8 &&
-             (one || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0))));
+    return format->multiple != 0
+               ? quant->global_multiplies == (quant->scheme == VC_SCHEME_NVFP4) &&
+                     codes->shape[0] % format->multiple == 0 && codes->shape[1] % format->multiple == 0
+               : quant->symmetric && vc_quant_find(quant, VC_PART_ABSMAX) == VC_NO_TENSOR &&
+                     (one || (rows && quant->scheme == VC_SCHEME_INT8));
 }
 
 /* Bytes of scales [n_rows, row] in blocks; or, of codes of nvfp4, bytes whose first code has the high bits. */

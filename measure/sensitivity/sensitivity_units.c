@@ -111,18 +111,14 @@ static enum vc_status add_tiles(struct vc_ctx *ctx, struct vc_values *values, st
     struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
     struct vc_tile tile;
-    bool more = true;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(scratch);
     VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
-    for (;;) {
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
+    while (vc_tile_reader_more(ctx, &reader, &tile, &result, &status)) {
         VC_TRY(vc_axis_sums_add(ctx, sums, &tile, result.data, values->item.desc->dtype == VC_DTYPE_F64, scratch));
     }
+    VC_TRY(status);
     vc_axis_sums_end(ctx, sums);
 out:
     vc_tile_reader_close(ctx, &reader);

@@ -205,6 +205,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     struct vc_sha256 sha;
     struct digests digests = {.sha = v->options.sha256 ? &sha : NULL};
     struct vc_tile_reader reader = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
     enum vc_status status;
 
     find_signs(v->model, index, absmax, &negative, &zero);
@@ -214,15 +216,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     }
     reader.see = add_to_digests;
     reader.user = &digests;
-    for (;;) {
-        struct vc_tile_result result;
-        struct vc_tile tile;
-        bool more = false;
-
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
+    while (vc_tile_reader_more(ctx, &reader, &tile, &result, &status)) {
         if (seen->numeric) {
             VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, &v->rows[index], seen));
         }
@@ -236,6 +230,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             look_at_codes(result.data, &tile, seen);
         }
     }
+    VC_TRY(status);
     seen->hash = digests.hash;
     v->rows[index].read = true;
     if (v->options.sha256) {

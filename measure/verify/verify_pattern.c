@@ -125,6 +125,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct groups g = {.len = t->shape[axis], .inner = 1};
     struct vc_tile_reader reader = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
     enum vc_status status = VC_OK;
 
     for (unsigned d = axis + 1; d < t->n_dims; d++) {
@@ -135,21 +137,14 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     }
     VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_SCRATCH, g.count, job->rows != 0 ? vc_ceil_div_u64(g.inner, job->cols) : g.inner));
-    for (;;) {
-        struct vc_tile_result result;
-        struct vc_tile tile;
-        bool more = false;
-
-        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
-        if (!more) {
-            break;
-        }
+    while (vc_tile_reader_more(ctx, &reader, &tile, &result, &status)) {
         if (job->rows != 0) {
             count_blocks(job, &g, &tile, result.data, is_f64, seen);
         } else {
             count_tile(job, &g, &tile, result.data, is_f64, seen);
         }
     }
+    VC_TRY(status);
     seen->checked = true;
 out:
     vc_tile_reader_close(ctx, &reader);
