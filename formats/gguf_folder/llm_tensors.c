@@ -529,10 +529,10 @@ void vc_llm_order_heads(const struct vc_arch_sizes *s, const struct vc_arch_name
     }
 }
 
-/* T5: transformers multiplies what the head reads by 1 / sqrt(d_model), in older files where the head is tied. */
+/* T5 and UMT5: transformers multiplies what the head reads by 1 / sqrt(d_model), in older files where the head is tied. */
 static bool scales_head(const struct planning *p)
 {
-    return strcmp(p->family->gguf, "t5") == 0 &&
+    return strcmp(p->family->gguf, "t5") == 0 && strcmp(p->config->model_type, "mt5") != 0 &&
            vc_llm_flag(p->config, "scale_decoder_outputs", vc_llm_flag(p->config, "tie_word_embeddings", true));
 }
 

@@ -94,6 +94,8 @@ def test_t5():
         if tied:
             scale = f32(1 / math.sqrt(H))
             check(file.tensors["output.weight"][2] == [f32(x * scale) for x in source["shared.weight"][1]], "t5: the head is not scaled")
+            folder("mt5", {**config, "model_type": "mt5"}, source)  # whose class does not scale
+            check("output.weight" not in convert("mt5", "--no-vocab")[0].tensors, "mt5: the head is scaled")
             says("t5", config, "0 tensors of the folder are gates, expected 5", feed_forward_proj="gated-gelu")
             says("t5", config, "neither", feed_forward_proj="gelu")
             says("t5", config, "is not 128", relative_attention_max_distance=64)

@@ -154,6 +154,7 @@ MODELS = {
     "t5-tied": ("T5", dict(T5, d_kv=16), None),
     "t5-encoder": ("T5", T5, None),
     "umt5": ("UMT5", T5, None),
+    "mt5": ("MT5", dict(T5, feed_forward_proj="gated-gelu"), None),
     "gemma3n": ("Gemma3n", {**TEXT, "num_hidden_layers": 22, "head_dim": 8, "vocab_size_per_layer_input": 90, "num_kv_shared_layers": 2, "sliding_window": 16,
                             "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 12,
                             "layer_types": [["sliding_attention", "full_attention"][i % 5 == 4] for i in range(22)]}, None),
@@ -233,7 +234,7 @@ class Converter(Judge):
         config = getattr(transformers, cls + "TextConfig" if cls in ("Llama4", "Gemma3n", "Gemma4") else cls + "Config")
         config = config(**text) if vision is None else config(text_config=text, vision_config=vision)
         ends = {"GPT2": "LMHeadModel", "ModernBert": "Model", "DistilBert": "Model", "NomicBert": "Model", "EuroBert": "Model", "T5": "ForConditionalGeneration",
-                "UMT5": "ForConditionalGeneration"}.get(cls, "ForCausalLM")
+                "UMT5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration"}.get(cls, "ForCausalLM")
         ends = "EncoderModel" if name == "t5-encoder" else ends
         model = getattr(transformers, cls + (ends if vision is None else "ForConditionalGeneration"))(config)
         with torch.no_grad():
