@@ -222,7 +222,7 @@ _NOTHING = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_c
 # ---- one element at a time ----
 
 for _name, _op in (("relu", "Relu"), ("sigmoid", "Sigmoid"), ("tanh", "Tanh"), ("exp", "Exp"), ("log", "Log"), ("sqrt", "Sqrt"), ("reciprocal", "Reciprocal"), ("abs", "Abs"),
-                   ("neg", "Neg"), ("erf", "Erf"), ("sin", "Sin"), ("cos", "Cos"), ("tan", "Tan"), ("floor", "Floor"), ("ceil", "Ceil"), ("round", "Round"), ("sign", "Sign"),
+                   ("neg", "Neg"), ("erf", "Erf"), ("sin", "Sin"), ("cos", "Cos"), ("tan", "Tan"), ("sinh", "Sinh"), ("cosh", "Cosh"), ("floor", "Floor"), ("ceil", "Ceil"), ("round", "Round"), ("sign", "Sign"),
                    ("mish", "Mish"), ("hardswish", "HardSwish"), ("isnan", "IsNaN"), ("isinf", "IsInf"), ("logical_not", "Not"), ("bitwise_not", "Not")):
     # Functions of floats make floats of whole numbers.
     _OPERATORS[_name] = lambda g, a, n, op=_op: g.make(op, g.value(a.self, g.dtype(n) if op not in ("IsNaN", "IsInf", "Not") else g.torch.bool if op == "Not" else None))
@@ -464,6 +464,17 @@ def _batch_norm(g: _Lowering, a: Any, n: Any) -> Any:
     made = g.make("BatchNormalization", g.value(a.input), _filled(g, a.weight, channels, 1, dtype), _filled(g, a.bias, channels, 0, dtype), g.value(a.running_mean), g.value(a.running_var),
                   epsilon=float(a.eps))
     return made if a.name == "batch_norm" else [made, None, None]
+
+
+@_operator("_weight_norm _weight_norm_interface")
+def _weight_norm(g: _Lowering, a: Any, n: Any) -> Any:
+    """v g / |v|, the norm over all dimensions but one."""
+    rank = g.rank(a.v)
+    axes = [k for k in range(rank) if k != a.dim % rank] if a.dim != -1 else list(range(rank))
+    v = g.value(a.v)
+    norm = g.make("Sqrt", g.make("ReduceSum", g.make("Mul", v, v), g.constant(axes), keepdims=1))
+    made = g.make("Mul", v, g.make("Div", g.value(a.g), norm))
+    return made if a.name == "_weight_norm" else [made, norm]
 
 
 @_operator("layer_norm native_layer_norm rms_norm")
@@ -715,6 +726,32 @@ def _slice(g: _Lowering, a: Any, n: Any) -> Any:
     if start == 0 and step == 1 and not _is_node(end) and end >= _END >> 32:
         return g.value(a.self)
     return g.make("Slice", g.value(a.self), g.vector([start]), g.vector([end]), g.constant([a.dim % g.rank(a.self)]), g.constant([step]))
+
+
+@_operator("flip")
+def _flip(g: _Lowering, a: Any, n: Any) -> Any:
+    axes = g.axes(a.dims, g.rank(a.self))
+    return g.make("Slice", g.value(a.self), g.constant([-1] * len(axes)), g.constant([-_END] * len(axes)), g.constant(axes), g.constant([-1] * len(axes)))
+
+
+@_operator("unfold")
+def _unfold(g: _Lowering, a: Any, n: Any) -> Any:
+    """Windows of `size` along a dimension, whose elements become the last dimension: rows of numbers of places, gathered."""
+    rank = g.rank(a.self)
+    axis = a.dimension % rank
+    windows = (g.size(a.self, axis) - a.size) // a.step + 1
+    places = [k * a.step + at for k in range(windows) for at in range(a.size)]
+    made = g.make("Gather", g.value(a.self), g.reshape(g.constant(places), [windows, a.size]), axis=axis)
+    order = list(range(axis + 1)) + list(range(axis + 2, rank + 1)) + [axis + 1]
+    return made if axis == rank - 1 else g.make("Transpose", made, perm=order)
+
+
+@_operator("scatter scatter_add")
+def _scatter(g: _Lowering, a: Any, n: Any) -> Any:
+    if not hasattr(a, "src") or getattr(a, "reduce", None) is not None:
+        g.refuse("one number in place of values, or a reduction")
+    reduction = {"reduction": "add"} if a.name == "scatter_add" else {}
+    return g.make("ScatterElements", g.value(a.self), g.value(a.index), g.value(a.src), axis=a.dim % g.rank(a.self), **reduction)
 
 
 @_operator("select")

@@ -148,6 +148,9 @@ NETWORKS = {
     "lstm": lambda: (Made(states, emb=nn.Embedding(31, 6), rnn=nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True), fc=nn.Linear(10, 4)), [tokens(2, 6)], [{0: "batch"}]),
     "gru": lambda: (Made(lambda s, x: s.rnn(x)[0], rnn=nn.GRU(4, 5)), [floats(6, 2, 4)], [None]),
     "rnn": lambda: (Made(lambda s, x: s.rnn(x)[1], rnn=nn.RNN(4, 5, nonlinearity="relu", bias=False)), [floats(6, 2, 4)], [None]),
+    "weight_norm": lambda: (nn.Sequential(nn.utils.weight_norm(nn.Conv1d(4, 6, 3), dim=2), nn.Tanh(), nn.utils.weight_norm(nn.Linear(7, 3))), [floats(2, 4, 9)], [{0: "batch"}]),
+    "windows": lambda: (Made(lambda s, x, i: (x.unfold(1, 4, 2).sinh() + s.w, x.flip(1, 2) + 1, torch.zeros(2, 9, 3).scatter_add(1, i, x)), w=nn.Parameter(floats(4))),
+                      [floats(2, 9, 3), torch.arange(54).reshape(2, 9, 3) // 3 % 5], [None, None]),
     "arithmetic": lambda: (Made(arithmetic, w=nn.Parameter(floats(4, 5))), [floats(3, 5), floats(3, 5)], [{0: "batch"}, {0: "batch"}]),
 }
 OLD = {"causal", "masked"}  # of what torch 1.13 does not have: scaled_dot_product_attention
