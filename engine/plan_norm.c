@@ -1,9 +1,11 @@
-/* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last
- * dimensions. Saved are the input and one or two numbers for each channel or row.
+/* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last dimensions;
+ * GroupNormalization and InstanceNormalization. Saved are the input and one or two numbers for each channel or row.
  *
  *     BatchNormalization      mean and variance over the batch and all places, for each channel; a block is a channel
  *     LayerNormalization      mean and variance of each row
  *     RMSNormalization        the same without the mean
+ *     GroupNormalization      rows are groups of channels of a sample; then scale and bias of each channel
+ *     InstanceNormalization   the same: each channel is a group
  *
  * Gradients of scale and bias are sums over rows: each block of rows has its own partial sum, and one
  * instruction adds them in order:
@@ -239,4 +241,134 @@ void vc_train_forward_rms_norm(struct vc_engine *e, uint32_t node)
 void vc_train_backward_rms_norm(struct vc_engine *e, uint32_t node)
 {
     vc_train_backward_layer_norm(e, node);
+}
+
+/* ---- GroupNormalization, InstanceNormalization: rows, then channels ---- */
+
+/* A group of channels of a sample lies together: [batch, groups, channels of a group, places]. */
+static struct vc_args_row_norm *group_norm_args(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    int64_t channels = x->shape[1];
+    int64_t groups = vc_node_is(n, VC_OP_instance_norm) ? channels : vc_node_int(n, "num_groups", 1);
+    struct vc_args_row_norm *args = vc_plan_args(e, sizeof *args);
+
+    if (args == NULL) {
+        return NULL;
+    }
+    if (channels % groups != 0) {
+        vc_plan_fail(e, node, "%lld channels cannot be divided into %lld groups", (long long)channels,
+                     (long long)groups);
+        return NULL;
+    }
+    args->rows = (uint64_t)(x->shape[0] * groups);
+    args->n = x->n / args->rows;
+    args->epsilon = vc_node_float(n, "epsilon", (double)1e-5f);
+    args->centred = true;
+    args->rows_per_block = vc_plan_blocks(args->rows, PARTS);
+    return args;
+}
+
+/* A row of n ones: the loops scale each element of a row, and here scales belong to channels. */
+static struct vc_ref ones(struct vc_engine *e, uint32_t node, uint64_t n)
+{
+    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref ref = vc_plan_reals(e, n);
+
+    if (args != NULL) {
+        *args = (struct vc_args_unary){.n = n, .a = 1};
+        vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(n, VC_ELEMENTS_PER_BLOCK), args, false, &ref, 1);
+    }
+    return ref;
+}
+
+/* y = (x - mean) / deviation of each row. saved: NONE, or where they go. */
+static void normalize_rows(struct vc_engine *e, uint32_t node, const struct vc_args_row_norm *args, struct vc_ref y,
+                           struct vc_ref saved)
+{
+    struct vc_ref refs[5] = {vc_plan_data(e, node, 0), y, ones(e, node, args->n), {0}, saved};
+
+    vc_plan_emit(e, node, VC_LOOP_row_norm, vc_plan_blocks(args->rows, args->rows_per_block), args, false, refs, 5);
+}
+
+/* out = f(a, b), of the shape of x. b has one number for each channel; or, with `sums`, out has. */
+static void by_channel(struct vc_engine *e, uint32_t node, enum vc_sum_kind kind, struct vc_ref out, struct vc_ref a,
+                       struct vc_ref b, bool sums, bool add)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_strided s = {.kind = kind, .scale = 1, .n_dims = x->n_dims, .refs = {out, a, b}};
+
+    memcpy(s.shape, x->shape, sizeof s.shape);
+    vc_plan_steps(x, x->n_dims, s.step[1]);
+    memcpy(s.step[sums ? 2 : 0], s.step[1], sizeof s.step[1]);
+    s.step[sums ? 0 : 2][1] = 1;
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        s.reduced[k] = sums && k != 1;
+    }
+    vc_plan_strided(e, node, &s, add);
+}
+
+/* extra: mean and inverse standard deviation of each row. */
+void vc_train_forward_group_norm(struct vc_engine *e, uint32_t node)
+{
+    struct vc_args_row_norm *args = group_norm_args(e, node);
+    struct vc_plan_value *y = vc_plan_out(e, node, 0);
+
+    if (args == NULL) {
+        return;
+    }
+    struct vc_ref scale = vc_plan_data(e, node, 1);
+    struct vc_ref bias = vc_plan_data(e, node, 2);
+    struct vc_ref to = vc_plan_make(e, node, 0, true);
+    y->extra = y->trained ? vc_plan_reals(e, 2 * args->rows) : (struct vc_ref){0};
+    normalize_rows(e, node, args, to, y->extra);
+    by_channel(e, node, VC_SUM_A_TIMES_B, to, to, scale, false, false);
+    by_channel(e, node, VC_SUM_A_PLUS_B, to, to, bias, false, false);
+}
+
+/* dbias = sums of dy; dscale = sums of dy times the rows, which are normalized again; dx from dy scale, whose place may
+ * be that of dx, which may be that of dy. */
+void vc_train_backward_group_norm(struct vc_engine *e, uint32_t node)
+{
+    struct vc_args_row_norm *args = group_norm_args(e, node);
+    struct vc_ref dy = vc_plan_grad(e, node, 0);
+    struct vc_ref scale = vc_plan_data(e, node, 1);
+    bool add;
+
+    if (args == NULL) {
+        return;
+    }
+    for (unsigned k = 2; k > 0; k--) {
+        if (vc_plan_trained(e, node, k)) {
+            struct vc_ref rows = k == 1 ? vc_plan_reals(e, vc_plan_in(e, node, 0)->n) : (struct vc_ref){0};
+            struct vc_ref to = vc_plan_grad_to(e, node, k, false, &add);
+
+            if (k == 1) {
+                normalize_rows(e, node, args, rows, (struct vc_ref){0});
+            }
+            by_channel(e, node, k == 1 ? VC_SUM_A_TIMES_B : VC_SUM_A, to, dy, rows, true, add);
+        }
+    }
+    if (vc_plan_trained(e, node, 0)) {
+        struct vc_ref refs[5] = {vc_plan_data(e, node, 0)};
+
+        refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
+        refs[1] = add ? vc_plan_reals(e, vc_plan_in(e, node, 0)->n) : refs[2];
+        refs[3] = ones(e, node, args->n);
+        refs[4] = vc_plan_out(e, node, 0)->extra;
+        by_channel(e, node, VC_SUM_A_TIMES_B, refs[1], dy, scale, false, false);
+        vc_plan_emit(e, node, VC_LOOP_row_norm_backward, vc_plan_blocks(args->rows, args->rows_per_block), args, add,
+                     refs, 5);
+    }
+}
+
+void vc_train_forward_instance_norm(struct vc_engine *e, uint32_t node)
+{
+    vc_train_forward_group_norm(e, node);
+}
+
+void vc_train_backward_instance_norm(struct vc_engine *e, uint32_t node)
+{
+    vc_train_backward_group_norm(e, node);
 }

@@ -248,7 +248,7 @@ struct vc_args_norm {
 
 /* ---- normalization of rows ---- */
 
-/* row_norm           p: x, y, scale, bias, saved     scale, bias: n; NULL: 1 and 0
+/* row_norm           p: x, y, scale, bias, saved     scale, bias: n; bias NULL: 0
  * row_norm_backward  p: x, dy, dx, scale, saved, dscale of each block, dbias of each block
  *
  * LayerNormalization, or, not `centred`, RMSNormalization. saved: 1 / sqrt(variance + epsilon) of each row, and, if
