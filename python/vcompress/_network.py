@@ -750,7 +750,7 @@ def _unfold(g: _Lowering, a: Any, n: Any) -> Any:
 def _scatter(g: _Lowering, a: Any, n: Any) -> Any:
     if not hasattr(a, "src") or getattr(a, "reduce", None) is not None:
         g.refuse("one number in place of values, or a reduction")
-    reduction = {"reduction": "add"} if a.name == "scatter_add" else {}
+    reduction: Dict[str, Any] = {"reduction": "add"} if a.name == "scatter_add" else {}
     return g.make("ScatterElements", g.value(a.self), g.value(a.index), g.value(a.src), axis=a.dim % g.rank(a.self), **reduction)
 
 
