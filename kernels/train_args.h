@@ -75,14 +75,20 @@ struct vc_args_dropout {
 
 /* ---- arrays that are walked with strides ---- */
 
+/* The terms of strided_sum: KIND(id, its value by a, b and c). Those from QUOTIENT_D2 on read c. */
+#define VC_SUM_TERMS(KIND)                      \
+    KIND(A, a)                                  \
+    KIND(A_PLUS_B, a + b)                       \
+    KIND(A_MINUS_B, a - b)                      \
+    KIND(A_TIMES_B, a *b)                       \
+    KIND(A_OVER_B, a / b)                       \
+    /* the derivative of b / c by c, times a */ \
+    KIND(QUOTIENT_D2, -a *b / (c * c))
+
 enum vc_sum_kind {
-    VC_SUM_A = 0,       /* a */
-    VC_SUM_A_PLUS_B,    /* a + b */
-    VC_SUM_A_MINUS_B,   /* a - b */
-    VC_SUM_A_TIMES_B,   /* a b */
-    VC_SUM_A_OVER_B,    /* a / b */
-    VC_SUM_QUOTIENT_D2, /* -a b / (c c): the derivative of b / c by c, times a */
-    VC_SUM_KINDS
+#define KIND(id, term) VC_SUM_##id,
+    VC_SUM_TERMS(KIND)
+#undef KIND
 };
 
 /* strided_sum  p: out, a, b, c    out[i] = scale * sum over j of f(a, b, c)

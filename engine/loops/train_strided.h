@@ -10,47 +10,30 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* One term. a, b and c point at the operands of one place; operands that the kind does not have are not
- * read. */
-ALWAYS_INLINE REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
+/* One term. Operands that the kind does not have are any numbers. */
+ALWAYS_INLINE REAL sum_term(enum vc_sum_kind kind, REAL a, REAL b, REAL c)
 {
     switch (kind) {
-    case VC_SUM_A_PLUS_B:
-        return *a + *b;
-    case VC_SUM_A_MINUS_B:
-        return *a - *b;
-    case VC_SUM_A_TIMES_B:
-        return *a * *b;
-    case VC_SUM_A_OVER_B:
-        return *a / *b;
-    case VC_SUM_QUOTIENT_D2:
-        return -*a * *b / (*c * *c);
+#define KIND(id, term) \
+    case VC_SUM_##id:  \
+        return term;
+        VC_SUM_TERMS(KIND)
+#undef KIND
     default:
-        return *a;
+        return a;
     }
 }
 
 /* RUN(kind) with a kind that the compiler knows: the choice is made outside of the loop over elements. */
-#define WITH_KIND(kind, RUN)     \
-    switch (kind) {              \
-    case VC_SUM_A_PLUS_B:        \
-        RUN(VC_SUM_A_PLUS_B);    \
-        break;                   \
-    case VC_SUM_A_MINUS_B:       \
-        RUN(VC_SUM_A_MINUS_B);   \
-        break;                   \
-    case VC_SUM_A_TIMES_B:       \
-        RUN(VC_SUM_A_TIMES_B);   \
-        break;                   \
-    case VC_SUM_A_OVER_B:        \
-        RUN(VC_SUM_A_OVER_B);    \
-        break;                   \
-    case VC_SUM_QUOTIENT_D2:     \
-        RUN(VC_SUM_QUOTIENT_D2); \
-        break;                   \
-    default:                     \
-        RUN(VC_SUM_A);           \
-        break;                   \
+#define WITH_CASE(id, term) \
+    case VC_SUM_##id:       \
+        RUN(VC_SUM_##id);   \
+        break;
+#define WITH_KIND(kind)         \
+    switch (kind) {             \
+        VC_SUM_TERMS(WITH_CASE) \
+    default:                    \
+        break;                  \
     }
 
 /* The places of the operands at number `index` of the first n dimensions. */
@@ -89,7 +72,7 @@ ALWAYS_INLINE void part_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *o
     REAL part[VC_PART];
 
     for (size_t i = 0; i < n; i++) {
-        part[i] = scale * sum_term(kind, a + i, b + i * b_step, a);
+        part[i] = scale * sum_term(kind, a[i], b[i * b_step], a[i]);
     }
     put_part(add, out, part, n);
 }
@@ -99,7 +82,7 @@ ALWAYS_INLINE void part_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *o
 ALWAYS_INLINE void each_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *out, const REAL *a, const REAL *b,
                             const REAL *c, const int64_t *step, size_t n)
 {
-    bool row = step[0] == 1 && step[1] == 1 && kind != VC_SUM_QUOTIENT_D2;
+    bool row = step[0] == 1 && step[1] == 1 && kind < VC_SUM_QUOTIENT_D2;
     size_t i = 0;
 
     if (row && step[2] == 1) {
@@ -115,7 +98,7 @@ ALWAYS_INLINE void each_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *o
     }
     for (; i < n; i++) {
         int64_t at = (int64_t)i;
-        REAL v = scale * sum_term(kind, a + at * step[1], b + at * step[2], c + at * step[3]);
+        REAL v = scale * sum_term(kind, a[at * step[1]], b[at * step[2]], c[at * step[3]]);
         REAL *to = out + at * step[0];
 
         *to = add ? *to + v : v;
@@ -132,7 +115,7 @@ static void strided_each(enum vc_sum_kind kind, const struct vc_train_call *call
     const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + place[3] : a;
 
 #define RUN(of) each_run(of, call->add, scale, out, a, b, c, step, n)
-    WITH_KIND(kind, RUN)
+    WITH_KIND(kind)
 #undef RUN
 }
 
@@ -143,7 +126,7 @@ ALWAYS_INLINE void columns_run(enum vc_sum_kind kind, REAL *sums, const REAL *a,
                                const int64_t *step, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        sums[i] += sum_term(kind, a + i, b + (int64_t)i * step[2], c + (int64_t)i * step[3]);
+        sums[i] += sum_term(kind, a[i], b[(int64_t)i * step[2]], c[(int64_t)i * step[3]]);
     }
 }
 
@@ -168,7 +151,7 @@ static void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *c
         const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
         const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
 #define RUN(of) columns_run(of, sums, a, b, c, step, n)
-        WITH_KIND(kind, RUN)
+        WITH_KIND(kind)
 #undef RUN
     }
 }
@@ -182,12 +165,12 @@ ALWAYS_INLINE void row_run(enum vc_sum_kind kind, REAL *lanes, const REAL *a, co
     if (step[1] == 1 && step[2] == 1) {
         for (; i + LANES <= n; i += LANES) {
             for (int64_t l = 0; l < LANES; l++) {
-                lanes[l] += sum_term(kind, a + i + l, b + i + l, c + (i + l) * step[3]);
+                lanes[l] += sum_term(kind, a[i + l], b[i + l], c[(i + l) * step[3]]);
             }
         }
     }
     for (; i < n; i++) {
-        lanes[i % LANES] += sum_term(kind, a + i * step[1], b + i * step[2], c + i * step[3]);
+        lanes[i % LANES] += sum_term(kind, a[i * step[1]], b[i * step[2]], c[i * step[3]]);
     }
 }
 
@@ -216,7 +199,7 @@ static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
         const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
         const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
 #define RUN(of) row_run(of, lanes, a, b, c, step, n)
-        WITH_KIND(kind, RUN)
+        WITH_KIND(kind)
 #undef RUN
     }
     for (unsigned l = 0; l < LANES; l++) {

@@ -8,16 +8,11 @@
 static __device__ __forceinline__ float sum_term(enum vc_sum_kind kind, float a, float b, float c)
 {
     switch (kind) {
-    case VC_SUM_A_PLUS_B:
-        return a + b;
-    case VC_SUM_A_MINUS_B:
-        return a - b;
-    case VC_SUM_A_TIMES_B:
-        return a * b;
-    case VC_SUM_A_OVER_B:
-        return a / b;
-    case VC_SUM_QUOTIENT_D2:
-        return -a * b / (c * c);
+#define KIND(id, term) \
+    case VC_SUM_##id:  \
+        return term;
+        VC_SUM_TERMS(KIND)
+#undef KIND
     default:
         return a;
     }
@@ -59,7 +54,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS, 3)
             was[k] = is && add ? of.out[place[0][k]] : 0;
             a[k] = is ? of.a[place[1][k]] : 0;
             b[k] = is && args.kind != VC_SUM_A ? of.b[place[2][k]] : 1;
-            c[k] = is && args.kind == VC_SUM_QUOTIENT_D2 ? of.c[place[3][k]] : 1;
+            c[k] = is && args.kind >= VC_SUM_QUOTIENT_D2 ? of.c[place[3][k]] : 1;
         }
         VC_CUDA_FOR(k, RESULTS)
         {
@@ -136,7 +131,7 @@ static __device__ __forceinline__ void bring_terms(const struct vc_args_strided 
     VC_CUDA_FOR(k, N)
     {
         b[k] = (is >> k & 1) != 0 ? of->b[place[1][k]] : 1;
-        c[k] = (is >> k & 1) != 0 && args->kind == VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
+        c[k] = (is >> k & 1) != 0 && args->kind >= VC_SUM_QUOTIENT_D2 ? of->c[place[2][k]] : 1;
     }
     VC_CUDA_FOR(k, N)
     {
