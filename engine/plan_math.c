@@ -241,14 +241,17 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 
 /* ---- two inputs that broadcast ---- */
 
-enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV };
+enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MAX, PAIR_MIN };
 
-/* An Add of a bias may join the product before it. */
+/* An Add of a bias may join the product before it. Max and Min have one or more inputs: max(a, a); max(max(a, b), c), where
+ * y may lie over an input that is read again, which changes nothing. */
 static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
-    static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B, VC_SUM_A_OVER_B};
+    static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B,
+                                             VC_SUM_A_OVER_B, VC_SUM_LARGER,    VC_SUM_SMALLER};
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
     struct vc_strided s = {.kind = kinds[kind], .scale = 1, .n_dims = y->n_dims};
+    unsigned n = vc_plan_node(e, node)->n_inputs;
 
     if (!y->real) {
         vc_plan_fail(e, node, "it is computed from integers, which is not supported");
@@ -257,8 +260,8 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
     memcpy(s.shape, y->shape, sizeof s.shape);
     vc_plan_steps(y, y->n_dims, s.step[0]);
     for (unsigned k = 0; k < 2; k++) {
-        vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[1 + k]);
-        s.refs[1 + k] = vc_plan_data(e, node, k);
+        vc_plan_steps(vc_plan_in(e, node, k % n), y->n_dims, s.step[1 + k]);
+        s.refs[1 + k] = vc_plan_data(e, node, k % n);
     }
     s.refs[0] = vc_plan_make_pair(e, node);
     for (unsigned k = 0; kind == PAIR_ADD && k < 2; k++) {
@@ -267,10 +270,18 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
         }
     }
     vc_plan_strided(e, node, &s, false);
+    for (unsigned k = 2; k < n; k++) {
+        s.refs[1] = s.refs[0];
+        s.refs[2] = vc_plan_data(e, node, k);
+        vc_plan_steps(y, y->n_dims, s.step[1]);
+        vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[2]);
+        vc_plan_strided(e, node, &s, false);
+    }
 }
 
 /* The gradient of input k: a term for each element of the output, summed up where the input was broadcast.
  *     a + b: dy, dy      a - b: dy, -dy      a b: dy b, dy a      a / b: dy / b, -dy a / (b b)
+ *     max(a, b): dy where a > b, dy where a < b, each half of it where they are equal, as PyTorch does
  * dy may become the gradient of the first input itself, without an instruction. */
 static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, unsigned k)
 {
@@ -291,11 +302,15 @@ static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, un
         s.kind = kind == PAIR_MUL ? VC_SUM_A_TIMES_B : VC_SUM_A_OVER_B;
         vc_plan_steps(vc_plan_in(e, node, 1 - k), y->n_dims, s.step[2]);
         s.refs[2] = vc_plan_data(e, node, 1 - k);
-    } else if (kind == PAIR_DIV) {
-        s.kind = VC_SUM_QUOTIENT_D2;
+    } else if (kind == PAIR_DIV || kind == PAIR_MAX || kind == PAIR_MIN) {
+        unsigned b = kind == PAIR_MAX ? k : 1 - k; /* a / b by b; the smaller one as the larger of -b and -c */
+
+        s.kind = kind == PAIR_DIV ? VC_SUM_QUOTIENT_D2 : VC_SUM_SHARE;
         for (unsigned v = 0; v < 2; v++) {
-            vc_plan_steps(vc_plan_in(e, node, v), y->n_dims, s.step[2 + v]);
-            s.refs[2 + v] = vc_plan_data(e, node, v);
+            unsigned of = v == 0 ? b : 1 - b;
+
+            vc_plan_steps(vc_plan_in(e, node, of), y->n_dims, s.step[2 + v]);
+            s.refs[2 + v] = vc_plan_data(e, node, of);
         }
     }
     s.refs[0] = vc_plan_grad_to(e, node, k, over && k == 0, &add);
@@ -308,6 +323,12 @@ static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, un
 /* The second input first: the gradient of the first may take the place of dy, which then is gone. */
 static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
+    unsigned n = vc_plan_node(e, node)->n_inputs;
+
+    if (n != 2) {
+        vc_plan_fail(e, node, "a choice among %u tensors cannot be trained, only one of two", n);
+        return;
+    }
     for (unsigned k = 2; k-- > 0;) {
         if (vc_plan_trained(e, node, k)) {
             pair_gradient(e, node, kind, k);
@@ -318,6 +339,8 @@ static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
 VC_TRAIN_OP(add, pair, PAIR_ADD)
 VC_TRAIN_OP(sub, pair, PAIR_SUB)
 VC_TRAIN_OP(div, pair, PAIR_DIV)
+VC_TRAIN_OP(max, pair, PAIR_MAX)
+VC_TRAIN_OP(min, pair, PAIR_MIN)
 
 /* x times Sigmoid(x) is one operator, Swish, where nobody else reads the Sigmoid. */
 void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
@@ -418,18 +441,114 @@ void vc_train_backward_reduce_sum(struct vc_engine *e, uint32_t node)
     vc_plan_strided(e, node, &s, add);
 }
 
-#define SAME_AS_SUM(id)                                             \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
-    {                                                               \
-        vc_train_forward_reduce_sum(e, node);                       \
-    }                                                               \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
-    {                                                               \
-        vc_train_backward_reduce_sum(e, node);                      \
-    }
+VC_TRAIN_SAME(reduce_mean, reduce_sum)
+VC_TRAIN_SAME(global_average_pool, reduce_sum)
 
-SAME_AS_SUM(reduce_mean)
-SAME_AS_SUM(global_average_pool)
+/* ---- the largest and the smallest along axes ---- */
+
+/* refs[1] = the largest of n elements that are `inner` apart, of each of `planes` times `inner`: a pool. */
+static void largest(struct vc_engine *e, uint32_t node, uint64_t planes, int64_t n, int64_t inner,
+                    const struct vc_ref refs[3])
+{
+    struct vc_args_window *args = vc_plan_args(e, sizeof *args);
+
+    if (n > UINT32_MAX) {
+        vc_plan_fail(e, node, "its window is too large");
+    }
+    if (args != NULL) {
+        *args = (struct vc_args_window){.planes = planes,
+                                        .in = {1, n, inner},
+                                        .out = {1, 1, inner},
+                                        .kernel = {1, n, 1},
+                                        .stride = {1, 1, 1},
+                                        .dilation = {1, 1, 1}};
+        vc_plan_emit(e, node, VC_LOOP_max_pool, (size_t)planes, args, false, refs, 3);
+    }
+}
+
+/* y = f x, n elements. */
+static void times(struct vc_engine *e, uint32_t node, double f, struct vc_ref x, struct vc_ref y, uint64_t n)
+{
+    struct vc_strided s = {
+        .kind = VC_SUM_A, .scale = f, .n_dims = 1, .shape = {(int64_t)n}, .step = {{1}, {1}}, .refs = {y, x}};
+
+    vc_plan_strided(e, node, &s, false);
+}
+
+/* Axis by axis. The smallest is the largest of -x, turned again. sign: 1, or -1 for the smallest. */
+static void along_forward(struct vc_engine *e, uint32_t node, double sign)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_ref refs[3] = {vc_plan_data(e, node, 0)};
+    bool reduced[VC_GRAPH_MAX_DIMS];
+    uint64_t planes = 1;
+    double scale;
+
+    if (!reduce_axes(e, node, reduced, &scale)) {
+        return;
+    }
+    if (sign < 0) {
+        refs[1] = vc_plan_reals(e, x->n);
+        times(e, node, sign, refs[0], refs[1], x->n);
+        refs[0] = refs[1];
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        uint64_t inner = vc_plan_count(x, k + 1, x->n_dims);
+
+        if (reduced[k]) {
+            refs[1] = vc_plan_reals(e, planes * inner);
+            largest(e, node, planes, x->shape[k], (int64_t)inner, refs);
+            refs[0] = refs[1];
+        } else {
+            planes *= (uint64_t)x->shape[k];
+        }
+    }
+    times(e, node, sign, refs[0], vc_plan_make(e, node, 0, false), planes);
+}
+
+/* All that are as large as the largest share its gradient, as in PyTorch's amax. VC_SUM_SHARE gives each of them a half:
+ *
+ *     half = sum of (1 where x is y) / 2      dx = (dy / half where x is y) / 2 */
+static void along_backward(struct vc_engine *e, uint32_t node, double sign)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct vc_strided s = {.kind = VC_SUM_SHARE, .n_dims = x->n_dims};
+    unsigned of_x = sign < 0 ? 3 : 2;
+    bool add;
+
+    if (!x->trained || !reduce_axes(e, node, s.reduced, &s.scale)) {
+        return;
+    }
+    struct vc_ref half = vc_plan_reals(e, y->n);
+    struct vc_strided share = {.kind = VC_SUM_A_OVER_B,
+                               .scale = 1,
+                               .n_dims = 1,
+                               .shape = {(int64_t)y->n},
+                               .step = {{1}, {1}, {1}},
+                               .refs = {half, vc_plan_grad(e, node, 0), half}};
+    s.scale = 1;
+    memcpy(s.shape, x->shape, sizeof s.shape);
+    vc_plan_steps(x, x->n_dims, s.step[of_x]);
+    reduced_steps(x, s.reduced, s.step[5 - of_x]);
+    reduced_steps(x, s.reduced, s.step[0]);
+    s.refs[0] = half;
+    s.refs[1] = vc_plan_reals(e, 1);
+    s.refs[of_x] = vc_plan_data(e, node, 0);
+    s.refs[5 - of_x] = y->data;
+    vc_plan_fill(e, node, s.refs[1], 1, 1);
+    vc_plan_strided(e, node, &s, false);
+    vc_plan_strided(e, node, &share, false);
+    memcpy(s.step[1], s.step[0], sizeof s.step[1]);
+    memset(s.reduced, 0, sizeof s.reduced);
+    vc_plan_steps(x, x->n_dims, s.step[0]);
+    s.refs[1] = half;
+    s.refs[0] = vc_plan_grad_to(e, node, 0, false, &add);
+    vc_plan_strided(e, node, &s, add);
+}
+
+VC_TRAIN_OP(reduce_max, along, 1)
+VC_TRAIN_OP(reduce_min, along, -1)
 
 /* ---- Softmax ---- */
 

@@ -76,7 +76,7 @@ static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, 
         n /= s.reduced[d] ? (uint64_t)p->shape[d] : 1;
     }
     if (!add && n != x->n) {
-        vc_plan_clear(e, node, s.refs[0], x->n);
+        vc_plan_fill(e, node, s.refs[0], x->n, 0);
         add = true;
     }
     memcpy(s.shape, p->shape, sizeof s.shape);

@@ -233,15 +233,7 @@ void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
     }
 }
 
-void vc_train_forward_rms_norm(struct vc_engine *e, uint32_t node)
-{
-    vc_train_forward_layer_norm(e, node);
-}
-
-void vc_train_backward_rms_norm(struct vc_engine *e, uint32_t node)
-{
-    vc_train_backward_layer_norm(e, node);
-}
+VC_TRAIN_SAME(rms_norm, layer_norm)
 
 /* ---- GroupNormalization, InstanceNormalization: rows, then channels ---- */
 
@@ -273,13 +265,9 @@ static struct vc_args_row_norm *group_norm_args(struct vc_engine *e, uint32_t no
 /* A row of n ones: the loops scale each element of a row, and here scales belong to channels. */
 static struct vc_ref ones(struct vc_engine *e, uint32_t node, uint64_t n)
 {
-    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
     struct vc_ref ref = vc_plan_reals(e, n);
 
-    if (args != NULL) {
-        *args = (struct vc_args_unary){.n = n, .a = 1};
-        vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(n, VC_ELEMENTS_PER_BLOCK), args, false, &ref, 1);
-    }
+    vc_plan_fill(e, node, ref, n, 1);
     return ref;
 }
 
@@ -363,12 +351,4 @@ void vc_train_backward_group_norm(struct vc_engine *e, uint32_t node)
     }
 }
 
-void vc_train_forward_instance_norm(struct vc_engine *e, uint32_t node)
-{
-    vc_train_forward_group_norm(e, node);
-}
-
-void vc_train_backward_instance_norm(struct vc_engine *e, uint32_t node)
-{
-    vc_train_backward_group_norm(e, node);
-}
+VC_TRAIN_SAME(instance_norm, group_norm)

@@ -27,3 +27,14 @@
     {                                                               \
         name##_backward(e, node, __VA_ARGS__);                      \
     }
+
+/* The operator has the instructions of another one, `as`. */
+#define VC_TRAIN_SAME(id, as)                                       \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        vc_train_forward_##as(e, node);                             \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        vc_train_backward_##as(e, node);                            \
+    }

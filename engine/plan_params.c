@@ -179,7 +179,7 @@ struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bo
     root->grad = over && !*add && from.kind == VC_REF_ARENA ? from : vc_plan_reals(e, root->n);
     if (*add) { /* by a branch that may be left out */
         e->guard = made_in;
-        vc_plan_clear(e, node, root->grad, root->n);
+        vc_plan_fill(e, node, root->grad, root->n, 0);
         e->guard = guard;
     }
     return root->grad;

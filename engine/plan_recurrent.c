@@ -238,7 +238,7 @@ static struct vc_ref cleared_grad(struct vc_engine *e, uint32_t node, unsigned k
     struct vc_ref to = vc_plan_grad_to(e, node, k, false, &add);
 
     if (!add) {
-        vc_plan_clear(e, node, to, vc_plan_in(e, node, k)->n);
+        vc_plan_fill(e, node, to, vc_plan_in(e, node, k)->n, 0);
     }
     return to;
 }

@@ -344,12 +344,12 @@ void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, con
                 refs);
 }
 
-void vc_plan_clear(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n)
+void vc_plan_fill(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n, double number)
 {
     struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
 
     if (args != NULL) {
-        args->n = n;
+        *args = (struct vc_args_unary){.n = n, .a = number};
         vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(n, VC_ELEMENTS_PER_BLOCK), args, false, &ref, 1);
     }
 }

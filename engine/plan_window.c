@@ -379,14 +379,17 @@ VC_TRAIN_OP(conv_transpose, conv, true)
 
 /* ---- pools ---- */
 
-/* Sizes of the windows. Planes are channels of images: each is pooled by itself. */
+/* Sizes of the windows; GlobalMaxPool has one. Planes are channels of images: each is pooled by itself. */
 static struct vc_args_window *pool_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
     struct vc_args_window *args = vc_plan_args(e, sizeof *args);
-    struct vc_window w;
+    int64_t places = (int64_t)vc_plan_count(x, 2, x->n_dims);
+    bool whole = vc_node_is(vc_plan_node(e, node), VC_OP_global_max_pool);
+    struct vc_window w = {
+        .in = {1, 1, places}, .out = {1, 1, 1}, .kernel = {1, 1, places}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
 
-    if (args == NULL || !find_window(e, node, NULL, &w)) {
+    if (args == NULL || (!whole && !find_window(e, node, NULL, &w))) {
         return NULL;
     }
     args->planes = (uint64_t)x->shape[0] * (uint64_t)x->shape[1];
@@ -433,7 +436,7 @@ static void pool_backward(struct vc_engine *e, uint32_t node, bool largest)
     struct vc_ref refs[3] = {vc_plan_grad(e, node, 0), {0}, vc_plan_out(e, node, 0)->extra};
     bool add;
 
-    if (args != NULL && vc_plan_trained(e, node, 0)) {
+    if (args != NULL && vc_plan_trained(e, node, 0) && vc_plan_in(e, node, 0)->n != 0) {
         refs[1] = vc_plan_grad_to(e, node, 0, false, &add);
         vc_plan_emit(e, node, largest ? VC_LOOP_max_pool_backward : VC_LOOP_average_pool_backward, (size_t)args->planes,
                      args, add, refs, 3);
@@ -441,4 +444,5 @@ static void pool_backward(struct vc_engine *e, uint32_t node, bool largest)
 }
 
 VC_TRAIN_OP(max_pool, pool, true)
+VC_TRAIN_OP(global_max_pool, pool, true)
 VC_TRAIN_OP(average_pool, pool, false)

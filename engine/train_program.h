@@ -258,8 +258,8 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
  * first, it may take the memory of the gradient of output 0, which has as many elements and is read no more. */
 struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add);
 
-/* An instruction that makes n elements 0. */
-void vc_plan_clear(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n);
+/* An instruction that makes n elements `number`. */
+void vc_plan_fill(struct vc_engine *e, uint32_t node, struct vc_ref ref, uint64_t n, double number);
 
 /* ---- values that 16 bits can hold (plan_round.c); without options.rounding nothing is added ---- */
 

@@ -76,14 +76,19 @@ struct vc_args_dropout {
 /* ---- arrays that are walked with strides ---- */
 
 /* The terms of strided_sum: KIND(id, its value by a, b and c). Those from QUOTIENT_D2 on read c. */
-#define VC_SUM_TERMS(KIND)                      \
-    KIND(A, a)                                  \
-    KIND(A_PLUS_B, a + b)                       \
-    KIND(A_MINUS_B, a - b)                      \
-    KIND(A_TIMES_B, a *b)                       \
-    KIND(A_OVER_B, a / b)                       \
-    /* the derivative of b / c by c, times a */ \
-    KIND(QUOTIENT_D2, -a *b / (c * c))
+#define VC_SUM_TERMS(KIND)                                                                   \
+    KIND(A, a)                                                                               \
+    KIND(A_PLUS_B, a + b)                                                                    \
+    KIND(A_MINUS_B, a - b)                                                                   \
+    KIND(A_TIMES_B, a *b)                                                                    \
+    KIND(A_OVER_B, a / b)                                                                    \
+    /* the larger or the smaller; NaN where one is */                                        \
+    KIND(LARGER, b > a || b != b ? b : a)                                                    \
+    KIND(SMALLER, b < a || b != b ? b : a)                                                   \
+    /* the derivative of b / c by c, times a */                                              \
+    KIND(QUOTIENT_D2, -a *b / (c * c))                                                       \
+    /* the derivative of the larger of b and c by b, times a; equal ones have a half each */ \
+    KIND(SHARE, a *(float)(!(b < c) + !(b <= c)) / 2)
 
 enum vc_sum_kind {
 #define KIND(id, term) VC_SUM_##id,

@@ -17,7 +17,8 @@ static const char *const others[] = {
     "(float[2,3,4] x, float[4,5] pa) => (float[2,5] y) { y = Einsum<equation: string = \"bij,jk->bk\">(x, pa) }",
     "(float[3,4] x, float low) => (float[3,4] y) { a = Clip(x, low)  y = Neg(a) }",
     "(float[3,4] x) => (float[3,4] y) <int64 axis = {1}> { a = CumSum(x, axis)  b = Sigmoid(a)  y = Mul(a, b) }",
-    "(float[2,3] x, float[2,3] z) => (float[2,3] y) { a = Max(x, z)  b = Relu(a)  c = Min(b, z)  y = Tanh(c) }",
+    "(float[2,3] x, float[2,3] z) => (float[2,3] y) { a = Max(x, z, x)  b = Relu(a)  c = Min(b, z, x, z)  d = Tanh(c)  "
+    "y = Max(d) }",
     "(float[2,2,3,3] x, float[2,3,2,2] pa) => (float[2,3,4,4] y) { a = Relu(x)  b = ConvTranspose(a, pa)  y = Neg(b) }",
     "(float[2,3] x) => (float[2,3] y, float[2,3] z) { s = Sigmoid(x)  y = Mul(x, s)  z = Identity(y) }",
     "(int64[2,3] t, float[4,5] pa) => (float[2,3,5] y, int64[2,3] u) { u = Add(t, t)  y = Gather(pa, t) }",
