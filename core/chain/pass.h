@@ -335,8 +335,8 @@ enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char
 /* The number of the part with that role in desc->parts; SIZE_MAX: none. */
 size_t vc_desc_find_part(const struct vc_desc *desc, enum vc_part_role role);
 
-/* The float type of the weights that the descriptor's values stand for: what codes were made from, f32 for blocks,
- * which do not tell, else the type itself. */
+/* The float type of the weights that the descriptor's values stand for: what codes were made from; f32 for blocks, which
+ * do not tell, and for floats of 8 bits, which are decoded to it; else the type itself. */
 enum vc_dtype vc_desc_weight_dtype(const struct vc_desc *desc);
 
 /* Rows, row length and number of tiles as steps with that input, or the writer of that output, see them. */

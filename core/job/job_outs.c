@@ -112,7 +112,7 @@ static enum vc_dtype source_dtype(const struct vc_job *job, const struct vc_item
     while (k < root->chain->n_steps && root->chain->steps[k]->pass != last) {
         before = &root->chain->steps[k++]->out;
     }
-    return before->quant != NULL ? before->quant->source_dtype : before->dtype;
+    return vc_desc_weight_dtype(before);
 }
 
 /* The main output. root: the item, or the one that it is a second name of. quant: how its codes become values. */

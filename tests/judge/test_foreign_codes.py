@@ -143,6 +143,23 @@ class ForeignCodes(Judge):
         save(path, None, {"a.q.weight": plain, "a.q.weight_scale": tensor(0.5), "b.q.weight": plain})
         self.assertIn("b.q.weight", self.refuse(3, "dequantize", path, "-o", back, "--force"))
 
+    def test_made_of_plain_fp8(self):
+        """What is made of floats of 8 bits, or of GGUF's blocks, notes f32 as what it was made from: it is read again, with the values of f32."""
+        path, blocks, plain = self.path("p.safetensors"), self.path("p.gguf"), bytes_of((64, 128), "F8_E5M2", 120)
+        save(path, None, {"a.q.weight": plain})
+        decoded = (np.frombuffer(plain[2], "u1").astype("<u2") << 8).view("<f2").astype("f4").reshape(64, 128)
+        np.savez(self.path("p.npz"), **{"a.q.weight": decoded})
+        self.vc("quantize", "-q", "--gguf", "Q8_0", self.path("p.npz"), "-o", blocks)
+        self.vc("dequantize", "-q", blocks, "-o", self.path("d.npz"))
+        for source, same in ((path, self.path("p.npz")), (blocks, self.path("d.npz"))):
+            for words, end in ((["--int8"], "safetensors"), (["--fp8"], "safetensors"), (["--int4"], "npz"), (["--bf16"], "npz"), (["--bf16"], "safetensors")):
+                with self.subTest(source=source, words=words, end=end):
+                    out, of_floats = self.path("o." + end), self.path("f." + end)
+                    self.vc("quantize", "-q", "--force", "--requantize", *words, source, "-o", out)
+                    self.vc("verify", "--data", out)
+                    self.vc("quantize", "-q", "--force", *words, same, "-o", of_floats)
+                    self.vc("diff", out, of_floats)
+
     def test_gguf_in_one_run(self):
         os.mkdir(self.path("m"))
         t = {k: v for k, v in base_tensors().items()}
