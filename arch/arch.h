@@ -96,7 +96,7 @@ enum vc_arch_key {
 
 /* Whether a key is of that kind; one key may be of two. */
 bool vc_arch_key_is(const char *key, enum vc_arch_key kind);
-/* Of a period: the list that says it layer by layer; NULL: there is none. */
+/* Of a period: the list that says it layer by layer; NULL if there is none. */
 const char *vc_arch_period_list(const char *key);
 
 /* Whether layers of such a model compute by their number in a way that config.json cannot say: none can go. */

@@ -1080,7 +1080,7 @@ uint64_t vc_arch_gguf_period(const char *architecture)
     return 0;
 }
 
-/* The family of that architecture with windows layer by layer; NULL: there is none. */
+/* The family of that architecture with windows layer by layer; NULL if there is none. */
 static const struct vc_arch_family *family_with_windows(const char *architecture)
 {
     const struct vc_arch_family *f;

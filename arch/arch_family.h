@@ -211,9 +211,9 @@ struct vc_arch_family {
 
 /* Family number `index`; NULL behind the last. */
 const struct vc_arch_family *vc_arch_family_at(size_t index);
-/* The family of a model_type; NULL: there is none. */
+/* The family of a model_type; NULL if there is none. */
 const struct vc_arch_family *vc_arch_family(const char *model_type);
-/* The family of a GGUF model of that architecture; slides: it has windows. NULL: there is none. */
+/* The family of a GGUF model of that architecture; slides: it has windows. NULL if there is none. */
 const struct vc_arch_family *vc_arch_family_of_gguf(const char *architecture, bool has_experts, bool slides);
 /* The first of its types, in `type`, which has room for VC_ARCH_TYPE_BYTES. Returns `type`. */
 #define VC_ARCH_TYPE_BYTES 64
@@ -225,7 +225,7 @@ uint64_t vc_arch_gguf_period(const char *architecture);
 /* What llama.cpp takes where such a model has a window and no pattern: whether layer `layer` of so many slides. Without a
  * family that has windows layer by layer, none does. */
 bool vc_arch_gguf_slides(const char *architecture, uint64_t layer, uint64_t layers);
-/* ... and the window itself, where the metadata say none; 0: then there is none. */
+/* ... and the length of that window where the metadata have no length; 0 if the model has no window then either. */
 uint64_t vc_arch_gguf_window(const char *architecture);
 /* The program that runs GGUF models of that general.architecture; NULL: none that is known. */
 const char *vc_arch_gguf_program(const char *architecture);

@@ -29,7 +29,7 @@ static inline bool vc_arch_is_vision(const struct vc_arch_family *family)
     return strcmp(family->gguf, VC_ARCH_CLIP) == 0;
 }
 
-/* The row of a model of that type, with a "vision_config" of that one; NULL: there is none. Both may be NULL. */
+/* The row of a model of that type, with a "vision_config" of that one; NULL if there is none. Both may be NULL. */
 const struct vc_arch_vision *vc_arch_vision(const char *model_type, const char *tower);
 /* Row number `index`; NULL behind the last. */
 const struct vc_arch_vision *vc_arch_vision_at(size_t index);

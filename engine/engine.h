@@ -81,7 +81,7 @@ struct vc_engine_value {
     bool integers; /* elements are int64_t; else float or double, as the weights are */
     void *data;    /* an output: valid from forward to backward; an input: to be filled before every forward */
     void *grad;    /* an output: to be written between forward and backward, all of it; an input: read behind backward;
-                      NULL: there is none, because nothing that is trained is before it */
+                      NULL if there is none, because nothing that is trained is before it */
     /* On a device: the same there, of which `data` and `grad` are copies, and where those are in the memory of the
      * host. */
     void *device_data, *device_grad;

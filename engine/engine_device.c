@@ -376,7 +376,7 @@ static int ask_each(struct vc_engine *e, size_t first, size_t end)
     return result;
 }
 
-/* The same as a graph; NULL: there is none, and the device makes no more. */
+/* The same as a graph; NULL if there is none, and the device makes no more. */
 static void *capture(struct vc_engine *e, size_t first, size_t end)
 {
     struct vc_train_device *device = e->options.device;

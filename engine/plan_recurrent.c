@@ -122,7 +122,8 @@ struct lengths {
     uint64_t rows, steps;
 };
 
-/* p: lengths, one number that nobody reads. The first that is none ends the pass, with its row. */
+/* p: the lengths, and one number that nobody reads. A length below 0 or above the number of steps ends the pass; the
+ * message names the first row that has one. */
 static void check_lengths(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                           size_t block)
 {

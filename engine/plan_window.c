@@ -167,7 +167,7 @@ static bool find_taps(struct vc_engine *e, const struct vc_args_conv *conv, bool
     return true;
 }
 
-/* Arguments of a direct convolution; NULL if it is none of that kind (other strides, 3-D, too large an
+/* Arguments of a direct convolution; NULL for a convolution that this loop does not take (other strides, 3-D, too large an
  * image) or memory is short. */
 static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_args_conv *conv, bool turned)
 {

@@ -174,7 +174,7 @@ struct vc_train_op {
     void (*backward)(struct vc_engine *e, uint32_t node); /* the gradient of its output is complete */
 };
 
-/* NULL: there are none for it. */
+/* NULL if there are none for it. */
 const struct vc_train_op *vc_train_op_of(const struct vc_graph_node *node);
 /* ---- who reads a value (plan_uses.c) ---- */
 
@@ -245,7 +245,7 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k);
 bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base);
 /* That tensor as a whole. */
 struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k);
-/* Its gradient as a whole, which is added to; kind VC_REF_NONE: input k is none. */
+/* Its gradient as a whole, which is added to; kind VC_REF_NONE: input k has no gradient. */
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k);
 /* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over);
@@ -298,7 +298,7 @@ void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, 
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs);
 
-/* With a loop that is none of the tables, and writes to the last n_written refs; one block. */
+/* With a loop that is not in the tables of loops, and writes to the last n_written refs; one block. */
 void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
                       const struct vc_ref *refs, unsigned n_refs, unsigned n_written);
 

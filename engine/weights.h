@@ -57,7 +57,7 @@ struct vc_weights {
     uint64_t grad_bytes;           /* the same for gradients */
     void *data_block, *grad_block;
     /* Copies of both blocks on a device, which passes read and write there. */
-    struct vc_train_device *device; /* NULL: there are none */
+    struct vc_train_device *device; /* NULL if there are none */
     void *device_data, *device_grad;
     bool newer_on_host, newer_on_device; /* values */
     bool grads_on_device;                /* gradients */
@@ -67,7 +67,7 @@ struct vc_weights {
  * of its tensor; NULL: all floats are, but for statistics. train false: nothing is. */
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
                                bool train, const bool *frozen, struct vc_weights **out);
-/* The entry of that name, of the first parameter where the names of both files have it; NULL: there is none. */
+/* The entry of that name, of the first parameter where the names of both files have it; NULL if there is none. */
 const struct vc_weight *vc_weights_find(const struct vc_weights *weights, const char *name);
 /* Leaves out of the training what none of these values of the graph depends on: it would never have a gradient. */
 enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_t *values, size_t n);

@@ -112,7 +112,7 @@ const struct vc_format *vc_format_find_by_name(const char *path);
 void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
                           const struct vc_family *family, struct vc_loader *loader);
 
-/* The format of that name, of those that can be written; NULL for NULL. VC_E_ARGUMENT: there is none. */
+/* The format of that name, of those that can be written; NULL for NULL. VC_E_ARGUMENT if there is none. */
 enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out);
 
 /* Called by formats.c when it knows what a file is. */

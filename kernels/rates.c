@@ -15,7 +15,7 @@ static const double machine[VC_MACHINE_COUNT] = {
 #include "kernels/rates.inc"
 };
 
-/* The row of the first n letters; NULL: there is none. */
+/* The row of the first n letters; NULL if there is none. */
 static const struct vc_rate *row_of(const char *scheme, size_t n)
 {
     for (unsigned i = 0; n != 0 && i < sizeof rates / sizeof rates[0]; i++) {

@@ -15,7 +15,7 @@ enum vc_machine_rate {
     VC_MACHINE_COUNT
 };
 
-/* The row of "int4/group:128", by the word before the slash, or else its letters; NULL: there is none, or `scheme` is NULL. */
+/* The row of "int4/group:128", by the word before the slash, or else its letters; NULL if there is none, or `scheme` is NULL. */
 const struct vc_rate *vc_rate_of(const char *scheme);
 
 /* VC_CARD_START as the environment's variable has it, and -1 where that is no number from 0 to 1000: passes/device_choice.h. */

@@ -30,10 +30,10 @@ struct vc_graph_inputs {
     struct vc_arena arena;         /* of shapes */
     struct vc_graph_array *arrays; /* elements are the pool's */
     size_t n;
-    uint64_t n_rows; /* that were read of inputs whose first size is open, with a batch of all; 0: there are none */
+    uint64_t n_rows; /* that were read of inputs whose first size is open, with a batch of all; 0 if there are none */
 };
 
-/* Reads the arrays that are there; an input without one is none of them. vc_graph_inputs_release also after a failure.
+/* Reads the arrays that are there; an input without an array is left out. vc_graph_inputs_release also after a failure.
  */
 enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
                                     struct vc_graph_inputs *to);

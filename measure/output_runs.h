@@ -67,7 +67,7 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
 void vc_output_program_end(struct vc_ctx *ctx, struct vc_output_program *program);
 
 /* The value whose entries along its last axis are the chances of n units to be chosen, before Softmax or TopK looks at
- * them, and that is made from the tensor, as a router's weights make it; VC_NO_VALUE: there is none, or no memory. */
+ * them, and that is made from the tensor, as a router's weights make it; VC_NO_VALUE if there is none, or no memory. */
 uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *runs, size_t tensor, uint64_t n);
 /* One run in which the units that go are never chosen: their entries of that value are -infinity. Several threads may
  * call it at the same time. */

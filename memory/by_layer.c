@@ -72,7 +72,7 @@ void vc_layers_add_tensor(struct vc_estimate *e, const char *tensor, enum vc_lay
 
 /* ---- nodes ---- */
 
-/* The parameter that is a value; NULL: it is none. */
+/* The parameter that is a value; NULL if it is not one. */
 static const struct vc_graph_param *param_of(const struct vc_estimate *e, uint32_t v)
 {
     uint32_t k = v != VC_NO_VALUE && vc_graph_value(e->graph, v)->kind == VC_VALUE_PARAMETER ? e->layers->param_of[v]

@@ -12,7 +12,7 @@ struct vc_layer_table {
     size_t n, capacity;
     struct vc_name_table names; /* of the rows */
     struct vc_arena arena;      /* the names themselves */
-    uint32_t *param_of;         /* by value of the graph; VC_NO_PARAM: it is none */
+    uint32_t *param_of;         /* by value of the graph; VC_NO_PARAM if it is not one */
     bool failed;                /* no memory for a name */
 };
 

@@ -5,7 +5,7 @@
 
 /* A weight that is stored as floats. */
 bool vc_is_plain_float(const struct vc_tensor *tensor);
-/* Of most elements of the weights that are floats; VC_DTYPE_NONE: there are none. */
+/* Of most elements of the weights that are floats; VC_DTYPE_NONE if there are none. */
 enum vc_dtype vc_stored_type(const struct vc_tensor *tensors, size_t n_tensors);
 /* The type that floats of a stored type are loaded as: that, or the one of the configuration where it is wider. */
 enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored);

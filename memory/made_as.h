@@ -13,7 +13,7 @@ struct vc_made_as {
     const struct vc_model *model; /* that the pass reads: the model, or the folder as a GGUF model */
     struct vc_graph *graph; /* what that computes, with the sizes of the last question; NULL: what the model does */
     struct vc_planned_weights weights;
-    enum vc_dtype type; /* vc_memory_options.weights, and the type of values where that is none */
+    enum vc_dtype type; /* vc_memory_options.weights; if that is NONE, the type of values */
     enum vc_dtype activations;
     const struct vc_layout *layout; /* of the output; NULL: floats, or a format that has no layouts */
 };

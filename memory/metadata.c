@@ -31,7 +31,7 @@ static uint64_t number_of(const struct metadata *m, const char *name, uint64_t l
     return positive(vc_program_number(m->program, m->architecture, name, layer, (int64_t)otherwise));
 }
 
-/* The tensor of a layer, "blk.3.attn_k.weight"; NULL: there is none. */
+/* The tensor of a layer, "blk.3.attn_k.weight"; NULL if there is none. */
 static const struct vc_tensor *tensor_of(const struct metadata *m, uint64_t layer, const char *name)
 {
     char whole[96];

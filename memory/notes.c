@@ -26,7 +26,7 @@ static bool is_expert(const char *name)
     return strstr(name, "_exps.") != NULL || strstr(name, ".experts.") != NULL;
 }
 
-/* One more than the highest layer with experts; 0: there are none. */
+/* One more than the highest layer with experts; 0 if there are none. */
 uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_model *model)
 {
     size_t n = model != NULL ? vc_model_tensor_count(model) : graph != NULL ? vc_graph_param_count(graph) : 0;

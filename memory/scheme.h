@@ -26,7 +26,7 @@ bool vc_scheme_quantize(const char *name, struct vc_quantize_options *out);
  * the output layer, too. */
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor, unsigned n_dims,
                                             const uint64_t *shape, uint32_t n_layers, bool tied);
-/* The first number among the parts of a name, "model.layers.3.mlp.down_proj.weight": 3; UINT32_MAX: there is none. */
+/* The first number among the parts of a name, "model.layers.3.mlp.down_proj.weight": 3; UINT32_MAX if there is none. */
 uint32_t vc_scheme_layer(const char *tensor);
 
 /* Bytes of a weight of one dimension, which gets no codes: f32 in GGUF files, else f16. */

@@ -35,6 +35,6 @@ enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_gr
  */
 enum vc_dtype vc_written_half(const struct vc_model *model);
 enum vc_dtype vc_written_half_after(const struct vc_report *report);
-/* That of most elements of the output that are floats, which values have then; VC_DTYPE_NONE: there are none, or the output
+/* That of most elements of the output that are floats, which values have then; VC_DTYPE_NONE if there are none, or the output
  * is a graph (ONNX), whose values stay as they are. */
 enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_model *model);

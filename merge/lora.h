@@ -27,7 +27,7 @@ enum vc_lora_piece {
 
 struct vc_lora_module {
     const char *name; /* "model.layers.0.self_attn.q_proj", without the prefix of PEFT; VC_LORA_WHOLE: of the tensor */
-    size_t tensors[VC_LORA_PIECES]; /* of the adapter; VC_NO_TENSOR: there is none */
+    size_t tensors[VC_LORA_PIECES]; /* of the adapter; VC_NO_TENSOR if there is none */
     bool embedding;                 /* lora_embedding_A, lora_embedding_B */
     bool flat;                      /* the name is kohya's, with '_' for '.': "lora_unet_down_blocks_0_..." */
 };

@@ -219,7 +219,7 @@ static const char *resnet_end(const char *end)
  *     down_blocks_1_attentions_0_proj_in   ->   input_blocks_4_1_proj_in          4 = 3 * 1 + 0 + 1
  *     up_blocks_2_resnets_1_conv1          ->   output_blocks_7_0_in_layers_2     7 = 3 * 2 + 1
  *
- * False: it is none of these. `other`: a block that changes the size stands behind an attention or not. */
+ * False for other names. `other`: a block that changes the size stands behind an attention or not. */
 static bool to_original(const char *name, bool other, char *out, size_t room)
 {
     static const char *const single[][2] = {{"conv_in", "input_blocks_0_0"},

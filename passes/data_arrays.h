@@ -21,10 +21,10 @@ const char *vc_array_named(struct vc_array_names names, const char *name);
 /* VC_E_ARGUMENT: an entry names no input and no output of these graphs (NULL: none), y or mask. */
 enum vc_status vc_array_names_check(struct vc_ctx *ctx, struct vc_array_names names,
                                     const struct vc_graph *const *graphs, size_t n_graphs);
-/* By entry, or by its own name; VC_NO_TENSOR: there is none. VC_E_ARGUMENT: there is no array as the entry says. */
+/* By entry, or by its own name; VC_NO_TENSOR if there is none. VC_E_ARGUMENT: there is no array as the entry says. */
 enum vc_status vc_array_find(struct vc_ctx *ctx, const struct vc_model *data, struct vc_array_names names,
                              const char *name, size_t *out);
-/* The same, or else the only array. VC_NO_TENSOR: there is none, and the input may be left out. VC_E_ARGUMENT: it may
+/* The same, or else the only array. VC_NO_TENSOR if there is none, and the input may be left out. VC_E_ARGUMENT: it may
  * not. */
 enum vc_status vc_array_of_input(struct vc_ctx *ctx, const struct vc_model *data, struct vc_array_names names,
                                  const struct vc_graph *graph, const struct vc_graph_value *input, size_t *out);

@@ -9,7 +9,7 @@ struct blocks_state {
     const struct vc_decoder *decoder;
     bool finite_values; /* others are refused */
     uint64_t matrix;    /* elements that share a number beside the blocks */
-    float *scale;       /* these numbers, from begin to end; NULL: there are none */
+    float *scale;       /* these numbers, from begin to end; NULL if there are none */
 };
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */

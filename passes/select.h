@@ -35,7 +35,7 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
 enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                                   const struct vc_model *model, const char **note);
 
-/* One more note behind those of a pass: "a; b". more NULL: there is none. */
+/* One more note behind those of a pass: "a; b". more NULL if there is none. */
 enum vc_status vc_note_add(struct vc_ctx *ctx, struct vc_arena *arena, const char *more, const char **note);
 
 /* "+a*,-b*" for the recipe; "" without rules. */

@@ -41,7 +41,7 @@ static bool take_number(const char **at, uint64_t *number)
     return true;
 }
 
-/* The next number or range of "3,5-7" at *at, which moves behind it. False: there is none. */
+/* The next number or range of "3,5-7" at *at, which moves behind it. False if there is none. */
 static bool take_range(const char **at, uint64_t *first, uint64_t *last)
 {
     if (!take_number(at, first)) {
@@ -216,7 +216,7 @@ static bool is_read(const struct vc_layer_list *list, const bool *gone, uint64_t
     return i < list->n_layers;
 }
 
-/* The first tensor that only layers which go have, and that others may read; NULL: there is none. */
+/* The first tensor that only layers which go have, and that others may read; NULL if there is none. */
 static const struct vc_layer_tensor *find_lost(const struct vc_layer_list *list, const struct vc_layer_tensor *by_rest,
                                                const bool *gone)
 {

@@ -3,7 +3,7 @@
 
 #include "prune/prune_steps.h"
 
-/* The mask of the item's tensor among those of `masks`; VC_NO_TENSOR: there is none. Refuses one that does not fit. */
+/* The mask of the item's tensor among those of `masks`; VC_NO_TENSOR if there is none. Refuses one that does not fit. */
 enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_item *item,
                              size_t *mask);
 

@@ -44,7 +44,7 @@ struct lists {
 
 /* ---- what belongs together ---- */
 
-/* The node with that operator that makes the value for one reader alone; NULL: there is none. */
+/* The node with that operator that makes the value for one reader alone; NULL if there is none. */
 static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t value, const char *op)
 {
     const struct vc_graph_value *v = vc_graph_value(graph, value);

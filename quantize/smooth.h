@@ -21,7 +21,7 @@ enum vc_status vc_smooth_begin(struct vc_ctx *ctx, const struct vc_plan *plan,
                                const struct vc_quantize_options *options, struct vc_smooth_fold ***out,
                                const char **note);
 
-/* Before all other steps of the pass: the step of an item. fold NULL: there is none. */
+/* Before all other steps of the pass: the step of an item. fold NULL if there is none. */
 enum vc_status vc_smooth_add(struct vc_ctx *ctx, struct vc_smooth_fold *fold, struct vc_item *item);
 
 /* s of the inputs of a weight; NULL: they stay as they are. */

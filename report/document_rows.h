@@ -96,7 +96,7 @@ struct vc_row {
 /* Pages add this member to documents of that schema, "vcompress.fit/1". */
 bool vc_is_page_member(const char *schema, const char *name);
 
-/* Kinds whose writer is none of core/text/json_write.h: "" is null, a type is its name. */
+/* Kinds whose writer is not in core/text/json_write.h: "" is null, a type is its name. */
 static inline void vc_json_filled(struct vc_json *json, const char *key, const char *value)
 {
     vc_json_string(json, key, value != NULL && value[0] != '\0' ? value : NULL);

@@ -83,7 +83,7 @@ static struct cell size(double bytes)
     return plain(bytes, decimals, units[k]);
 }
 
-/* The value at a path such as "totals.file.before"; NULL: there is none. */
+/* The value at a path such as "totals.file.before"; NULL if there is none. */
 static const json_t *at(const json_t *value, const char *path)
 {
     char key[64];

@@ -185,7 +185,7 @@ static void print_line(struct app *app, const char *text)
     free(clean);
 }
 
-/* Keeps a failure that other ranks have to hear of first; false: there are none. The first failure is the one that is
+/* Keeps a failure that other ranks have to hear of first; false if there are none. The first failure is the one that is
  * told: later ones mostly follow from it. */
 static bool hold(struct app *app, enum vc_status status, const char *text)
 {

@@ -18,7 +18,7 @@ struct vcompress_call {
     void *user;
 
     int status;     /* as that of the command, 0 to 4 */
-    char *document; /* JSON; NULL: there is none */
+    char *document; /* JSON; NULL if there is none */
     char *text;     /* what the command prints; NULL: there is no memory for it */
     char *sentence; /* of the last failure; NULL: there was none */
 

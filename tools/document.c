@@ -65,7 +65,7 @@ static bool is_ours(const struct destination *to)
     return start[at] == '\0' || (at == 0 && c == EOF);
 }
 
-/* There is something that must not be replaced: a folder, or a file that is none of ours. */
+/* There is something that must not be replaced: a folder, or a file that vcompress did not write. */
 static bool is_foreign(const struct destination *to)
 {
     struct stat st;

@@ -88,7 +88,7 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
-/* The file behind a path; false: there is none. Here `folder` is the inode of the file itself. */
+/* The file behind a path; false if there is none. Here `folder` is the inode of the file itself. */
 static bool find_file(const char *path, size_t index, struct place *place)
 {
     struct stat st;

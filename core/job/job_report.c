@@ -264,7 +264,7 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
 
 /* ---- notes ---- */
 
-/* Adds a copy of a note (NULL: there is none) to the list, and to the text of all of them. */
+/* Adds a copy of a note (NULL if there is none) to the list, and to the text of all of them. */
 static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *text)
 {
     struct vc_report *report = &job->report;

@@ -35,7 +35,7 @@ const struct vc_code_scheme *vc_code_scheme(enum vc_scheme scheme);
 /* The row with that name; NULL: none has. */
 const struct vc_code_scheme *vc_code_scheme_named(const char *name);
 
-/* The scheme whose codes are all whole numbers of so many bits, INT4 of 4; NONE: there is none. */
+/* The scheme whose codes are all whole numbers of so many bits, INT4 of 4; NONE if there is none. */
 enum vc_scheme vc_code_scheme_of_bits(unsigned bits);
 
 /* Row number `index`; NULL behind the last. */

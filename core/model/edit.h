@@ -40,7 +40,7 @@ struct vc_edit {
 /* "hidden size". */
 const char *vc_edit_name(enum vc_edit_key key);
 
-/* The edit of that key; NULL: there is none. */
+/* The edit of that key; NULL if there is none. */
 const struct vc_edit *vc_edit_find(const struct vc_edit *edits, size_t n, enum vc_edit_key key);
 
 /* Models that state no number of key/value heads have as many as heads: true for an edit that such a model needs no

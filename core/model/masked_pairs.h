@@ -16,7 +16,7 @@ enum vc_status vc_pairs_join(struct vc_ctx *ctx, struct vc_model **model);
 /* The name of a tensor that would be called otherwise once it is joined, "c.weight_orig". */
 bool vc_pairs_may_rename(const char *name);
 
-/* The mask of a joined tensor; VC_NO_TENSOR: it is none. */
+/* The mask of a joined tensor; VC_NO_TENSOR if it is not one. */
 size_t vc_pairs_mask(const struct vc_model *model, size_t tensor);
 
 /* The joined tensor that the file calls so, "c.weight_orig"; VC_NO_TENSOR: none is. */

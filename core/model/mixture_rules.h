@@ -14,7 +14,7 @@ struct vc_mixture {
     enum vc_dtype base; /* what most tensors get */
 };
 
-/* The mixture of that name, in letters of either case; "Q4_K" is Q4_K_M, as in llama-quantize. NULL: there is none. */
+/* The mixture of that name, in letters of either case; "Q4_K" is Q4_K_M, as in llama-quantize. NULL if there is none. */
 const struct vc_mixture *vc_mixture_of_name(const char *name);
 
 /* The names of all mixtures, "Q4_0, Q4_1, ..., TQ2_0", in the order of the table. */

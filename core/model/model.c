@@ -401,7 +401,7 @@ enum vc_status vc_model_need_all(struct vc_ctx *ctx, const struct vc_model *mode
     return VC_OK;
 }
 
-/* The first statistics of a tensor that the model does not have; NULL: there are none. */
+/* The first statistics of a tensor that the model does not have; NULL if there are none. */
 static const char *find_statistics(const struct vc_model *model)
 {
     size_t tail = strlen(VC_SUMS_TAIL);

@@ -52,7 +52,7 @@ bool vc_name_is_head(const char *name);
 const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64_t *shape, unsigned *axis);
 
 /* The axis that products with the tensor sum over, + 1, where its name and shape tell that it is not the one beside the
- * output channels; VC_NO_INPUTS: there is none, or it is not known which, and *why says so in a few words; 0: nothing
+ * output channels; VC_NO_INPUTS if there is none, or it is not known which, and *why says so in a few words; 0: nothing
  * is told. For tensors that are no matrices. */
 unsigned vc_name_inputs(const char *name, unsigned n_dims, const uint64_t *shape, const char **why);
 

@@ -16,8 +16,8 @@
 
 enum vc_program_kind { VC_PROGRAM_NONE, VC_PROGRAM_NODES, VC_PROGRAM_CONFIG, VC_PROGRAM_KEYS };
 
-/* A tensor that is no weight of the model, or a small one: its elements as the file's type, little-endian. data NULL:
- * of a type that is none here (VC_DTYPE_RAW), in another file, or beyond VC_PROGRAM_MAX_INLINE. */
+/* A tensor that is no weight of the model, or a small one: its elements as the file's type, little-endian. data is NULL
+ * for elements of a type that vcompress does not know (VC_DTYPE_RAW), in another file, or beyond VC_PROGRAM_MAX_INLINE. */
 struct vc_program_tensor {
     enum vc_dtype dtype;
     unsigned n_dims;

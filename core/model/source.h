@@ -248,7 +248,7 @@ enum vc_status vc_model_take_inputs(struct vc_ctx *ctx, const struct vc_model *s
  * are whole blocks of the tensor's type. */
 void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, uint64_t n_elems);
 
-/* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */
+/* Names the tensor that is the part of that role; VC_NO_TENSOR if there is none. */
 void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor);
 
 /* Codes of other programs that go another way than granularity and zero point say, and that no layout has a place for

@@ -79,7 +79,7 @@ struct vc_out_list {
     const struct vc_metadata_entry *metadata;
 };
 
-/* The caller's entry of that key; NULL: there is none. */
+/* The caller's entry of that key; NULL if there is none. */
 const struct vc_metadata_entry *vc_outs_metadata(const struct vc_out_list *outs, const char *key);
 
 /* Output number `index` of a list. */
@@ -136,7 +136,8 @@ struct vc_sink {
     size_t memory_bytes;   /* what it takes beside packets, for the plan */
     const char *note;      /* for the report; NULL: none. Known once the layout is; the sink's own */
     const char *late_note; /* the same, known after commit: what of an older output could not be removed */
-    const char *beside; /* another file of the same output, beside it; NULL: there is none. Known once the layout is */
+    const char
+        *beside; /* another file of the same output, beside it; NULL if there is none. Known once the layout is */
     /* What loads the output's quantized weights; known once the layout is. vc_writers.create takes that of the format
      * or of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
     struct vc_loader loader;
@@ -158,7 +159,7 @@ struct vc_writers {
     const char *(*format_of_name)(const char *path);
 
     /* Reserves disk space for the output of so many bytes, which is written much later: an unnamed file in its folder,
-     * where the output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL
+     * where the output is one file with a name of its own. VC_E_IO if there is none, or the folder takes no files. NULL
      * in *out: nothing is reserved, as with folders and several outputs. Released before the output is laid out. */
     enum vc_status (*reserve)(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               uint64_t bytes, struct vc_outfile **out);

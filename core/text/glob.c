@@ -138,7 +138,7 @@ static bool is_plain(char c)
 }
 
 /* Four characters that stand in the glob itself, such as few names have: the last ones that are no part of ".weight",
- * which most names end in, where there are any. Characters behind a '[' may be in a set. NULL: there are none. */
+ * which most names end in, where there are any. Characters behind a '[' may be in a set. NULL if there are none. */
 static const char *choose_four(const char *glob)
 {
     size_t end = strcspn(glob, "[");

@@ -27,7 +27,7 @@ struct vc_glob_set {
     const char *globs[VC_GLOB_SET_MAX];
     atomic_bool ready;
     uint32_t fours[VC_GLOB_SET_MAX];
-    uint8_t first[VC_GLOB_FOURS];  /* by hash of the four: 1 + the number of a glob that needs them; 0: there is none */
+    uint8_t first[VC_GLOB_FOURS];  /* by hash of the four: 1 + the number of a glob that needs them; 0: no glob */
     uint8_t next[VC_GLOB_SET_MAX]; /* and of another one with this hash */
     uint32_t always;               /* globs without four in a row, a bit each */
 };

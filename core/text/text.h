@@ -70,7 +70,7 @@ size_t vc_text_distance(const char *a, const char *b);
 void vc_text_add_shell_word(struct vc_text *text, const char *word);
 void vc_text_add_shell_path(struct vc_text *text, const char *path);
 
-/* Bytes of the valid UTF-8 character at s, of which n > 0 bytes are there; 0: there is none. NUL is one. */
+/* Bytes of the valid UTF-8 character at s, of which n > 0 bytes are there; 0 if there is none. NUL is one. */
 size_t vc_utf8_length(const char *s, size_t n);
 /* True when the n bytes are valid UTF-8 without NUL. */
 bool vc_utf8_valid(const char *s, size_t n);

@@ -465,7 +465,7 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
 
-/* A value was no number: the input that is none is told before what it became. */
+/* A value of the graph is NaN or infinite: if an input has such a number already, the sentence names the input. */
 static enum vc_status blame_rows(const struct calibration *c)
 {
     const char *array = NULL;

@@ -10,7 +10,7 @@
 
 static const char sums[] = VC_SUMS_TAIL;
 
-/* The array of that name as doubles, n of them; *out NULL: there is none of floats. */
+/* The array of that name as doubles, n of them; *out NULL if there is none of floats. */
 static enum vc_status read_array(struct vc_calibration_owned *owned, const struct vc_model *file, const char *layer,
                                  const char *tail, double **out, size_t *n)
 {

@@ -6,8 +6,8 @@
 
 /* Arrays for the largest batch, by row, or by position of each row. */
 struct vc_batch {
-    int64_t *labels; /* VC_NO_LABEL: there is none */
-    void *targets;   /* y of floats, as the network has them; NULL: there are none */
+    int64_t *labels; /* VC_NO_LABEL if there is none */
+    void *targets;   /* y of floats, as the network has them; NULL if there are none */
     uint8_t *mask;   /* 0: it does not count */
     void *teacher_logits;
     double *row; /* VC_LOSS_ROOM * n_classes for each worker, and sums of each row: step_loss.c */

@@ -320,7 +320,7 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
                          vc_option(net->ctx, "loss.kind"), vc_teacher_loss_name(net->loss));
 }
 
-/* Shares along an axis that is none of classes. */
+/* A softmax runs along another axis than that of the classes. */
 static enum vc_status refuse_mixed(const struct vc_net *net)
 {
     return vc_fail(net->ctx, VC_E_UNSUPPORTED,

@@ -35,7 +35,7 @@ bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *para
            !vc_glob_any(LEARNED, param->tensor);
 }
 
-/* By name, or since it is none of the student's, or a table. */
+/* True for a parameter that --freeze names, one that the student's checkpoint does not have, or a table. */
 static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *param)
 {
     for (size_t k = 0; k < net->options.n_freeze; k++) {

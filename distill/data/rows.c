@@ -38,7 +38,7 @@ static enum vc_status hint_tokens(const struct vc_rows *rows)
                    vc_option(rows->ctx, "length"));
 }
 
-/* The tensor of the data file for that name; VC_NO_TENSOR: there is none. */
+/* The tensor of the data file for that name; VC_NO_TENSOR if there is none. */
 static enum vc_status find_array(const struct vc_rows *rows, const char *name, size_t *out)
 {
     return vc_array_find(rows->ctx, rows->model, vc_rows_names(rows), name, out);

@@ -5,7 +5,7 @@
 
 #define ANY_WIDTH 0
 
-/* The input of integers of that name, NULL: any, that has an element for each position; view->n: there is none. */
+/* The input of integers of that name, NULL: any, that has an element for each position; view->n if there is none. */
 static size_t find_input(const struct vc_rows_view *view, const char *name, size_t positions)
 {
     size_t k = 0;

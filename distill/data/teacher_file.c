@@ -41,7 +41,7 @@ static bool has_shape(const struct vc_tensor *t, enum vc_dtype dtype, struct sha
            (shape.columns == 0 || t->shape[n - 1] == shape.columns);
 }
 
-/* The single element of an array, as a double; fails where it is none. */
+/* The single element of an array, as a double. VC_E_FORMAT if the array has another number of elements. */
 static enum vc_status read_one(struct vc_ctx *ctx, const struct vc_model *model, const char *name, enum vc_dtype dtype,
                                double *out)
 {

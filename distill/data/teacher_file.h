@@ -32,7 +32,7 @@ struct vc_teacher_file {
 /* Several teachers are one, whose probabilities are the mean of theirs. */
 struct vc_teacher_files {
     struct vc_ctx *ctx;
-    size_t n; /* 0: there are none */
+    size_t n; /* 0 if there are none */
     struct vc_teacher_file *items;
     size_t positions; /* of a row, each with answers of its own */
     size_t n_classes; /* of the student: answers are given as it has classes */

@@ -21,7 +21,7 @@ struct initial_tensors {
     char *block;
 };
 
-/* The parameter with these n letters as its name; NULL: there is none. */
+/* The parameter with these n letters as its name; NULL if there is none. */
 static const struct vc_graph_param *param_named(const struct vc_graph *graph, const char *name, size_t n)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {

@@ -40,7 +40,7 @@ struct pair {
     const struct vc_match *match;
     struct side student, teacher;
     enum points points;
-    size_t map; /* the projector's entry of the student's weights; NO_MAP: there is none */
+    size_t map; /* the projector's entry of the student's weights; NO_MAP if there is none */
 };
 
 struct vc_matches {
@@ -53,7 +53,7 @@ struct vc_matches {
     size_t n;
     struct pair pairs[VC_MATCH_MOST];
     uint32_t student_values[VC_MATCH_MOST], teacher_values[VC_MATCH_MOST];
-    uint8_t *tokens; /* [rows][n_tokens]: attention_mask of the data; NULL: there is none */
+    uint8_t *tokens; /* [rows][n_tokens]: attention_mask of the data; NULL if there is none */
     size_t n_tokens;
     void *room;
 };
@@ -324,7 +324,7 @@ static uint64_t point_of(const struct side *side)
     return (uint64_t)side->n_points * side->width;
 }
 
-/* What a relation of n rows takes; 0: it is none. */
+/* What a relation of n rows takes; 0 if it is not one. */
 static uint64_t relation_bytes(const struct pair *p, uint64_t n)
 {
     uint64_t student = point_of(&p->student);
@@ -756,7 +756,7 @@ static bool is_finite_side(const struct vc_matches *m, const struct side *side, 
     return vc_first_nonfinite(m->f64, values, n_elems) == n_elems;
 }
 
-/* The student's value is none. */
+/* The student's value has NaN or infinite numbers. */
 static enum vc_status refuse_student(const struct vc_matches *m, const struct vc_match *p, uint64_t step)
 {
     const struct vc_distill_options *o = m->options;

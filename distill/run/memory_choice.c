@@ -230,7 +230,7 @@ static bool fits(const struct vc_trainer *t)
            (o->memory.device_memory == 0 || t->report->device_planned_bytes <= o->memory.device_memory);
 }
 
-/* The next smaller number of rows that divides a step; 0: there is none. */
+/* The next smaller number of rows that divides a step; 0 if there is none. */
 static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
 {
     for (uint64_t b = batch - 1; b > 0; b--) {

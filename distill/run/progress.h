@@ -18,7 +18,7 @@ struct vc_run_counts {
     uint64_t control_done; /* 1: the control run is over */
     uint64_t saved;        /* the step of the last checkpoint */
     uint64_t looked;       /* the step of the last evaluation */
-    uint64_t best_step;    /* of the best one; 0: there is none yet */
+    uint64_t best_step;    /* of the best one; 0 if there is none yet */
     uint64_t waited;       /* evaluations since then */
     uint64_t n_evals;      /* of the run; of the control none is kept */
 };

@@ -220,7 +220,7 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
 
 /* ---- comparing ---- */
 
-/* The line at *at, cut into its key and value; false: there is none. */
+/* The line at *at, cut into its key and value; false if there is none. */
 static bool next_line(const char **at, const char **value, char *key, size_t room, int *n_value)
 {
     const char *end = strchr(*at, '\n');

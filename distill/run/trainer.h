@@ -40,7 +40,7 @@ struct vc_run_steps {
 /* The gradient of a step from those of its batches: step_sum.c. */
 struct vc_step_sum {
     void *total;    /* of the gradients of the step, this rank's slice of them; NULL: a step is one batch */
-    void *received; /* of other ranks; NULL: there are none */
+    void *received; /* of other ranks; NULL if there are none */
     void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
 };
 

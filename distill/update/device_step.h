@@ -7,7 +7,7 @@
 #include "distill/data/batch.h"
 #include "distill/update/learner.h"
 
-/* Opens the device that the context computes on, if it is none of the processor's: l->device. VC_E_UNSUPPORTED: the run
+/* Opens the device that the context computes on, unless it computes on the processor: l->device. VC_E_UNSUPPORTED: the run
  * is one that only the CPU computes. */
 enum vc_status vc_device_open(struct vc_learner *l);
 void vc_device_close(struct vc_learner *l); /* after networks and engines */

@@ -18,7 +18,7 @@
  * refuses. `model`: any. */
 enum vc_status vc_fake_quant_writes(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_distill_options *options, const char **codes);
-/* Finds the tensors: l->fake_quants; NULL: there are none. Sets vc_weight.coded of those for which codes are written.
+/* Finds the tensors: l->fake_quants; NULL if there are none. Sets vc_weight.coded of those for which codes are written.
  * After the student is open. */
 enum vc_status vc_fake_quant_open(struct vc_learner *l);
 /* The block of a run that masters and scales lie in. */

@@ -42,7 +42,7 @@ struct vc_weight_zeros {
 struct vc_learner {
     struct vc_ctx *ctx;
     const struct vc_distill_options *options; /* of the run */
-    const struct vc_write_options *write;     /* of the job; NULL: there is none */
+    const struct vc_write_options *write;     /* of the job; NULL if there is none */
     struct vc_distillation *report;
     struct vc_arena *texts;           /* the report's */
     const struct vc_step_table *math; /* losses and updates, for this processor */

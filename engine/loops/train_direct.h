@@ -2,7 +2,7 @@
  * its padding, and then each element (tap) of a window is the same rows from another place on:
  *
  *     padded, 4 wide:   0 0 0 0     tap (1, 1) of all windows begins at 5:   a b 0 | 0 c d 0 | ...
- *                       0 a b 0     every third and fourth sum of a row is none that is wanted
+ *                       0 a b 0     every third and fourth sum of a row is not wanted
  *                       0 c d 0
  *                       0 0 0 0
  *

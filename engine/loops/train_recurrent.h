@@ -472,7 +472,7 @@ static void forward_row(const struct tile *t, size_t i, size_t place, bool in_pl
     }
 }
 
-/* What products over all steps read of a step that is none. */
+/* Zeros for a step behind the end of a row: products over all steps read it, too. */
 static void clear_step(const struct tile *t, size_t place)
 {
     if (t->args->keeps) {

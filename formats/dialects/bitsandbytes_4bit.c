@@ -160,7 +160,7 @@ struct state {
     enum vc_dtype dtype;
     uint64_t nested_block;
     double nested_offset;
-    const char *wrong; /* why it is none that bitsandbytes decodes; NULL: it is one */
+    const char *wrong; /* why bitsandbytes cannot decode it; NULL if it can */
 };
 
 /* VC_DTYPE_NONE: another name, or none. */

@@ -214,7 +214,7 @@ static enum vc_status comfy_lay(struct vc_laying *l)
 
 /* ---- marks ---- */
 
-/* What a mark says of the layer; the caller frees it. NULL: there is none. */
+/* What a mark says of the layer; the caller frees it. NULL if there is none. */
 static enum vc_status read_mark(struct vc_search *s, const char *name, size_t n_stem, json_t **out)
 {
     size_t at = vc_search_find(s, name, n_stem, "comfy_quant");
@@ -234,7 +234,7 @@ static enum vc_status read_mark(struct vc_search *s, const char *name, size_t n_
 }
 
 /* The member of the metadata about the layer, whose name may lack the network's prefix there: ComfyUI takes the prefix
- * off before it reads marks. NULL: there is none. The search's. */
+ * off before it reads marks. NULL if there is none. The search's. */
 static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n_stem, json_t **out)
 {
     VC_CALL(vc_search_hint(s));
@@ -249,7 +249,7 @@ static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n
     return VC_OK;
 }
 
-/* The file's mark of the older kind: "scaled_fp8", behind a prefix of the layer's name. VC_NO_TENSOR: there is none. */
+/* The file's mark of the older kind: "scaled_fp8", behind a prefix of the layer's name. VC_NO_TENSOR if there is none. */
 static size_t find_old_mark(const struct vc_search *s, const char *name, size_t n_stem)
 {
     size_t found = vc_search_find(s, "", 0, "scaled_fp8");

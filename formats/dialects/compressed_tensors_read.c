@@ -35,7 +35,7 @@ static bool is_scale_type(enum vc_dtype dtype)
 
 /* ---- packed ---- */
 
-/* The scheme of so many bits; NONE: there is none, or older tools may have packed such a row, or it is not whole bytes.
+/* The scheme of so many bits; NONE if there is none, or older tools may have packed such a row, or it is not whole bytes.
  * Dense: codes follow each other across words. Older tools left the bits behind the last whole code of a word free: 10
  * codes of 3 bits in 32. */
 static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_words)
@@ -46,8 +46,8 @@ static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_wor
     return dense && !older && row % 8 * bits % 8 == 0 ? vc_code_scheme_of_bits(bits) : VC_SCHEME_NONE;
 }
 
-/* The number of bits of which rows of codes fill so many words, or that the configuration says where several do. NONE:
- * it is none that can be shown. A row of 64 elements in 8 words has 4 bits; a row of 4 elements in 1 word may have any
+/* The scheme whose rows of codes fill so many words; where several do, the one that the configuration names. NONE if
+ * neither decides. A row of 64 elements in 8 words has 4 bits; a row of 4 elements in 1 word may have any
  * number up to 8. 8 bits that the row is too long for 4 are sure. */
 static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_words, enum vc_scheme *scheme)
 {

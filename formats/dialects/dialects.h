@@ -98,7 +98,7 @@ struct vc_dialect_hint {
     const char *wrong;  /* a member that no loader takes, "a weight_block_size that ..."; NULL: nothing */
     const struct vc_foreign *foreign; /* the layout of another program that it names; NULL: none (foreign.h) */
     const char *layers;               /* what the metadata of the file say of layers (comfy.h); NULL: nothing */
-    struct json_t *mlx;               /* the "quantization" of MLX, which the hint holds; NULL: there is none */
+    struct json_t *mlx;               /* the "quantization" of MLX, which the hint holds; NULL if there is none */
     uint64_t sizes[VC_SIZES];         /* heads: times their size */
     bool quantized;                   /* there is a "quantization_config", or what MLX has in its place */
     bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */

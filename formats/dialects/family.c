@@ -4,7 +4,7 @@
 #include "core/text/glob.h"
 #include "core/text/text.h"
 
-/* Takes words one by one: *at begins as 0, *n is the length of the word, which is not terminated. NULL: there is none
+/* Takes words one by one: *at begins as 0, *n is the length of the word, which is not terminated. NULL if there is none
  * any more. */
 const char *vc_family_word(const char *words, size_t *at, size_t *n)
 {

@@ -35,12 +35,13 @@ struct vc_family_row {
 
 /* The rows for one model: its own, and those of the models that it is made of (text_config, vision_config, ...). */
 struct vc_family {
-    char type[64];  /* the model's own model_type; "" if there is none */
-    bool speaks;    /* its output is an embedding turned round, or may be: "architectures" name a language model */
-    bool nested;    /* it is made of others, whose modules may have more or fewer names in front than in the file */
-    bool diffusers; /* it is none of transformers: "_class_name". diffusers compares names of modules, whole or the last
-                       part, and knows no expressions */
-    bool asked;     /* what transformers does with models of the type is known: other types are taken as most are */
+    char type[64]; /* the model's own model_type; "" if there is none */
+    bool speaks;   /* its output is an embedding turned round, or may be: "architectures" name a language model */
+    bool nested;   /* it is made of others, whose modules may have more or fewer names in front than in the file */
+    bool
+        diffusers; /* a model of diffusers ("_class_name"), which compares names of modules, whole or the last part, and
+                       knows no expressions */
+    bool asked;    /* what transformers does with models of the type is known: other types are taken as most are */
     size_t n;
     const struct vc_family_row *rows[VC_FAMILY_MAX_ROWS];
     size_t n_layouts; /* the dialects whose loaders take such models, in the order of the table of dialects */
@@ -57,7 +58,7 @@ const char *vc_family_word(const char *words, size_t *at, size_t *n);
 const char *vc_family_refused(const struct vc_family *family, enum vc_loads loads);
 const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads);
 
-/* The first layout but `but` whose loader takes such models; NULL: there is none. */
+/* The first layout but `but` whose loader takes such models; NULL if there is none. */
 const struct vc_dialect *vc_family_other_layout(const struct vc_family *family, const struct vc_dialect *but);
 
 /* Why that loader wants floats for the tensor; NULL: it takes codes. */

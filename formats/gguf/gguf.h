@@ -72,7 +72,7 @@ bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 
 /* What llama.cpp calls a number of general.file_type, "Q4_K_M"; NULL where the number is not known. */
 const char *vc_gguf_file_type_name(uint64_t number);
-/* The number of general.file_type that llama.cpp calls by that name, "Q4_K_M"; false: there is none. */
+/* The number of general.file_type that llama.cpp calls by that name, "Q4_K_M"; false if there is none. */
 bool vc_gguf_file_type(const char *name, uint32_t *number);
 
 /* Whether some tensor has a type that models with that number of general.file_type have. */

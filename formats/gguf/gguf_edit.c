@@ -60,7 +60,7 @@ struct pair {
     uint64_t begin; /* of the value, in the file */
 };
 
-/* A key of more than 159 bytes is cut: it is none that is looked for. */
+/* A key of more than 159 bytes is cut: no key that is looked for is that long. */
 static enum vc_status take_key(struct editing *e, struct pair *pair)
 {
     uint64_t n = 0;

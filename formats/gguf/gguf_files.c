@@ -306,7 +306,7 @@ static void change_split(const struct gguf_plan *plan, const struct gguf_files *
     }
 }
 
-/* The first known pair at or behind `at` in the source's file that changes; GGUF_KNOWN_COUNT: there is none. */
+/* The first known pair at or behind `at` in the source's file that changes; GGUF_KNOWN_COUNT if there is none. */
 static size_t next_change(const struct gguf_metadata *metadata, const struct change *changes, uint64_t at)
 {
     size_t next = GGUF_KNOWN_COUNT;

@@ -78,8 +78,8 @@ enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *pl
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
 
 /* gguf_given.c: appends the kind of value (u32) and the value that a caller gives, "u32:7"; a value without a kind is of
- * the kind `there`, that of the pair it replaces (GGUF_KIND_COUNT: there is none, and it is a text). VC_E_ARGUMENT where
- * it is none of that kind; arrays are not replaced. */
+ * the kind `there`, that of the pair it replaces (GGUF_KIND_COUNT if there is none, and it is a text). VC_E_ARGUMENT if
+ * the value is not of that kind; arrays are not replaced. */
 enum vc_status vc_gguf_given_value(struct vc_ctx *ctx, const struct vc_metadata_entry *entry, uint32_t there,
                                    struct vc_text *to);
 

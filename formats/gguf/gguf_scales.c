@@ -5,7 +5,7 @@
 
 #include "formats/gguf/gguf.h"
 
-/* The tensor with the numbers of a weight; VC_NO_TENSOR: there is none. */
+/* The tensor with the numbers of a weight; VC_NO_TENSOR if there is none. */
 static size_t find_scale(const struct vc_model *model, const struct vc_tensor *t)
 {
     const char *tail = strrchr(t->name, '.');

@@ -19,7 +19,7 @@ struct llm_back {
     bool failed;                         /* jansson had no memory */
 };
 
-/* The value of the key, ".block_count" behind the architecture; NULL: there is none. */
+/* The value of the key, ".block_count" behind the architecture; NULL if there is none. */
 json_t *vc_back_find(const struct llm_back *b, const char *name);
 const char *vc_back_text(const struct llm_back *b, const char *name);
 /* The number of the special token "bos", below the rows of the embedding; false: the file says none. */

@@ -50,7 +50,7 @@ enum vc_status vc_llm_config_check(struct vc_ctx *ctx, const struct llm_config *
 
 /* ---- families (llm_config.c) ---- */
 
-/* The row of a model_type of which GGUF models are made; NULL: there is none. */
+/* The row of a model_type of which GGUF models are made; NULL if there is none. */
 const struct vc_arch_family *vc_llm_family(const char *model_type);
 /* "llama, mistral, ...". Returns `list`. */
 const char *vc_llm_family_list(char *list, size_t room);
@@ -60,8 +60,8 @@ bool vc_llm_is_second(const struct llm_config *config, const struct vc_arch_fami
 enum llm_kind { LLM_FIRST = 1, LLM_SECOND = 2, LLM_DENSE = 4, LLM_SPARSE = 8 };
 unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_family *family,
                       const struct vc_arch_sizes *sizes, uint64_t layer);
-/* Refuses lists of kinds that have not an entry for each layer, or a word that is none. Families with alike layers do not
- * read them. */
+/* Refuses lists of kinds that have not an entry for each layer, or have a word that names no kind.
+ * Families with alike layers do not read them. */
 enum vc_status vc_llm_kinds_check(struct vc_ctx *ctx, const struct llm_config *config,
                                   const struct vc_arch_family *family, uint64_t layers);
 /* A model that makes vectors of a text, and sees all of it. */
@@ -259,7 +259,7 @@ void vc_llm_general_put(const struct llm_config *config, const char *architectur
 /* Tensors and metadata of the vision tower, in place of those of the part for text (llm_vision.c). */
 enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_model *source,
                                   struct vc_model *model, struct llm_plan *plan, struct llm_pairs *pairs);
-/* The layer of the vision tower behind which its matrices number `index` stand; INT64_MAX: there is none. */
+/* The layer of the vision tower behind which its matrices number `index` stand; INT64_MAX if there is none. */
 int64_t vc_llm_deepstack(const struct llm_config *vision, size_t index);
 /* Elements of a head that are rotated. */
 uint64_t vc_llm_rotated(const struct vc_arch_sizes *sizes, const struct llm_rope *rope);

@@ -42,7 +42,7 @@ struct planning {
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
     size_t n_heads;  /* ... of heads that llama.cpp has not */
-    size_t beyond;   /* a matrix of a layer behind the last; VC_NO_TENSOR: there is none */
+    size_t beyond;   /* a matrix of a layer behind the last; VC_NO_TENSOR if there is none */
     bool predicts;   /* such a layer is a head that predicts more tokens */
 };
 

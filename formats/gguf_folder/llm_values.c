@@ -189,7 +189,7 @@ static const struct block_kind {
                    {VC_DTYPE_Q8_0, VC_SCHEME_INT8, 32, 2, 32, 0}};
 static const size_t n_block_kinds = sizeof block_kinds / sizeof block_kinds[0];
 
-/* By the type or, where that is NONE, by the scheme; NULL: there is none. VC_SCHEME_NONE is the scheme of no row, so
+/* By the type or, where that is NONE, by the scheme; NULL if there is none. VC_SCHEME_NONE is the scheme of no row, so
  * that a search by type finds no other row by it. */
 static const struct block_kind *find_kind(enum vc_dtype dtype, enum vc_scheme scheme)
 {

@@ -66,7 +66,7 @@ enum vc_status vc_vocab_text(struct vocab *v, const char *name, uint64_t most, c
 
 /* Token number `id` of the model itself. VC_E_UNSUPPORTED where the embedding has no such row. */
 enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score);
-/* The number of the token with that text, an added one before others; false: there is none. */
+/* The number of the token with that text, an added one before others; false if there is none. */
 bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id);
 
 /* ---- the kinds ---- */

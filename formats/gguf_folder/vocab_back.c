@@ -296,7 +296,7 @@ static enum vc_status add_bytes(struct back_vocab *v)
 
 /* ---- the other kinds of tokenizer.json ---- */
 
-/* The token for what has none, by its key or its type; the number of tokens: there is none. */
+/* The token for texts that no token covers ("<unk>"), by its key or its type; the number of tokens if there is none. */
 static size_t unknown_id(const struct back_vocab *v)
 {
     uint64_t id = 0;

@@ -234,7 +234,7 @@ static enum vc_status read_config(struct check *c)
     return VC_OK;
 }
 
-/* The tensor <path of the module><tail>; NULL: there is none. m->path is put back to the module's path before it
+/* The tensor <path of the module><tail>; NULL if there is none. m->path is put back to the module's path before it
  * returns. */
 static const struct vc_tensor *part_of(const struct check *c, const struct module *m, const char *tail)
 {
@@ -527,7 +527,7 @@ static bool is_quantized(const struct check *c, const struct module *m)
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
 }
 
-/* Fills *m from the weight of a module; false: the tensor is none, or of no layer that could be quantized. A table with
+/* Fills *m from the weight of a module; false if the tensor is not the weight of a layer that could be quantized. A table with
  * a bias beside it is a layer with an unlucky name. m->path is c->path, which the next module overwrites. */
 static bool module_of(const struct check *c, const struct vc_tensor *t, struct module *m)
 {

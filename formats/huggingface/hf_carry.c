@@ -11,7 +11,7 @@
 #define VC_CARRY_BYTES ((size_t)256 << 10)
 #define VC_NAMED_FILES 4
 
-/* The config.json among the files that go along; NULL: there is none. */
+/* The config.json among the files that go along; NULL if there is none. */
 static const struct vc_carried *find_config(const struct vc_infolder *from)
 {
     for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {

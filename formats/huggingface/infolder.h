@@ -59,10 +59,10 @@ size_t vc_infolder_shard_count(const struct vc_infolder *folder);
 const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
 bool vc_infolder_has_shard(const struct vc_infolder *folder,
                            size_t index);                        /* a safetensors file of its name is there */
-const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
+const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL if there is none */
 /* The shards are PyTorch files. */
 bool vc_infolder_has_bins(const struct vc_infolder *folder);
-/* The PyTorch weights of a folder whose safetensors are read: the name of one file; NULL: there are none. */
+/* The PyTorch weights of a folder whose safetensors are read: the name of one file; NULL if there are none. */
 const char *vc_infolder_other_bin(const struct vc_infolder *folder);
 /* What loaders are known to do with such a model, by its config.json: for struct vc_model. */
 enum vc_status vc_infolder_family(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_family **out);
@@ -75,7 +75,7 @@ const char *vc_infolder_out_prefix(const struct vc_infolder *folder);
 enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folder, const char **variant);
 const char *vc_infolder_path(const struct vc_infolder *folder);
 /* In a folder without safetensors and PyTorch files: the path of the only GGUF model, or of its first file; else of its
- * ONNX model, as optimum writes them (model.onnx, onnx/model.onnx), of *n that are there. NULL: it is none of these. */
+ * ONNX model, as optimum writes them (model.onnx, onnx/model.onnx), of *n that are there. NULL if it is neither. */
 const char *vc_infolder_lone(const struct vc_infolder *folder, size_t *n);
 
 /* It is a pipeline, and has no weights of its own. */

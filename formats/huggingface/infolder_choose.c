@@ -295,7 +295,7 @@ static const char *out_name(struct vc_ctx *ctx, struct vc_infolder *folder, cons
 }
 
 /* The name in front of numbers and extensions, "diffusion_pytorch_model" of diffusion_pytorch_model.fp16.safetensors,
- * as *n bytes; 0: it is none that loaders look for. *variant: "fp16", *n_variant bytes of the name; 0: none. */
+ * as *n bytes; 0 if it is not one that loaders look for. *variant: "fp16", *n_variant bytes of the name; 0: none. */
 static void split_name(const char *name, size_t *n, const char **variant, size_t *n_variant)
 {
     static const char *const stems[] = {"model", "diffusion_pytorch_model"};

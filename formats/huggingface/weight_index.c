@@ -96,7 +96,7 @@ static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t c
     return VC_OK;
 }
 
-/* The next entry; *more false: there is none. An entry that is cut by the window's end cannot be plain: AHEAD_BYTES
+/* The next entry; *more false if there is none. An entry that is cut by the window's end cannot be plain: AHEAD_BYTES
  * hold any usual one. */
 static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct entry *entry, bool *more)
 {
@@ -164,7 +164,7 @@ static struct vc_name_list files_of(const struct weight_index *index)
     return VC_NAME_LIST(index->files, sizeof *index->files);
 }
 
-/* The number of the entry's file; SIZE_MAX: it is none of the index. Entries of one file follow each other mostly:
+/* The number of the entry's file; SIZE_MAX if the index does not name that file. Entries of one file follow each other mostly:
  * *last is that of the entry before. */
 static size_t file_number(const struct weight_index *index, const struct entry *entry, size_t *last)
 {

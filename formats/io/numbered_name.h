@@ -12,6 +12,6 @@ struct vc_numbered_name {
     unsigned long number, count;
 };
 
-/* False when the name is none of these. extension: what has to follow the numbers; NULL: anything that begins with a
+/* False if the name has another form. extension: what has to follow the numbers; NULL: anything that begins with a
  * dot, or nothing. Takes numbers of up to 9 digits. */
 bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_numbered_name *out);

@@ -18,7 +18,7 @@ struct vc_outfolder_mark {
 
 /* A hidden folder beside, or in, an output: finished files wait in it for their names. */
 struct vc_outfolder_hidden {
-    int slot; /* of its temporary name; -1: there is none yet */
+    int slot; /* of its temporary name; -1 if there is none yet */
     int fd;
 };
 

@@ -58,7 +58,7 @@ struct walk {
 
 /* ---- names ---- */
 
-/* False: the name is none of weights. An index counts as weights of the name in front of it. */
+/* False if the name is not one of a file of weights. An index counts as weights of the name in front of it. */
 static bool parse_weights(const char *name, struct weights_name *out)
 {
     static const char *const extensions[] = {".safetensors", ".gguf"};

@@ -38,7 +38,7 @@ static bool is_hex(char c)
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Behind the escape whose backslash is at `at`; 0: it is none. */
+/* Behind the escape whose backslash is at `at`; 0 if it is not one. */
 static size_t escape_end(const char *text, size_t n, size_t at)
 {
     size_t i;
@@ -57,7 +57,7 @@ static size_t escape_end(const char *text, size_t n, size_t at)
     return i;
 }
 
-/* Behind the string at `at`; 0: it is none. Control characters and texts that are not UTF-8 are no strings. */
+/* Behind the string at `at`; 0 if it is not one. Control characters and texts that are not UTF-8 are no strings. */
 static size_t string_end(const char *text, size_t n, size_t at)
 {
     size_t begin = at + 1;
@@ -74,7 +74,7 @@ static size_t string_end(const char *text, size_t n, size_t at)
     return at < n && vc_utf8_valid(text + begin, at - begin) ? at + 1 : 0;
 }
 
-/* Behind the digits at `at`; 0: there are none. */
+/* Behind the digits at `at`; 0 if there are none. */
 static size_t digits_end(const char *text, size_t n, size_t at)
 {
     size_t begin = at;
@@ -85,7 +85,7 @@ static size_t digits_end(const char *text, size_t n, size_t at)
     return at != begin ? at : 0;
 }
 
-/* -12.5e+3; no leading zeros, no point without digits on both sides. 0: it is none. */
+/* -12.5e+3; no leading zeros, no point without digits on both sides. 0 if it is not one. */
 static size_t number_end(const char *text, size_t n, size_t at)
 {
     at += at < n && text[at] == '-';
@@ -183,7 +183,7 @@ static size_t close_levels(const char *text, size_t n, size_t at, struct levels 
     return at;
 }
 
-/* Behind the value at `at`; 0: it is none. Each turn takes a name (in objects) and a scalar or an opening bracket;
+/* Behind the value at `at`; 0 if it is not one. Each turn takes a name (in objects) and a scalar or an opening bracket;
  * after a value, brackets close up to the next comma. */
 size_t vc_json_skip_value(const char *text, size_t n, size_t at)
 {

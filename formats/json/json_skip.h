@@ -10,7 +10,7 @@
 /* Behind the white space at `at`. */
 size_t vc_json_skip_space(const char *text, size_t n, size_t at);
 
-/* at: an opening quote. Behind the closing one; n: there is none. */
+/* at: an opening quote. Behind the closing one; n if there is none. */
 size_t vc_json_skip_string(const char *text, size_t n, size_t at);
 
 /* Behind the value at `at`; 0: there is no JSON value, or one of more than VC_JSON_LEVELS levels. Names may be there

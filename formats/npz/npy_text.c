@@ -27,7 +27,7 @@ enum vc_status vc_npy_unexpected(const struct vc_npy_text *text, const char *exp
                    (size_t)(text->p - text->start), expected);
 }
 
-/* What Python's tokenizer skips: a vertical tab is none of it. */
+/* What Python's tokenizer skips: a vertical tab does not count. */
 static void skip_space(struct vc_npy_text *text)
 {
     while (text->p < text->end && *text->p != '\v' && (*text->p == ' ' || (*text->p >= '\t' && *text->p <= '\r'))) {

@@ -525,10 +525,10 @@ void vc_onnx_uses_release(struct onnx_reader *r);
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol);
 size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
-/* The value of that name in the main graph, or the one in a graph inside a node; ONNX_NONE: there is none, or several of
+/* The value of that name in the main graph, or the one in a graph inside a node; ONNX_NONE if there is none, or several of
  * them have one. */
 size_t vc_onnx_symbol_named(const struct onnx_symbols *symbols, const char *name);
-/* The value that a node of the graph calls by that name, wherever it is made; ONNX_NONE: there is none. */
+/* The value that a node of the graph calls by that name, wherever it is made; ONNX_NONE if there is none. */
 size_t vc_onnx_symbol_in(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
 /* A new symbol of the main graph for a name that no graph has; the name is the arena's. */
 enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_t *symbol);
@@ -651,7 +651,7 @@ struct onnx_text {
     const char *what; /* in sentences; NULL ends an array of these */
 };
 
-/* Fills the member that the field is; any other field is none of these, and VC_OK. */
+/* Fills the member that the field is; for any other field it does nothing. */
 enum vc_status vc_onnx_texts_take(struct onnx_program_reader *r, const struct vc_field *field,
                                   const struct onnx_text *texts, void *record);
 /* The text of a field, without NUL. */

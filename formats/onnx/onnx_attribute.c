@@ -269,7 +269,7 @@ struct attribute_reader {
     struct vc_program_attr *attr;
     uint64_t type;          /* 0: it says none, as in the first files: the last field that holds something counts */
     uint32_t number;        /* of that field */
-    struct vc_field tensor; /* number 0: there is none */
+    struct vc_field tensor; /* number 0 if there is none */
     struct vc_field graph;  /* the same */
 };
 

@@ -5,7 +5,7 @@
 
 /* ---- edited nodes ---- */
 
-/* The change of an attribute of that name; NULL: there is none. */
+/* The change of an attribute of that name; NULL if there is none. */
 static const struct onnx_change *find_attribute(const struct onnx_change *changes, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field 
     return vc_onnx_end_message(l, mark, field->number);
 }
 
-/* The output that is the initializer of that name; ONNX_NONE: it is none of the model's tensors. */
+/* The output that is the initializer of that name; ONNX_NONE if no tensor of the model is written to it. */
 static size_t out_of(const struct onnx_sink *self, size_t symbol)
 {
     size_t tensor = self->source->symbols.list[symbol].tensor;

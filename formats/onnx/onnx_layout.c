@@ -199,7 +199,7 @@ static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *fie
     return stays ? vc_onnx_add_declared(l, field, symbol) : VC_OK;
 }
 
-/* The first graph inside a node at that place of the file or behind it; NULL: there is none. */
+/* The first graph inside a node at that place of the file or behind it; NULL if there is none. */
 static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
 {
     size_t low;

@@ -273,7 +273,7 @@ static size_t turn_before(const struct onnx *self, const struct onnx_node *node)
 }
 
 /* Names of nodes are those of the graph that makes the value, which learns the products by it. A node that reads a
- * value of a graph around its own is none of a tensor's: it may run many times, or never. */
+ * value of a graph around its own is not counted as a reader of that tensor: it may run many times, or never. */
 static void settle_nodes(struct onnx *self)
 {
     for (size_t i = 0; i < self->n_nodes; i++) {

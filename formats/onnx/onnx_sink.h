@@ -120,12 +120,12 @@ struct onnx_edits {
     size_t n_constants;
     struct onnx_coded *coded;
     size_t n_coded;
-    size_t *coded_of;                      /* by symbol: of `coded`, or ONNX_NONE; NULL: there are none */
+    size_t *coded_of;                      /* by symbol: of `coded`, or ONNX_NONE; NULL if there are none */
     struct onnx_constant *coded_constants; /* their scales and zero points */
     size_t n_coded_constants;
     struct onnx_folded *folded;
     size_t n_folded;
-    uint32_t *unread;           /* by symbol: uses that go with folded nodes; NULL: there are none */
+    uint32_t *unread;           /* by symbol: uses that go with folded nodes; NULL if there are none */
     struct onnx_raised *raised; /* sorted by place */
     size_t n_raised;
     struct onnx_constant *raised_constants;

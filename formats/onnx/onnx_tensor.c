@@ -324,7 +324,7 @@ void vc_onnx_numbers_close(struct onnx_numbers *numbers)
     vc_wire_close(&numbers->wire);
 }
 
-/* Goes to the next number's field where the chunk is used up; *more false: there is none. */
+/* Goes to the next number's field where the chunk is used up; *more false if there is none. */
 static enum vc_status next_chunk(struct onnx_numbers *numbers, struct vc_field *field, bool *more)
 {
     uint32_t number = vc_onnx_types[numbers->tensor->type].field;

@@ -115,7 +115,7 @@ static bool token_path(char path[PATH_MAX])
     return n > 0 && n < PATH_MAX;
 }
 
-/* The first word of the file; false: there is none. */
+/* The first word of the file; false if there is none. */
 static bool read_token(char token[MOST_TOKEN])
 {
     char path[PATH_MAX];

@@ -11,7 +11,7 @@ enum vc_status vc_http_load(struct vc_ctx *ctx, const struct vc_http **out);
 enum vc_status vc_hub_endpoint(struct vc_ctx *ctx, char *buffer, size_t room);
 
 /* "Bearer <token>" by HF_TOKEN, HUGGING_FACE_HUB_TOKEN, or the file HF_TOKEN_PATH, HF_HOME/token,
- * XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; NULL: there is none. vc_free it. No sentence has a part
+ * XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; NULL if there is none. vc_free it. No sentence has a part
  * of it. */
 enum vc_status vc_hub_token(struct vc_ctx *ctx, char **out);
 

@@ -363,7 +363,7 @@ out:
     return status;
 }
 
-/* The entries of the shard, behind those of the shards before it; NULL: there are none. */
+/* The entries of the shard, behind those of the shards before it; NULL if there are none. */
 static struct safetensors_entry *own_entries(const struct parsing *p)
 {
     return p->n == 0 ? NULL : p->self->entries + p->shard->first;

@@ -35,7 +35,7 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
     return VC_OK;
 }
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 const char *vc_safetensors_note(const struct safetensors_notes *notes, const char *key)
 {
     for (size_t i = 0; i < notes->n; i++) {

@@ -26,7 +26,7 @@ struct safetensors_shard;
 /* Copies both strings to the arena. */
 enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *arena, struct safetensors_notes *notes,
                                         const char *key, const char *value);
-/* The text of the note with that key; NULL: there is none. */
+/* The text of the note with that key; NULL if there is none. */
 const char *vc_safetensors_note(const struct safetensors_notes *notes, const char *key);
 void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *notes);
 

@@ -27,7 +27,7 @@ struct making {
     const struct vc_dialect *dialect;
     struct safetensors_records *to;
     struct owner *owners; /* by output; NULL: the dialect lays nothing */
-    bool any_new_name;    /* that is none of the source's header */
+    bool any_new_name;    /* that the source's header does not have */
 };
 
 /* The number of the type's row; vc_safetensors_n_dtypes: the format has no such type. */

@@ -184,7 +184,7 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
     return add_note(ctx, self, self->loader_note != NULL && makes_codes(outs) ? self->loader_note : NULL, &sink->note);
 }
 
-/* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes. */
+/* Refuses new codes where the program that loads the source takes no layout of codes. */
 static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sink, const struct vc_out_list *outs)
 {
     return sink->refusal == NULL || !makes_codes(outs)

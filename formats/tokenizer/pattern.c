@@ -718,7 +718,7 @@ static bool run_end(const struct matching *m, const struct code *code, size_t *p
     return count >= code->b;
 }
 
-/* From instruction `at` on at `place`; *end: where the match ends, SIZE_MAX: there is none. depth: of bodies of their own. */
+/* From instruction `at` on at `place`; *end: where the match ends, SIZE_MAX if there is none. depth: of bodies of their own. */
 static enum vc_status match(struct matching *m, uint32_t at, size_t place, size_t *end)
 {
     struct vc_pattern_work *w = m->work;

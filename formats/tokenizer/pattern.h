@@ -23,7 +23,7 @@ struct vc_pattern_work {
 enum vc_status vc_pattern_compile(struct vc_ctx *ctx, struct vc_arena *arena, const char *text,
                                   struct vc_pattern **out);
 
-/* The first match in s[from .. n) that is not empty; nothing before s or behind n is looked at. *begin == n: there is none.
+/* The first match in s[from .. n) that is not empty; nothing before s or behind n is looked at. *begin == n if there is none.
  * The text is valid UTF-8. VC_E_UNSUPPORTED: it takes more steps than any text that the known expressions are for. */
 enum vc_status vc_pattern_find(struct vc_ctx *ctx, const struct vc_pattern *pattern, struct vc_pattern_work *work,
                                const char *s, size_t n, size_t from, size_t *begin, size_t *end);

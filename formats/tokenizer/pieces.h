@@ -34,7 +34,7 @@ struct vc_piece_rules {
     bool space_prefix, joins_spaces, escapes_spaces, space_behind, byte_fallback;
     const unsigned char *charsmap; /* NULL: none */
     size_t n_charsmap;
-    uint64_t unknown, begin, end; /* numbers; UINT64_MAX: there is none */
+    uint64_t unknown, begin, end; /* numbers; UINT64_MAX if there is none */
 };
 
 /* Calls `take` for each piece in its order; texts are the arena's. VC_E_UNSUPPORTED: neither BPE nor Unigram. Sentences
@@ -55,7 +55,7 @@ struct vc_charsmap {
 enum vc_status vc_base64_decode(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, const char *what,
                                 const unsigned char **out, size_t *n);
 void vc_base64_put(struct vc_text *to, const unsigned char *bytes, size_t n);
-/* VC_E_FORMAT: it is none. n 0: an empty one. */
+/* VC_E_FORMAT if it is not one. n 0: an empty one. */
 enum vc_status vc_charsmap_open(struct vc_ctx *ctx, const unsigned char *bytes, size_t n, struct vc_charsmap *out);
 /* What the longest, or the shortest, key that s begins with becomes; *used: bytes of the key. NULL: no key fits. */
 const char *vc_charsmap_find(const struct vc_charsmap *map, const char *s, size_t n, bool longest, size_t *used);

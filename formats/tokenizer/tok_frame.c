@@ -9,7 +9,7 @@
 
 #define MOST_DEPTH 8 /* of Sequences in each other */
 
-/* The number of a token by its text; VC_NO_ID: there is none. */
+/* The number of a token by its text; VC_NO_ID if there is none. */
 static uint32_t find_id(const struct vc_tokenizer *t, const char *text)
 {
     const struct tok_entry *entry = vc_tok_vocab_find(&t->contents, text, strlen(text));

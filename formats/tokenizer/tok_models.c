@@ -44,7 +44,7 @@ static enum vc_status read_vocab(struct vc_ctx *ctx, struct vc_tokenizer *t, con
     return VC_OK;
 }
 
-/* The number of the token with that text; VC_NO_ID: there is none. */
+/* The number of the token with that text; VC_NO_ID if there is none. */
 static uint32_t id_of(const struct tok_model *m, const char *s, size_t n)
 {
     const struct tok_entry *entry = vc_tok_vocab_find(&m->vocab, s, n);

@@ -33,8 +33,8 @@ struct vc_token_frame {
     uint32_t end;
 };
 
-/* path: a folder with a tokenizer in it, or a file in such a folder. VC_E_UNSUPPORTED: there is none, or one with a part that is not known. Sentences name the
- * file. */
+/* path: a folder with a tokenizer in it, or a file in such a folder. VC_E_UNSUPPORTED if there is none,
+ * or one with a part that is not known. Sentences name the file. */
 enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc_tokenizer **out);
 /* Whether the folder, or that of the file, has one. */
 enum vc_status vc_tokenizer_is_beside(struct vc_ctx *ctx, const char *path, bool *there);

@@ -82,7 +82,7 @@ struct tok_vocab {
 /* A text that is there already keeps its first entry, with the last number. */
 enum vc_status vc_tok_vocab_add(struct vc_ctx *ctx, struct vc_arena *arena, struct tok_vocab *vocab, const char *s,
                                 size_t n, uint32_t id, double score);
-/* The entry; NULL: there is none. */
+/* The entry; NULL if there is none. */
 const struct tok_entry *vc_tok_vocab_find(const struct tok_vocab *vocab, const char *s, size_t n);
 enum vc_status vc_tok_vocab_sort(struct vc_ctx *ctx, struct tok_vocab *vocab);
 void vc_tok_vocab_release(struct vc_ctx *ctx, struct tok_vocab *vocab);
@@ -222,7 +222,7 @@ enum vc_status vc_tok_put_token(struct vc_ctx *ctx, struct vc_tokenizer *t, uint
 /* A text of a part, in the arena; *out NULL: it has none. VC_E_FORMAT: it is no text. */
 enum vc_status vc_tok_text_of(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *key,
                               const char **out, size_t *n);
-/* A number of a token; VC_NO_ID: it is none. */
+/* A number of a token; VC_NO_ID if it is not one. */
 uint32_t vc_tok_number(const json_t *value);
 /* A truth value of a part. */
 bool vc_tok_flag(const json_t *part, const char *key, bool otherwise);

@@ -189,7 +189,7 @@ size_t vc_utf8_put(uint32_t c, char to[4])
     return n;
 }
 
-/* Up to the first byte that is none of UTF-8. */
+/* Bytes before the first that is not valid UTF-8. */
 size_t vc_utf8_valid_bytes(const char *s, size_t n)
 {
     size_t i = 0;

@@ -152,7 +152,7 @@ static uint64_t hash_of(const void *user, size_t number)
     return vc_hash_bytes(vc_hash_seed(), entries[number].s, entries[number].n);
 }
 
-/* SIZE_MAX: there is none. */
+/* SIZE_MAX if there is none. */
 static size_t find_number(const struct tok_vocab *vocab, const char *s, size_t n)
 {
     struct text_key key = {vocab->entries, s, n};

@@ -52,7 +52,7 @@ struct torch_dtype {
 
 const struct torch_dtype *vc_torch_dtype_by_storage(const struct vc_pickle_bytes *name);
 const struct torch_dtype *vc_torch_dtype_by_name(const struct vc_pickle_bytes *name);
-/* The one that a type of ours is written as; NULL: there is none. */
+/* The one that a type of ours is written as; NULL if there is none. */
 const struct torch_dtype *vc_torch_dtype_of(enum vc_dtype dtype);
 
 /* Its number in the table. Storages of types without a class of their own are written as bytes; so is complex32, whose

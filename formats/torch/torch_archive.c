@@ -43,7 +43,7 @@ bool vc_torch_is_archive(const struct vc_zip *zip)
     return false;
 }
 
-/* The entry of that name below the root; NULL: there is none. */
+/* The entry of that name below the root; NULL if there is none. */
 static const struct vc_zip_entry *find_member(const struct torch *self, const char *name)
 {
     for (size_t i = 0; i < self->zip.n; i++) {

@@ -54,7 +54,7 @@ bool vc_torch_is_ordered_dict(const struct vc_pickle_node *node);
 bool vc_torch_is_numpy_array(const struct vc_pickle_node *node);
 /* For sentences: "NumPy array", "NumPy number"; NULL: neither. */
 const char *vc_torch_numpy_kind(const struct vc_pickle_node *node);
-/* A bool, integer or float of NumPy's as one of Python's: *number is a node of its own. False: it is none, or has no
+/* A bool, integer or float of NumPy's as one of Python's: *number is a node of its own. False if it is not one, or has no
  * equal among those (half precision, complex, text). */
 bool vc_torch_numpy_number(const struct vc_pickle_node *node, struct vc_pickle_node *number);
 

@@ -43,7 +43,7 @@ void vc_torch_write_out(struct torch_writer *w, size_t index);
 size_t vc_torch_parts_of(const struct torch_writer *w, size_t index);
 /* The name of what is at the path; "" for the whole, and for the dict that was chosen. */
 const char *vc_torch_here(const struct torch_writer *w);
-/* The tensor at the path, and its output; VC_NO_TENSOR: there is none. */
+/* The tensor at the path, and its output; VC_NO_TENSOR if there is none. */
 size_t vc_torch_tensor_here(struct torch_writer *w);
 size_t vc_torch_out_here(struct torch_writer *w);
 /* The tensors below the path that have an output, from *first to *last; the object at the top, or the one that was

@@ -22,7 +22,7 @@ static int compare_storages(const void *a, const void *b)
     return compare_bytes(&((const struct torch_storage *)a)->key, &((const struct torch_storage *)b)->key);
 }
 
-/* The storage of that key, once they are sorted; NULL: there is none. */
+/* The storage of that key, once they are sorted; NULL if there is none. */
 static struct torch_storage *find_storage(const struct torch *self, const struct vc_pickle_bytes *key)
 {
     size_t low = 0;

@@ -215,7 +215,7 @@ static enum vc_status parse_v3(struct vc_ctx *ctx, struct torch_keep *keep, cons
     return parse_plain(ctx, keep, args, dtype, out);
 }
 
-/* Functions of torch._utils whose tensors are not plain, with the reason; NULL: it is none of them. */
+/* Functions of torch._utils whose tensors are not plain, with the reason; NULL for other functions. */
 static const char *refused_function(const struct vc_pickle_bytes *name)
 {
     static const struct {

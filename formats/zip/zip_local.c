@@ -196,8 +196,8 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
     return check_sizes(ctx, entry, p, &extra64);
 }
 
-/* Length of the data descriptor at p, 0: that is none. It comes with or without signature, with sizes of 32 or 64 bits:
- * the file does not tell which, the values do. */
+/* Length of the data descriptor at p, 0 if the bytes there are not one. It comes with or without
+ * signature, with sizes of 32 or 64 bits: the file does not tell which, the values do. */
 static size_t descriptor_bytes(const struct vc_zip_entry *entry, const unsigned char *p, size_t n)
 {
     for (size_t signature = 0; signature <= 4; signature += 4) {

@@ -147,7 +147,7 @@ static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, s
 
 /* ------------------------------------------------------------------------------------------------ extra fields */
 
-/* A sub-field is a u16 id, a u16 length and as many bytes. out->data NULL: there is none any more. */
+/* A sub-field is a u16 id, a u16 length and as many bytes. out->data NULL if there is none any more. */
 enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
                                  struct vc_zip_extra *out)
 {

@@ -47,7 +47,7 @@ static bool is_sane(const struct vc_zip_entry *entry)
                 : entry->method == VC_ZIP_DEFLATED && entry->size_bytes / VC_DEFLATE_MAX_RATIO <= entry->packed_bytes);
 }
 
-/* The member at w->at, which moves behind it; *found false: there is none. Its name is in the buffer. */
+/* The member at w->at, which moves behind it; *found false if there is none. Its name is in the buffer. */
 static enum vc_status take_member(struct walk *w, struct vc_zip_entry *entry, bool *found)
 {
     uint64_t left = w->file->size_bytes - w->at;

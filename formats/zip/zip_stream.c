@@ -109,8 +109,8 @@ static enum vc_status record_bytes(struct vc_ctx *ctx, const struct vc_infile *f
     }
 }
 
-/* Bytes of the descriptor that begins at p and belongs to `distance` bytes of data; 0: that is none. Its sizes have 32
- * or 64 bits: the one that fits is it. */
+/* Bytes of the descriptor that begins at p and belongs to `distance` bytes of data; 0 if the bytes there are not one. Its
+ * sizes have 32 or 64 bits: those that fit decide. */
 static size_t descriptor_bytes(const unsigned char *p, uint64_t distance, bool stored)
 {
     bool fits32 = vc_le32(p + 8) == distance && (!stored || vc_le32(p + 12) == distance);

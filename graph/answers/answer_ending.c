@@ -213,7 +213,7 @@ static const char *of_sum(const struct vc_graph *graph, const struct vc_graph_no
                : NULL;
 }
 
-/* A Concat is no logits if one of its parts is none. */
+/* A Concat is not logits if one of its parts is not: the reason, NULL if all are. */
 static const char *of_parts(const struct vc_graph *graph, const struct vc_graph_node *node, unsigned forks)
 {
     const char *found = NULL;

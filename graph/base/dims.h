@@ -125,7 +125,7 @@ bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least);
  * sizes (batch and 8), or if the bound is not good enough to know. */
 bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
 
-/* Gives a symbol its size; false: there is none of that name.
+/* Gives a symbol its size; false if there is none of that name.
  * The values of all quotients are computed anew. */
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size);
 /* With the bound sizes; -1: a symbol is not bound, or the result is negative or too large. */

@@ -79,7 +79,7 @@ struct vc_graph {
     uint32_t n_training;  /* nodes that are to compute as in training */
     const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
     const char
-        *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL: there is none */
+        *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL if there is none */
     uint64_t n_unrolled; /* nodes and names of loops, in each of their steps: what unrolling has cost */
     uint32_t n_unused;
     size_t unused_capacity;

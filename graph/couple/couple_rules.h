@@ -55,7 +55,7 @@ bool vc_couple_depends(const struct vc_couple *c, unsigned k);
 /* The attribute is the number of units of the term. Where a file states it in other words, it cannot change. */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term);
 /* Input number `input` says these sizes; where the file has a list of integers for it in an attribute, that has the
- * name `attribute` (NULL: there is none). In graphs of a file, what it has in other words cannot change. */
+ * name `attribute` (NULL if there is none). In graphs of a file, what it has in other words cannot change. */
 void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, const struct vc_size *sizes, size_t n);
 /* The same of an input without an attribute, where all of its numbers are known; otherwise axes of the terms cannot
  * change. */

@@ -223,7 +223,7 @@ void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden);
 void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden);
 /* A layer of that whole name: logits of each token, or of what each text has become. */
 void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden);
-/* The head of a decoder that is none of words: one of these, of tokens with that layer, or the values themselves. Returns
+/* The head of a decoder that does not predict words: one of these, of tokens with that layer, or the values themselves. Returns
  * false where it is one of words. */
 bool vc_net_decoder_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden);
 

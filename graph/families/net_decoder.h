@@ -21,7 +21,7 @@ struct vc_decoder {
     const char *act_key, *act;
     const json_t *layer_types;
     struct vc_net_rope rope, local_rope;
-    uint32_t padding; /* true where a token is none: [batch, 1, 1, sequence] */
+    uint32_t padding; /* true where a position is padding, not a token: [batch, 1, 1, sequence] */
     uint32_t mask;    /* of layers with a window: that, and what it lets through; made for the first one */
     uint32_t ones;    /* the scale of VC_NORM_PLAIN */
     int64_t experts, chosen, expert_inner, shared_inner, sparse_step;

@@ -14,7 +14,7 @@ struct gpt2 {
     double embedding_dropout, dropout, score_dropout; /* in training */
     bool scaled, scaled_by_layer, tied;
     const char *act;
-    uint32_t padding; /* true where a token is none: [batch, 1, 1, sequence] */
+    uint32_t padding; /* true where a position is padding, not a token: [batch, 1, 1, sequence] */
 };
 
 /* GPT-2 has its own names of keys; newer files may have the common ones. */

@@ -347,7 +347,7 @@ static double odd_params(const json_t *out, const json_t *text, const char *type
                                               : 0; /* two layers beside the experts */
 }
 
-/* Parameters of the layers of models that have several kinds of these, or share some; 0: it is none of them. *experts: of
+/* Parameters of the layers of models that have several kinds of these, or share some; 0 for other parameters. *experts: of
  * those a part that is of experts. *kept: keys and values of a position in a layer that keeps them, elements. */
 static double mixed_params(const json_t *text, const char *type, double h, json_int_t layers, double *experts,
                            double *kept)

@@ -280,7 +280,7 @@ static void plain(struct vc_layer_list *list, const char *op, const struct vc_gr
     node(list, op, &x, 1, attrs, n_attrs, true);
 }
 
-/* One size of [batch, 3, 32, 32], the n characters at text. False: it is none. A word that is no number is an
+/* One size of [batch, 3, 32, 32], the n characters at text. False if it is not one. A word that is no number is an
  * open size; digits that are no size (0, 3000000000) are a mistake, and no name. */
 static bool shape_word(struct vc_layer_list *list, const char *text, size_t n, struct vc_dim *out)
 {

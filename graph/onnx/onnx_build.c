@@ -88,7 +88,7 @@ static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, cons
     return tensor;
 }
 
-/* The input that a note with that prefix is about; NULL: there is none. */
+/* The input that a note with that prefix is about; NULL if there is none. */
 static struct vc_onnx_name *input_of_note(const struct vc_onnx_build *b, const char *key, const char *prefix)
 {
     size_t n = strlen(prefix);

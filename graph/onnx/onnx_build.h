@@ -206,7 +206,7 @@ uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor);
 /* ONNX's number for the type of the node's input k, as far as the file says it; 0: it does not. */
 int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
-/* The elements of a parameter of the file where they are few; NULL: it is none, or another checkpoint's. */
+/* The elements of a parameter of the file where they are few; NULL if it is not one, or another checkpoint's. */
 const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b, uint32_t value);
 double vc_onnx_real_at(const struct vc_program_tensor *tensor, size_t k);
 /* The single number that the value is known to be. */

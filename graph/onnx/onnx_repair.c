@@ -201,7 +201,7 @@ static void note_constants(struct vc_onnx_build *b, struct vc_onnx_match *matche
     }
 }
 
-/* The tensor with the same name, which must have the shape that the graph knows. False: there is none. */
+/* The tensor with the same name, which must have the shape that the graph knows. False if there is none. */
 static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number)
 {
     size_t index = vc_model_find(b->source->weights, t->name);
@@ -277,7 +277,7 @@ static bool is_variance(const char *name)
     return false;
 }
 
-/* A variance of the checkpoint that no tensor of the graph is; NULL: there is none. */
+/* A variance of the checkpoint that no tensor of the graph is; NULL if there is none. */
 static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const bool *claimed)
 {
     for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {

@@ -78,7 +78,7 @@ static bool is_same_word(const char *a, const char *b, size_t n)
     return true;
 }
 
-/* The function of a word, whatever its case, as ONNX has it; false: it is none of those that are known. */
+/* The function of a word, whatever its case, as ONNX has it; false for a word that is not known. */
 static bool find_function(const char *word, size_t n, unsigned *out)
 {
     for (unsigned k = 0; k < VC_RECURRENT_KINDS; k++) {

@@ -61,7 +61,7 @@ VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
  * and a Loop has its steps. A name that a graph does not have changes nothing. VC_E_NOMEM. */
 VC_API enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t value);
 /* A name of these that changed no graph built so far, the one said last of several: none has such an input or open
- * size, or the value is below 1 and it is a size. NULL: there is none. Borrowed, valid as long as the context. */
+ * size, or the value is below 1 and it is a size. NULL if there is none. Borrowed, valid as long as the context. */
 VC_API const char *vc_ctx_unused_known(const struct vc_ctx *ctx);
 
 struct vc_progress {

@@ -306,7 +306,7 @@ struct vc_distill_precision {
 struct vc_distill_memory {
     /* The largest peak of the run in bytes; 0: no limit. A run with a larger peak gets smaller batches that accumulate
      * (not with training.keep_batch, and not with batch normalization, whose statistics would change); then parts are
-     * computed again (if `recompute` is none). */
+     * computed again (if `recompute` is VC_RECOMPUTE_NONE). */
     uint64_t max_memory;
     /* If a device computes (vc_ctx_set_device): the same limit for device memory. 0: the memory of the device. */
     uint64_t device_memory;

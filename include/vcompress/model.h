@@ -161,7 +161,7 @@ struct vc_tensor {
     const char *inputs_reason; /* why VC_NO_INPUTS, a few words */
     enum vc_use use;
     /* Codes, or a part of codes, that cannot be decoded: why, as a sentence goes on behind the name, "is codes of AQLM,
-     * which are not decoded here". Passes leave the tensor as it is, and dequantize refuses. NULL: it is none. */
+     * which are not decoded here". Passes leave the tensor as it is, and dequantize refuses. NULL if it is not one. */
     const char *undecoded;
 };
 

@@ -282,7 +282,7 @@ static inline void block_q8_0(const uint8_t *b, float *y)
 }
 
 /* Q4_K and Q5_K: eight runs of 32 elements, each with a scale and a minimum; 32 bytes of codes serve two runs. high:
- * the fifth bits of Q5_K, bit j of byte i for element i of run j; NULL: there are none. */
+ * the fifth bits of Q5_K, bit j of byte i for element i of run j; NULL if there are none. */
 static inline void block_k(const uint8_t *b, const uint8_t *codes, const uint8_t *high, float *y)
 {
     float d = finite_step(b);

@@ -554,7 +554,7 @@ static const struct row_kernel row_kernels[] =
      OWN(EVEN_GROUPS, 16, 4, 4, 0, 2)};
 #undef OWN
 
-/* The kernel for rows of up to its length, or groups of exactly that (16 and 32 are parts of 64); NULL: there is none. */
+/* The kernel for rows of up to its length, or groups of exactly that (16 and 32 are parts of 64); NULL if there is none. */
 static const struct row_kernel *kernel_for(size_t row_len, size_t group)
 {
     unsigned rows = row_len % 4 == 0 ? EVEN_ROWS : ODD_ROWS;

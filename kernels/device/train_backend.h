@@ -88,7 +88,7 @@ struct vc_train_fake_quant {
     uint32_t *pos, *neg; /* I8: of each scale: the largest magnitudes, ... */
     float *scale;        /* ... which the call makes, and what follows of them */
     int8_t *zero;
-    /* GROUPS: as vc_group_round takes them (grid_codes.h). pos: of a global scale, from LARGEST; NULL: there is none */
+    /* GROUPS: as vc_group_round takes them (grid_codes.h). pos: of a global scale, from LARGEST; NULL if there is none */
     struct vc_group_codes how;
 };
 
@@ -105,7 +105,7 @@ struct vc_train_fault {
 /* Sums over ranks that have a device each, by a library that the system may have (NCCL). Results: 0, or 1, and `why`
  * has the reason. A rank alone in a call waits for the others: they agree before that they will be there. */
 struct vc_train_sums {
-    const char *(*name)(void); /* "NCCL 2.27.3"; NULL: there is none, and `why` has the reason */
+    const char *(*name)(void); /* "NCCL 2.27.3"; NULL if there is none, and `why` has the reason */
     const char *(*why)(void);
     int (*id)(unsigned char id[VC_TRAIN_SUMS_ID]); /* made by one rank for all */
     int (*begin)(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size); /* asked for */

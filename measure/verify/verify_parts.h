@@ -23,7 +23,7 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v);
 /* What a graph says of codes: their scales and zero points. */
 enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v);
 
-/* Looks for the pattern options.pattern in every weight that prune would choose. VC_E_ARGUMENT: it is none. */
+/* Looks for the pattern options.pattern in every weight that prune would choose. VC_E_ARGUMENT if it is not one. */
 enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v);
 
 /* Compares every tensor with the source's. After verify_data. */

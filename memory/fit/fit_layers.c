@@ -11,7 +11,7 @@ static bool is_number(const char *name)
     return *name != '\0' && name[strspn(name, "0123456789")] == '\0';
 }
 
-/* The block whose numbered children have most parameters: "model.layers". VC_NO_BLOCK: there is none. */
+/* The block whose numbered children have most parameters: "model.layers". VC_NO_BLOCK if there is none. */
 static uint32_t find_layers(const struct vc_graph_blocks *blocks, uint32_t *n)
 {
     uint32_t best = VC_NO_BLOCK;

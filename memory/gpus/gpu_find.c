@@ -75,8 +75,8 @@ static bool is_brand(struct word word)
     return false;
 }
 
-/* The next word of the text from *at on, behind which *at is then; n 0: there is none. Letters and digits are words of their own,
- * so that "3060Ti" and "3060 Ti" are the same. */
+/* The next word of the text from *at on, behind which *at is then; n 0 if there is none. Letters and digits are
+ * words of their own, so that "3060Ti" and "3060 Ti" are the same. */
 static struct word next_word(const char **at, const char *end)
 {
     while (*at < end) {

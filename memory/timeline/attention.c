@@ -53,8 +53,8 @@ bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
             !(s->width[node->outputs[0]] == 4 && vc_storages_repeats_keys(s, n)));
 }
 
-/* A mask that lets look back so far only: positions less positions are below a number, or that and another mask. 0: it
- * is none. */
+/* How many positions a mask lets a query look back: a difference of positions is compared with a number, perhaps in an
+ * And with another mask. 0 if the mask is not of that form. */
 static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
 {
     const struct vc_graph_node *node = vc_memory_maker(graph, mask);

@@ -24,7 +24,7 @@ static bool has_layers(const struct vc_graph *graph)
     return false;
 }
 
-/* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE: it is none. */
+/* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE for other nodes. */
 uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     if ((!vc_node_is(node, VC_OP_matmul) && !vc_node_is(node, VC_OP_gemm)) || node->n_inputs < 2 ||

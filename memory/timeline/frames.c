@@ -43,7 +43,7 @@ static bool is_same(const void *user, size_t number)
     return p->length == key->length && memcmp(p->name, key->name, key->length) == 0;
 }
 
-/* NULL: there is none, before note_blocks is done. */
+/* NULL if there is none, before note_blocks is done. */
 static struct place *find(const struct frames *f, const char *name, size_t length)
 {
     const struct key key = {f, name, length};

@@ -93,7 +93,7 @@ enum vc_status vc_divide_tensors(struct vc_storages *s);
 enum vc_status vc_divide_stages(struct vc_storages *s, unsigned stage);
 bool vc_find_adapted(struct vc_storages *s);
 
-/* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE: the node is none. */
+/* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE for other nodes. */
 uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_node *node);
 
 /* stage: of the pipeline, from 0 on. */

@@ -31,8 +31,8 @@
 struct vc_calibration {
     const struct vc_model *file;
     size_t sums, counts; /* tensors of the file; sums VC_NO_TENSOR: it says nothing; counts may be missing, too */
-    size_t moments;      /* sums of x_i x_j, of one matrix; VC_NO_TENSOR: there are none */
-    size_t means;        /* sums of x_i; VC_NO_TENSOR: there are none */
+    size_t moments;      /* sums of x_i x_j, of one matrix; VC_NO_TENSOR if there are none */
+    size_t means;        /* sums of x_i; VC_NO_TENSOR if there are none */
     uint64_t
         n_matrices; /* each with statistics of its own, for as many rows: experts, groups of a convolution; else 1 */
     uint64_t row;   /* columns */
@@ -40,7 +40,7 @@ struct vc_calibration {
         turned; /* it has statistics, but the tensor is [in, out] (Conv1D), so that its rows are not what they are of */
 };
 
-/* The array of that tail for a name, "relu1" and ".range"; VC_NO_TENSOR: there is none. */
+/* The array of that tail for a name, "relu1" and ".range"; VC_NO_TENSOR if there is none. */
 enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
                                     size_t *out);
 

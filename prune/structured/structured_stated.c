@@ -103,7 +103,7 @@ static bool is_numbered(const char *name)
     return false;
 }
 
-/* Of a family that is not known: layers are numbered, and what is not (a pooler, a head) is none of them. */
+/* Of a family that is not known: layers are numbered, and what has no number (a pooler, a head) is not a layer. */
 static bool may_be_layer(const struct vc_plan *plan, const struct vc_coupling *c)
 {
     bool layers = false;

@@ -51,7 +51,7 @@ enum act_kind vc_act_kind(const struct vc_program_node *node);
 bool vc_act_is(const struct vc_program_node *node, const char *op);
 /* An attribute that is an integer, or a float. */
 double vc_act_number(const struct vc_program_node *node, const char *name, double otherwise);
-/* The model's tensor that the value is; VC_NO_TENSOR: it is none. */
+/* The model's tensor that the value is; VC_NO_TENSOR if it is not one. */
 size_t vc_act_tensor(const struct act_graph *graph, size_t value);
 
 /* Version of ONNX's own operators. */

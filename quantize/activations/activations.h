@@ -17,7 +17,7 @@
 struct act_layer {
     const struct vc_program_node *node;
     size_t x, y;          /* values */
-    size_t weights, bias; /* tensors; bias VC_NO_TENSOR: there is none that becomes codes */
+    size_t weights, bias; /* tensors; bias VC_NO_TENSOR if there is none that becomes codes */
     size_t n_scales;
     float *scale, *bias_scale;
     bool short_codes; /* no two neighbours add up to more than 128 */
@@ -77,7 +77,7 @@ enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a);
 
 /* ---- act_scales.c ---- */
 
-/* The range of a value in the statistics; *found false: there is none. */
+/* The range of a value in the statistics; *found false if there is none. */
 enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name, float *range,
                             bool *found);
 /* Scale and zero point for a range. */

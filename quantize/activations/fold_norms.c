@@ -74,7 +74,7 @@ struct pair {
     uint64_t inner, width, group;
 };
 
-/* The item of f32 that is input k of a node, with so many dimensions; NULL: it is none. */
+/* The item of f32 that is input k of a node, with so many dimensions; NULL if it is not one. */
 static struct vc_item *constant(const struct folding *f, const struct vc_program_node *node, size_t k)
 {
     size_t tensor = vc_act_tensor(f->graph, vc_act_input(f->graph, node, k));

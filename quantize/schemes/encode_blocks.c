@@ -64,7 +64,7 @@ struct blocks_state {
     float *importance; /* of the columns, from begin to end; NULL: all alike */
 
     /* NVFP4 */
-    size_t n_scales; /* numbers beside the blocks; 0: there are none */
+    size_t n_scales; /* numbers beside the blocks; 0 if there are none */
     uint64_t matrix; /* elements for each */
     float *scale;    /* from begin to end */
     uint32_t *top;   /* the bits of their largest magnitudes */

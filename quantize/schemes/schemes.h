@@ -50,14 +50,14 @@ const struct vc_scheme_row *vc_scheme_row_at(size_t index);
 enum vc_status vc_scheme_add(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item,
                              const struct vc_quantize_options *options);
 
-/* Adds only the steps that make floats of a quantized tensor; none where it is none. */
+/* Adds only the steps that make floats of a quantized tensor; for a tensor of floats it adds nothing. */
 enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item);
 
 /* The first row for that target: what is true of all of them (name, flag, codes). NULL: `quantize` makes no such
  * thing. */
 const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target);
 
-/* The row with that flag, without its dashes: "fp16". NULL: there is none. */
+/* The row with that flag, without its dashes: "fp16". NULL if there is none. */
 const struct vc_scheme_row *vc_scheme_of_flag(const char *word);
 
 /* What a candidate is called, in the arena: "int8/group:128", or the type where there is nothing to choose. */

@@ -4,7 +4,7 @@
  * be reordered by a name. */
 #include "report/page/svg_text.h"
 
-/* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. The control
+/* Length of the character at s, 1 to 4; 0 if it is not one that XML allows, or one that reorders text. The control
  * characters C0, DEL and C1; U+200E, U+200F and U+2028 to U+202E, U+2066 to U+2069 (directions); U+FFFE and U+FFFF,
  * which are no characters. */
 static size_t char_length(const unsigned char *s)
@@ -28,7 +28,7 @@ static size_t char_length(const unsigned char *s)
     return n;
 }
 
-/* One character, escaped; n 0: a byte that is none. */
+/* One character, escaped; n 0: a byte that is not part of a character. */
 static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
 {
     switch (n == 1 ? s[0] : 'x') {

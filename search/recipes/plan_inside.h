@@ -20,7 +20,7 @@
 
 /* Weights after passes, or as they are. */
 struct vc_weights_form {
-    const struct vc_model *model; /* that passes read: the model, or the folder as a GGUF model; NULL: there is none */
+    const struct vc_model *model; /* that passes read: the model, or the folder as a GGUF model; may be NULL */
     enum vc_dtype type;           /* they are loaded as that where they are floats: vc_memory_options.weights */
     enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
     const struct vc_search_scheme *scheme; /* NULL: floats as they are */
@@ -62,7 +62,7 @@ struct vc_planning {
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
     uint64_t batch;
-    uint64_t positions;            /* of the symbol "sequence" as it was bound; 0: there is none */
+    uint64_t positions;            /* of the symbol "sequence" as it was bound; 0 if there is none */
     struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
     size_t n_forms;
     bool lone; /* a file that no folder of transformers and no GGUF is */

@@ -47,7 +47,7 @@ static const struct vc_planned_weights *weights_of(const struct vc_weights_form 
     return form->made != NULL ? &form->made->weights : form->counted ? &form->written : NULL;
 }
 
-/* The size of an open dimension of the graph; 0: there is none of that name with a size. */
+/* The size of an open dimension of the graph; 0 if there is none of that name with a size. */
 static uint64_t size_of(const struct vc_graph *graph, const char *symbol)
 {
     const char *name;
@@ -92,7 +92,7 @@ static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choic
     return vc_fit_budget(p->ctx, p->graph, p->model, &choice->memory, &fit, &choice->report, &choice->fit);
 }
 
-/* Counts it and adds it to the list. One whose sizes overflow, or that cannot be divided so, is none. */
+/* Counts the memory of a choice and adds it to the list. One whose sizes overflow, or that cannot be divided so, is left out. */
 static enum vc_status try_choice(struct search *s, struct vc_choice choice)
 {
     struct vc_planning *p = s->p;

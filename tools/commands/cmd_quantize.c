@@ -254,7 +254,7 @@ static const struct opt_group *const groups[] = {
     &group_known,  &group_run,    &group_json,   &group_comment, &group_report,      &group_help,
 };
 
-/* The option of the target on the command line; NULL: there is none. Two of them are refused by the parser (one_of). */
+/* The option of the target on the command line; NULL if there is none. Two of them are refused by the parser (one_of). */
 static const struct opt *target_given(const struct app *app)
 {
     for (size_t i = 0; i < group_target.n_opts; i++) {

@@ -7,7 +7,7 @@
 
 struct step_log {
     const char *path; /* borrowed */
-    FILE *to;         /* NULL: there is none */
+    FILE *to;         /* NULL if there is none */
     /* goes_on: lines are appended to older ones; is_new: this run has created the file; begun: a line was written, or the
      * file was emptied */
     bool goes_on, is_new, begun;

@@ -84,7 +84,7 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
     return pass->row->ready(app, pass->cli, &pass->what);
 }
 
-/* A line without words is none. The words stay in the chain: options point to them. */
+/* A line without words does not count. The words stay in the chain: options point to them. */
 int recipe_add_line(struct app *app, struct chain *chain, const char *where, const char *line, size_t n)
 {
     const struct command *command = app->command;

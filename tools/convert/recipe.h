@@ -28,7 +28,7 @@ struct chain {
     char tag[TAG_BYTES]; /* "pruned.int8" */
 };
 
-/* Adds a line to the chain; a line without words is none. `where` begins the sentences: "recipe.txt:3". GO_ON or a
+/* Adds a line to the chain; a line without words adds nothing. `where` begins the sentences: "recipe.txt:3". GO_ON or a
  * status. app->command and app->parsed are as before when it returns. */
 int recipe_add_line(struct app *app, struct chain *chain, const char *where, const char *line, size_t n);
 

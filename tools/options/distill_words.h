@@ -1,5 +1,5 @@
-/* distill_words.h - values of options that fill several fields, of vcompress distill and of others. false, or NULL: the
- * word is none. */
+/* distill_words.h - values of options that fill several fields, of vcompress distill and of others. false, or NULL, if
+ * the option has no such word. */
 #pragma once
 
 #include <stdbool.h>

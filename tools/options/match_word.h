@@ -7,5 +7,5 @@
 
 #define MATCH_BYTES 512 /* of one word, with the 0 at its end */
 
-/* text: room for MATCH_BYTES, which has the names of *match. false: the word is none. */
+/* text: room for MATCH_BYTES, which has the names of *match. false if there is no such loss. */
 bool match_word(const char *word, char *text, struct vc_match *match);

@@ -137,7 +137,7 @@ const char *options_value(const struct opt *opt)
     return words;
 }
 
-/* False: the word is none of them. */
+/* False if the list does not have the word. */
 bool options_choice(const struct opt_word *words, const char *word, int *value)
 {
     for (; words->word != NULL; words++) {

@@ -500,7 +500,7 @@ out:
     return status;
 }
 
-/* What is outside of "tensors", and where that is: text[*begin..*end]; *end 0: there is none. */
+/* What is outside of "tensors", and where that is: text[*begin..*end]; *end 0 if there is none. */
 static enum vc_status read_top(struct vc_ctx *ctx, struct json_walk *walk, struct vc_model *model, size_t *begin,
                                size_t *end)
 {

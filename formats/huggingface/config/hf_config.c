@@ -53,7 +53,7 @@ struct rewriting {
 
 /* ---- what there is ---- */
 
-/* A member of the text, and its number; NULL: there is none. jansson keeps the order of the text, so the number is the
+/* A member of the text, and its number; NULL if there is none. jansson keeps the order of the text, so the number is the
  * member's place there, which json_member.c asks for. */
 static json_t *find_member(const json_t *root, const char *name, size_t *index)
 {
@@ -233,7 +233,7 @@ static void find_stale(struct rewriting *r)
 /* ---- the decision ---- */
 
 /* The type of a model that keeps its matrices as [in, out]: its loaders make no linear layers of them, and scales of
- * rows would not be those of outputs. NULL: the model is none of these. */
+ * rows would not be those of outputs. NULL for other models. */
 static const char *transposed_type(const json_t *root)
 {
     static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
@@ -537,7 +537,7 @@ enum vc_status vc_hf_config_why_beside(struct vc_ctx *ctx, const char *path, con
     return vc_is_stream(path) ? VC_OK : look_beside(ctx, path, &kind, NULL, why);
 }
 
-/* *text NULL: there is none, or it is the configuration of something else than a model. */
+/* *text NULL if there is none, or it is the configuration of something else than a model. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;

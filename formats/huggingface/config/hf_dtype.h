@@ -6,7 +6,7 @@
 #include "core/text/text.h"
 
 /* The one float type that a pass gives to the weights whose type it changes, of several passes the last that gives one;
- * VC_DTYPE_RAW: there is none. */
+ * VC_DTYPE_RAW if there is none. */
 enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs);
 
 /* Adds the text to `out`, with that type in the members that are there and are strings. What is no JSON object stays as

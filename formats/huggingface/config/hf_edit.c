@@ -470,7 +470,7 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
     return VC_OK;
 }
 
-/* The number of any key of that meaning, in the part for text before the whole; 0: there is none. */
+/* The number of any key of that meaning, in the part for text before the whole; 0 if there is none. */
 static uint64_t number_of(const json_t *root, enum vc_edit_key key)
 {
     uint64_t inner = vc_config_number(vc_config_text(root), vc_arch_config_names(key));

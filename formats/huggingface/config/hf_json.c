@@ -29,7 +29,7 @@ static bool may_begin_behind(char before)
     return before == '\0' || strchr(" \t\r\n,:[", before) != NULL;
 }
 
-/* Bytes of such a number at that place; 0: there is none. 19 digits are 10^18 or more, which may exceed 2^63 - 1; a
+/* Bytes of such a number at that place; 0 if there is none. 19 digits are 10^18 or more, which may exceed 2^63 - 1; a
  * number with a fraction or an exponent is a real one, and fits. */
 static size_t number_at(const char *text, size_t n)
 {

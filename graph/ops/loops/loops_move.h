@@ -98,8 +98,8 @@ RUN(concat)
     }
 }
 
-/* Where a slice begins or ends, in the elements that there are: low to high. An end of INT32_MAX or INT64_MAX is none,
- * going backwards, too, as onnxruntime has it.
+/* Where a slice begins or ends, in the elements that there are: low to high. An end of INT32_MAX or INT64_MAX
+ * means "to the last element", for a slice that goes backwards, too, as in onnxruntime.
  * `low` is -1 for the end of a slice that goes backwards. */
 static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
 {

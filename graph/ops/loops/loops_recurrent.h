@@ -21,7 +21,7 @@
 /* What a step needs. The pointers to weights are those of one direction, and `sums` has gates * hidden
  * elements. */
 struct recurrent {
-    const REAL *w, *r, *bias, *peepholes; /* of one direction; NULL: there are none of the last two */
+    const REAL *w, *r, *bias, *peepholes; /* of one direction; NULL if there are none of the last two */
     int64_t width, hidden;
     unsigned gates;
     const struct vc_recurrent_function *functions; /* of the direction */

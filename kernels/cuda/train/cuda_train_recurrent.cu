@@ -141,7 +141,7 @@ static __device__ __forceinline__ float *before_of(const struct cells &s, uint64
     return s.work + s.args.before + place * s.size + j;
 }
 
-/* What products over all steps read of a step that is none. */
+/* Zeros for a step behind the end of a row: products over all steps read it, too. */
 static __device__ void clear_step(const struct cells &s, uint64_t place, uint64_t j)
 {
     if (s.args.keeps) {
