@@ -75,6 +75,7 @@ enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options
         VC_CALL(find_couplings(ctx, o, couplings));
         vc_structured_defaults(&structured);
         structured.share = share;
+        structured.state_sizes = true;
         structured.units = 1u << VC_UNIT_NEURONS | (heads ? 1u << VC_UNIT_HEADS : 0);
         structured.couplings = *couplings;
         VC_CALL(vc_job_add_structured(ctx, job, &structured));

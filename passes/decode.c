@@ -40,38 +40,52 @@ static void widen_to_f64(const char *x, size_t n, char *y)
     }
 }
 
-/* From f16, bf16 or f64 to f32, or from f32 to f64: the step's input says which. */
+enum vc_status vc_decode_floats(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, float *values)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    const unsigned char *bytes = data;
+
+    VC_CALL_FOUND(ctx, k);
+    switch (dtype) {
+    case VC_DTYPE_F16:
+        VC_KERNEL_CALL(k->f16_to_f32(data, n, values));
+        break;
+    case VC_DTYPE_BF16:
+        VC_KERNEL_CALL(k->bf16_to_f32(data, n, values));
+        break;
+    case VC_DTYPE_F64:
+        VC_KERNEL_CALL(k->f64_to_f32(data, n, values));
+        break;
+    case VC_DTYPE_F32:
+        memcpy(values, data, n * sizeof *values);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) { /* E5M2 is the upper half of an f16 */
+            values[i] = dtype == VC_DTYPE_F8_E4M3 ? vc_e4m3_value(bytes[i]) : vc_f16_to_f32((uint16_t)(bytes[i] << 8));
+        }
+        break;
+    }
+    return VC_OK;
+}
+
+/* From another float type to f32, or from f32 to f64: the step's input says which. */
 static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
 {
-    const struct vc_kernels *k = vc_kernels_get(ctx);
-
-    VC_CALL_FOUND(ctx, k);
-    switch (step->in.dtype) {
-    case VC_DTYPE_F16:
-        VC_KERNEL_CALL(k->f16_to_f32(in->data, tile->n_elems, out->data));
-        break;
-    case VC_DTYPE_BF16:
-        VC_KERNEL_CALL(k->bf16_to_f32(in->data, tile->n_elems, out->data));
-        break;
-    case VC_DTYPE_F64:
-        VC_KERNEL_CALL(k->f64_to_f32(in->data, tile->n_elems, out->data));
-        break;
-    default:
-        widen_to_f64(in->data, tile->n_elems, out->data);
-        break;
+    if (step->in.dtype != VC_DTYPE_F32) {
+        return vc_decode_floats(ctx, step->in.dtype, in->data, tile->n_elems, out->data);
     }
+    widen_to_f64(in->data, tile->n_elems, out->data);
     return VC_OK;
 }
 
 static const struct vc_step_ops convert_ops = {.apply = convert_apply};
 
 /* A step whose output has the type `target`. */
-static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
-                                     enum vc_dtype target)
+static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target)
 {
-    struct vc_step *step = vc_item_add_step(ctx, item, ops);
+    struct vc_step *step = vc_item_add_step(ctx, item, &convert_ops);
 
     VC_CALL_ALLOC(step);
     step->action = VC_ACTION_DEQUANTIZED;
@@ -105,38 +119,21 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
     if (find_decoder(item->desc) != NULL) {
         return vc_decode_add_codes(ctx, item, VC_OVERFLOW_INF, false);
     }
-    return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow)
-               ? VC_OK
-               : add_conversion(ctx, item, &convert_ops, VC_DTYPE_F32);
+    return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow) ? VC_OK
+                                                                       : add_conversion(ctx, item, VC_DTYPE_F32);
 }
-
-/* 8-bit floats without scales. */
-static enum vc_status f8_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                               const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
-                               struct vc_tile_out *out)
-{
-    const unsigned char *from = in->data;
-    float *to = out->data;
-
-    for (size_t i = 0; i < tile->n_elems; i++) { /* E5M2 is the upper half of an f16 */
-        to[i] = step->in.dtype == VC_DTYPE_F8_E4M3 ? vc_e4m3_value(from[i]) : vc_f16_to_f32((uint16_t)(from[i] << 8));
-    }
-    return VC_OK;
-}
-
-static const struct vc_step_ops f8_ops = {.apply = f8_apply};
 
 bool vc_decode_is_f8(const struct vc_desc *desc)
 {
-    return desc->quant == NULL && (desc->dtype == VC_DTYPE_F8_E4M3 || desc->dtype == VC_DTYPE_F8_E5M2);
+    return desc->quant == NULL && vc_is_float8(desc->dtype);
 }
 
 enum vc_status vc_decode_add_f8(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return add_conversion(ctx, item, &f8_ops, VC_DTYPE_F32);
+    return add_conversion(ctx, item, VC_DTYPE_F32);
 }
 
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return add_conversion(ctx, item, &convert_ops, VC_DTYPE_F64);
+    return add_conversion(ctx, item, VC_DTYPE_F64);
 }

@@ -33,5 +33,8 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
 bool vc_decode_is_f8(const struct vc_desc *desc);
 enum vc_status vc_decode_add_f8(struct vc_ctx *ctx, struct vc_item *item);
 
+/* n elements of a float type, 8 bits included, as f32: exactly, but f64 rounded to nearest even. */
+enum vc_status vc_decode_floats(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, float *values);
+
 /* f32 to f64, exactly: for weights that were f64 before they were quantized. */
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item);

@@ -56,7 +56,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
     if (t->undecoded != NULL) {
         return vc_item_keep_as(ctx, item, VC_SKIP_QUANTIZED);
     }
-    if (!vc_decode_can(desc)) {
+    if (!vc_decode_can(desc) && !(p->options.dequantize && vc_decode_is_f8(desc))) {
         return vc_item_keep_as(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(desc->dtype));
     }
     if (desc->n_elems == 0) {

@@ -3,6 +3,7 @@
  * Scratch of a tile, one part behind the other, each aligned to 64 bytes:
  *
  *     the step's own  |  values as f32, of f16 and bf16  |  masks that are outputs  |  least squares */
+#include "passes/decode.h"
 #include "prune/prune_steps.h"
 
 /* Types whose arithmetic is done in f32. */
@@ -24,18 +25,13 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
                                const void **values)
 {
-    const struct vc_kernels *k = vc_kernels_get(ctx);
     float *wide = (float *)(void *)*scratch;
 
     *values = data;
     if (!is_short(dtype)) {
         return VC_OK;
     }
-    if (dtype == VC_DTYPE_F16) {
-        VC_KERNEL_CALL(k->f16_to_f32(data, n, wide));
-    } else {
-        VC_KERNEL_CALL(k->bf16_to_f32(data, n, wide));
-    }
+    VC_CALL(vc_decode_floats(ctx, dtype, data, n, wide));
     *values = wide;
     *scratch += VC_POOL_ALIGNED(n * sizeof *wide);
     return VC_OK;

@@ -101,8 +101,8 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
     return status;
 }
 
-/* The size in bytes that bits per weight mean, and whether the costs are those of this model. Weights count once each:
- * not parts of codes, second names, or bytes without a type. */
+/* The size in bytes that bits per weight mean, and whether the costs are those of this model. Weights count once each, as
+ * the passes before leave them: not parts of codes, second names, dropped layers, or bytes without a type. */
 static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_plan *plan)
 {
     uint64_t n_weights = 0;
@@ -110,10 +110,10 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struc
 
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct vc_tensor *t = &plan->model->tensors[i];
+        const struct vc_item *item = vc_plan_item(plan, i);
 
-        n_weights += t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
-                             t->dtype != VC_DTYPE_RAW && !vc_is_of_codes(t)
-                         ? t->n_elems
+        n_weights += item != NULL && t->role == VC_ROLE_WEIGHT && t->dtype != VC_DTYPE_RAW && !vc_is_of_codes(t)
+                         ? item->desc->n_elems
                          : 0;
     }
     for (size_t i = 0; i < aim->n_costs && !known; i++) {

@@ -267,6 +267,7 @@ static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_shrink_c
 
         vc_structured_defaults(&units);
         units.share = chain->share;
+        units.state_sizes = true;
         units.units = 1U << chain->unit;
         units.couplings = s->couplings;
         units.reconstruct = reconstructs(s, chain);

@@ -248,12 +248,10 @@ size_t vc_desc_find_part(const struct vc_desc *desc, enum vc_part_role role)
 
 enum vc_dtype vc_desc_weight_dtype(const struct vc_desc *desc)
 {
-    bool f8 = desc->dtype == VC_DTYPE_F8_E4M3 || desc->dtype == VC_DTYPE_F8_E5M2;
-
     if (desc->quant != NULL) {
         return desc->quant->source_dtype;
     }
-    return f8 || vc_dtype_is_quantized(desc->dtype) ? VC_DTYPE_F32 : desc->dtype;
+    return vc_is_float8(desc->dtype) || vc_dtype_is_quantized(desc->dtype) ? VC_DTYPE_F32 : desc->dtype;
 }
 
 void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_len)

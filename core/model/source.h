@@ -294,6 +294,12 @@ enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *mo
  * its format knows better. */
 void vc_model_name_axes(struct vc_model *model);
 
+/* Floats of 8 bits that are decoded: plain values, or codes whose scale is a tensor beside them. */
+static inline bool vc_is_float8(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F8_E4M3 || dtype == VC_DTYPE_F8_E5M2;
+}
+
 /* Belongs to an operator on codes, which wants it as it is: passes leave it alone whatever rules say. */
 static inline bool vc_is_of_codes(const struct vc_tensor *tensor)
 {

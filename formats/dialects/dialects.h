@@ -44,12 +44,6 @@ struct vc_search;
 
 #define VC_MAX_LAID 4
 
-/* Floats of 8 bits, which may be codes whose scale is a tensor beside them. */
-static inline bool vc_dialect_is_float8(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_F8_E4M3 || dtype == VC_DTYPE_F8_E5M2;
-}
-
 /* A tensor of the file that holds a part of a weight. */
 struct vc_laid {
     const char *name;

@@ -333,14 +333,13 @@ static enum vc_status mark_floats(struct marking *m, bool quantized)
     for (size_t i = 0; i < m->model->n_tensors && !quantized; i++) {
         const struct vc_tensor *t = &m->model->tensors[i];
 
-        quantized = t->undecoded != NULL || (t->quant != NULL && vc_dialect_is_float8(t->dtype) && !listed);
+        quantized = t->undecoded != NULL || (t->quant != NULL && vc_is_float8(t->dtype) && !listed);
     }
     for (size_t i = 0; i < m->model->n_tensors; i++) {
         struct vc_tensor *t = &m->model->tensors[i];
         bool any = quantized;
 
-        if (!is_open(t) || !vc_dialect_is_float8(t->dtype) || t->n_dims != 2 ||
-            !vc_name_is_module_weight(t->name, &n_path)) {
+        if (!is_open(t) || !vc_is_float8(t->dtype) || t->n_dims != 2 || !vc_name_is_module_weight(t->name, &n_path)) {
             continue;
         }
         for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++) {

@@ -413,7 +413,7 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
         memcpy(m->path + n_base + strlen(*set), ".weight", sizeof ".weight");
         size_t index = vc_model_find(c->model, m->path);
         plain = index != VC_NO_TENSOR && vc_dtype_is_float(c->model->tensors[index].dtype) &&
-                        !vc_dialect_is_float8(c->model->tensors[index].dtype)
+                        !vc_is_float8(c->model->tensors[index].dtype)
                     ? *set
                     : NULL;
     }
@@ -523,7 +523,7 @@ static bool is_quantized(const struct check *c, const struct module *m)
 {
     return vc_ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
            (m->t->dtype == VC_DTYPE_U4 && part_of(c, m, ".weight.absmax") != NULL) ||
-           ((m->t->dtype == VC_DTYPE_I8 || m->t->dtype == VC_DTYPE_F4_E2M1 || vc_dialect_is_float8(m->t->dtype)) &&
+           ((m->t->dtype == VC_DTYPE_I8 || m->t->dtype == VC_DTYPE_F4_E2M1 || vc_is_float8(m->t->dtype)) &&
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
 }
 
@@ -549,7 +549,7 @@ static bool module_of(const struct check *c, const struct vc_tensor *t, struct m
         m->rows = t->shape[0];
         m->row = t->n_dims == 2 ? t->shape[1] : 0;
     }
-    return m->quantized || (vc_dtype_is_float(t->dtype) && !vc_dialect_is_float8(t->dtype) &&
+    return m->quantized || (vc_dtype_is_float(t->dtype) && !vc_is_float8(t->dtype) &&
                             (!vc_name_is_embedding_table(t->name) || part_of(c, m, ".bias") != NULL));
 }
 
@@ -625,7 +625,7 @@ static enum vc_status check_tensors(const struct check *c)
             VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "zero-point", t->name,
                             "has zero points beside the middle, and \"sym\" of " VC_HF_CONFIG_NAME
                             " is true: vLLM leaves them out"));
-        } else if (t->quant == NULL && t->n_dims == 2 && vc_dialect_is_float8(t->dtype) &&
+        } else if (t->quant == NULL && t->n_dims == 2 && vc_is_float8(t->dtype) &&
                    vc_name_is_module_weight(t->name, &n_path)) {
             VC_CALL(vc_find(c->ctx, VC_SEVERITY_ERROR, "companion", t->name,
                             "has no scale beside it that fits, and the loader of " VC_HF_CONFIG_NAME " needs one"));

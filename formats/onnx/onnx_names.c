@@ -5,7 +5,7 @@
  *     ... where that does not do     w.int8 -> Cast -> w.codes (-> Sub) -> Mul with w.scale -> w
  *     w, now int8, was no f32        ... -> w.f32 -> Cast -> w
  *     w, now int4                    w.int4, w.scale: inputs of MatMulNBits (onnx_nbits.c), or of DequantizeLinear -> w
- *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
+ *     w, now f16 in a graph of f32   w.f16 -> Cast -> w; so bf16, f8_e4m3 and f8_e5m2
  *     w, of the type the graph has   w */
 
 #include "formats/onnx/onnx_sink.h"
@@ -14,7 +14,8 @@
 enum {
     CAST_OPSET = 6,      /* with the type as a number */
     BROADCAST_OPSET = 7, /* of Mul, as NumPy does it */
-    BF16_OPSET = 13
+    BF16_OPSET = 13,
+    FLOAT8_OPSET = 19
 };
 
 /* ---- what the version allows ---- */
@@ -86,6 +87,9 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     if (vc_onnx_is_quantized(self, out) && !self->out[out].nbits) {
         VC_CALL(check_quantized(ctx, self, &t));
     }
+    if (vc_onnx_is_cast(self, out) && vc_is_float8(t.dtype) && t.quant == NULL && opset < FLOAT8_OPSET) {
+        return refuse_opset(ctx, self, t.name, "float8 (Cast)", FLOAT8_OPSET, "target=int8", " needs 7; or ");
+    }
     if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
         return bf16 ? refuse_opset(ctx, self, t.name, "bf16 (Cast)", BF16_OPSET, "target=f16",
                                    opset >= CAST_OPSET ? " needs 6; or " : "")
@@ -111,13 +115,13 @@ static const char *suffix_of(const struct onnx_sink *self, size_t out)
     if (dtype == VC_DTYPE_I32) {
         return ".int32";
     }
+    if (vc_is_float8(dtype)) {
+        return dtype == VC_DTYPE_F8_E4M3 ? ".f8_e4m3" : ".f8_e5m2";
+    }
     if (dtype == VC_DTYPE_F16) {
         return ".f16";
     }
-    if (dtype == VC_DTYPE_BF16) {
-        return ".bf16";
-    }
-    return ".f32";
+    return dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
 }
 
 /* Names for the initializer of a changed tensor and for the values between the nodes behind it; the last of these nodes

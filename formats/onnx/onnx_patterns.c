@@ -3,7 +3,7 @@
  *     codes, scale, zero point -> DequantizeLinear -> name          a quantized tensor called `name`, int8 or int4
  *     codes -> Cast -> (Sub ->) Mul with scales -> name             the same, in graphs before opset 13
  *     one of both -> Cast -> name                                   ... whose weights were not f32
- *     f16 or bf16 -> Cast -> name                                   a tensor of f16 or bf16 called `name`
+ *     f16, bf16 or a float8 -> Cast -> name                         a tensor of that type called `name`
  *
  * Only where all of it belongs to this one tensor. What is used elsewhere as well, or means something else, stays what
  * the file calls it: a plain initializer under its own name. */
@@ -314,11 +314,9 @@ struct onnx_tensor *vc_onnx_find_cast(const struct onnx *self, size_t node)
     const struct onnx_node *n = &self->nodes[node];
     struct onnx_tensor *tensor = own_tensor(self, n->in[0]);
     enum vc_dtype from = tensor != NULL ? dtype_of(tensor) : VC_DTYPE_RAW;
-    bool half = from == VC_DTYPE_F16 || from == VC_DTYPE_BF16;
 
-    return n->op == ONNX_OP_CAST && is_free(self, n) &&
-                   ((half && (n->to == ONNX_FLOAT || n->to == ONNX_DOUBLE)) ||
-                    (from == VC_DTYPE_F32 && n->to == ONNX_DOUBLE))
+    return n->op == ONNX_OP_CAST && is_free(self, n) && (vc_dtype_is_float(from) || vc_is_float8(from)) &&
+                   is_float_type(n->to) && vc_dtype_size(vc_onnx_types[n->to].dtype) > vc_dtype_size(from)
                ? tensor
                : NULL;
 }

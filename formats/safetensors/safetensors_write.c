@@ -138,7 +138,7 @@ static enum vc_status refuse_floats8(struct vc_ctx *ctx, const struct safetensor
 
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
-        bool float8 = vc_dialect_is_float8(out.dtype);
+        bool float8 = vc_is_float8(out.dtype);
 
         codes = codes || (is_new_codes(out) && (float8 || self->carrying));
         plain = float8 && out.quant == NULL && !out.beside && out.n_dims == 2 &&

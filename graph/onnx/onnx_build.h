@@ -23,6 +23,7 @@
  * vc_graph_finish removes those that nothing uses. */
 #pragma once
 
+#include "core/model/source.h"
 #include "core/text/name_table.h"
 #include "graph/build.h"
 
@@ -199,6 +200,12 @@ vc_onnx_taker *vc_onnx_find_taker(const struct vc_onnx_rewrite *rows, size_t n, 
 /* What the graph calls elements of that type: VC_DTYPE_F32, _I64 or _BOOL; VC_DTYPE_RAW: it has none such. */
 enum vc_dtype vc_onnx_kind(enum vc_dtype dtype);
 const char *vc_onnx_kind_text(enum vc_dtype kind);
+
+/* Its values are floats: f32, float8, or codes with scales. */
+static inline bool vc_onnx_is_real(const struct vc_tensor *t)
+{
+    return t->quant != NULL || vc_dtype_is_float(t->dtype) || vc_is_float8(t->dtype);
+}
 
 /* The value of a name that is an input's, a constant's or a tensor's, made at its first use. */
 uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);

@@ -31,7 +31,7 @@ struct weight_sum {
  * their weight. */
 static bool is_weight(const struct vc_tensor *t)
 {
-    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
+    return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
 }
 
 static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float **values)

@@ -353,7 +353,7 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
     const struct vc_tensor *t =
         c->index != VC_NO_TENSOR && b->source->model != NULL ? vc_model_tensor(b->source->model, c->index) : NULL;
 
-    if (t == NULL || (t->quant == NULL && !vc_dtype_is_float(t->dtype))) {
+    if (t == NULL || !vc_onnx_is_real(t)) {
         return t != NULL && vc_onnx_kind(t->dtype) == VC_DTYPE_I64 && (name->is_codes || c->tensor == NULL);
     }
     if (c->tensor == NULL || t->quant != NULL || (b->matches != NULL && b->matches[c->index].index != VC_NO_TENSOR)) {
@@ -368,11 +368,8 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
                               const struct vc_program_constant *c)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, c->index);
-    struct vc_param_spec spec = {.tensor = t->name,
-                                 .index = c->index,
-                                 .n_dims = t->n_dims,
-                                 .shape = t->shape,
-                                 .integers = t->quant == NULL && !vc_dtype_is_float(t->dtype)};
+    struct vc_param_spec spec = {
+        .tensor = t->name, .index = c->index, .n_dims = t->n_dims, .shape = t->shape, .integers = !vc_onnx_is_real(t)};
 
     if (b->matches != NULL && b->matches[c->index].index != VC_NO_TENSOR) {
         const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[c->index].index);

@@ -64,6 +64,9 @@ struct vc_structured_options {
     /* The text (vc_graph_print_text) of the graph that `couplings` are of, before its sizes are bound: statistics of
      * another graph are refused. NULL: not known. Must outlive the job. */
     const char *graph_text;
+    /* true: the configuration beside the weights states the new sizes, also in a job whose vc_write_options.layout is
+     * "plain" for the codes of another pass. false: that layout copies the configuration unchanged. */
+    bool state_sizes;
 };
 
 /* Neurons, VC_STRUCTURED_L2, VC_PRUNE_TENSOR, everything else off. `share`, `sets` or `remove` must be set. */

@@ -133,23 +133,16 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
 {
-    const struct vc_kernels *k = vc_kernels_get(ctx);
     const struct refit *r = step->state;
     float *before = scratch;
     float *y = before + tile_floats(step);
     size_t row = (size_t)r->calibration.row;
-    size_t n_bytes = (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems);
 
     if (r->gone == NULL) {
-        memcpy(out->data, in->data, n_bytes);
+        memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
         return VC_OK;
     }
-    if (step->in.dtype == VC_DTYPE_F32) {
-        memcpy(before, in->data, n_bytes);
-    } else {
-        VC_KERNEL_CALL(step->in.dtype == VC_DTYPE_F16 ? k->f16_to_f32(in->data, tile->n_elems, before)
-                                                      : k->bf16_to_f32(in->data, tile->n_elems, before));
-    }
+    VC_CALL(vc_decode_floats(ctx, step->in.dtype, in->data, tile->n_elems, before));
     memcpy(y, before, tile->n_elems * sizeof *y);
     for (size_t at = 0; at < tile->n_elems && !r->is_bias; at += VC_LOST_ROWS * row) {
         vc_lost_columns_rows(r->lost, y + at, (size_t)vc_min_u64(VC_LOST_ROWS, (tile->n_elems - at) / row),

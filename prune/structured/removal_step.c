@@ -7,6 +7,7 @@
  * of the output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first.
  */
 
+#include "passes/decode.h"
 #include "prune/structured/removal.h"
 
 #define STRETCH_BYTES ((size_t)128 << 10) /* of the input that is read for several short runs */
@@ -17,7 +18,7 @@
 /* Types that are summed up as f32. */
 static bool is_short(enum vc_dtype dtype)
 {
-    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || vc_is_float8(dtype);
 }
 
 /* Scratch for a tile as f32. */
@@ -44,16 +45,12 @@ static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, co
 static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                         const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_removal_state *s = step->state;
     const void *values = in->data;
     char *room = (char *)scratch + widened_bytes(&step->in) / 64 * 64;
 
-    if (step->in.dtype == VC_DTYPE_F16) {
-        VC_KERNEL_CALL(k->f16_to_f32(in->data, tile->n_elems, scratch));
-        values = scratch;
-    } else if (step->in.dtype == VC_DTYPE_BF16) {
-        VC_KERNEL_CALL(k->bf16_to_f32(in->data, tile->n_elems, scratch));
+    if (is_short(step->in.dtype)) {
+        VC_CALL(vc_decode_floats(ctx, step->in.dtype, in->data, tile->n_elems, scratch));
         values = scratch;
     }
     for (size_t i = 0; i < s->n_axes; i++) {
@@ -261,7 +258,7 @@ struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis)
 static bool is_scored(const struct vc_structured *s, const struct vc_removal_member *place, const struct vc_desc *desc)
 {
     return s->groups[place->group].scores != NULL && s->options.score != VC_STRUCTURED_OBS &&
-           vc_dtype_is_float(desc->dtype) && !vc_dtype_is_quantized(desc->dtype) &&
+           (vc_dtype_is_float(desc->dtype) || vc_decode_is_f8(desc)) &&
            vc_structured_counts(s, place->member, desc->n_dims);
 }
 

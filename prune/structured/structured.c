@@ -78,7 +78,8 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
 {
     struct vc_structured *s = pass->self;
     const struct vc_desc *desc = item->desc;
-    bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
+    bool float8 = s->options.dequantize && vc_decode_is_f8(desc);
+    bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype) || float8;
     const char *why;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
@@ -101,7 +102,7 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
                  "group)",
                  desc->quant != NULL ? "int8" : vc_dtype_name(desc->dtype), vc_option(ctx, "dequantize"),
                  vc_option(ctx, "include=false"));
-    if (quantized && vc_decode_can(desc)) {
+    if (quantized && (vc_decode_can(desc) || float8)) {
         VC_CALL(vc_decode_add(ctx, item, false));
     }
     VC_REFUSE_IF(vc_dtype_size(item->desc->dtype) == 0, ctx, VC_E_UNSUPPORTED,

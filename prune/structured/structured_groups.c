@@ -508,7 +508,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
 {
     bool any = false;
 
-    s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
+    s->plain = !s->options.state_sizes && plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
     VC_CALL(vc_model_program(ctx, plan->model, plan->arena, &s->program));
     if (plan->n_edits != 0) {
         VC_CALL(vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program));

@@ -33,6 +33,9 @@ def decoder(rng, gguf):
         for name, (short, rows, columns) in NAMES.items():
             w[f"blk.{i}.{short}.weight" if gguf else f"model.layers.{i}.{name}.weight"] = rng.standard_normal((rows, columns))
         w[f"blk.{i}.attn_norm.weight" if gguf else f"model.layers.{i}.input_layernorm.weight"] = rng.standard_normal(32)
+        w[f"blk.{i}.ffn_norm.weight" if gguf else f"model.layers.{i}.post_attention_layernorm.weight"] = rng.standard_normal(32)
+    w["output_norm.weight" if gguf else "model.norm.weight"] = rng.standard_normal(32)
+    w["output.weight" if gguf else "lm_head.weight"] = rng.standard_normal((96, 32))
     return {k: v.astype("f2" if not gguf and rng.random() < 0.2 else "f4") for k, v in w.items()}
 
 
@@ -142,13 +145,27 @@ class Chains(Judge):
         self.vc("run", "-q", "-f", *passes, self.path(source), "-o", self.path("one"))
         return self.files(self.path("one"))
 
-    def test_codes_that_go_again(self):
-        """Codes which `dequantize` takes away have the layout of a folder of their own, and new ones that of one without codes."""
+    def test_sizes_of_a_later_pass(self):
+        """Bits per weight count what the passes before left; the layout of codes says nothing of the sizes that config.json states."""
+        self.make_folder()
+        for first, last in (("prune --drop-layers 0", "quantize --aim-bpw 12"), ("prune --structured 0.5", "quantize --aim-bpw 12"),
+                            ("prune --structured 0.5", "quantize --int8 --layout plain")):
+            last += " --min-elements 1 --min-row 1"
+            self.vc(*shlex.split(first), "-f", self.path("in"), "-o", self.path("half"))
+            self.vc(*shlex.split(last), "-f", self.path("half"), "-o", self.path("steps"))
+            with self.subTest(first=first, last=last):
+                self.assertEqual(self.in_one_run("in", [first, last]), self.files(self.path("steps")))
+
+    def make_folder(self):
         os.mkdir(self.path("in"))
         with open(self.path("in/config.json"), "w") as f:
             json.dump(CONFIG, f)
         np.savez(self.path("w.npz"), **decoder(np.random.default_rng(0), False))
         self.vc("convert", self.path("w.npz"), "-o", self.path("in/model.safetensors"))
+
+    def test_codes_that_go_again(self):
+        """Codes which `dequantize` takes away have the layout of a folder of their own, and new ones that of one without codes."""
+        self.make_folder()
         codes = [f"quantize --{scheme} --min-elements 1 --min-row 1" for scheme in ("int8", "int4 --granularity group:32", "nf4", "fp4", "fp8")]
         for first in codes:
             self.vc(*shlex.split(first), "-f", self.path("in"), "-o", self.path("codes"))

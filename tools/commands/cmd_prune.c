@@ -231,6 +231,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     o->dequantize = own->prune.dequantize;
     o->reconstruct = own->prune.reconstruct;
     o->calibration_anyway = own->prune.calibration_anyway;
+    o->state_sizes = own->convert.write.layout == NULL || strcmp(own->convert.write.layout, "plain") != 0;
     o->rules = own->convert.rules;
     o->n_rules = own->convert.n_rules;
     o->sets = own->sets;
