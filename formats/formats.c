@@ -821,6 +821,8 @@ enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options
     (*model)->bytes = vc_model_bytes;
     (*model)->program_beside = vc_hf_program_beside;
     (*model)->adapter_beside = vc_hf_adapter_beside;
+    (*model)->module_name = vc_family_module;
+    (*model)->is_tied = vc_family_is_tied;
     return VC_OK;
 }
 

@@ -27,9 +27,11 @@ enum vc_lora_piece {
 
 struct vc_lora_module {
     const char *name; /* "model.layers.0.self_attn.q_proj", without the prefix of PEFT; VC_LORA_WHOLE: of the tensor */
-    size_t tensors[VC_LORA_PIECES]; /* of the adapter; VC_NO_TENSOR if there is none */
-    bool embedding;                 /* lora_embedding_A, lora_embedding_B */
-    bool flat;                      /* the name is kohya's, with '_' for '.': "lora_unet_down_blocks_0_..." */
+    size_t tensors[VC_LORA_PIECES];     /* of the adapter; VC_NO_TENSOR if there is none */
+    bool embedding;                     /* lora_embedding_A, lora_embedding_B */
+    bool flat;                          /* the name is kohya's, with '_' for '.': "lora_unet_down_blocks_0_..." */
+    bool base;                          /* a whole one that PEFT keeps beside factors: as it was before training */
+    const struct vc_adapter_rows *rows; /* whole: of these rows alone; NULL: all */
 };
 
 /* An adapter, sorted. */
@@ -45,16 +47,34 @@ struct vc_lora_list {
 enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                                struct vc_lora_list *out);
 
-/* The tensors of the model that the modules are about, tensors[i] of modules[i]: its weight, or the tensor that a whole
- * one replaces; VC_NO_TENSOR: it has none. *first_missing: the first module without one, n where all have one. `tensors`
- * is the arena's. VC_E_UNSUPPORTED: the names fit in two ways. */
+/* A tensor that a module is about: its weight, what a whole one replaces, or what it has of a parameter
+ * (target_parameters). In memory a parameter has all experts, and files have it so, too, or cut:
+ *
+ *     lora_A [experts * rank, inputs], lora_B [outputs, rank * experts], in memory [experts, outputs, inputs]
+ *     mlp.experts.gate_up_proj          [experts, outputs, inputs]      n_experts 4
+ *     mlp.experts.3.up_proj.weight      [outputs / 2, inputs]           n_experts 4, cut, expert 3, first_row outputs / 2
+ */
+struct vc_lora_place {
+    size_t module, tensor;
+    const char *parameter; /* its name in memory; NULL: the module's weight, or a whole tensor */
+    bool cut;
+    bool
+        twice; /* a whole one that the adapter has under a second name, too, which the model does not have: it is tied */
+    uint64_t n_experts, expert, first_row; /* 1, 0, 0 of what is no parameter of experts */
+};
+
+/* The places of all modules in their order; modules without one are left out, *n_missing of them, *first_missing the first.
+ * `places` is the arena's. VC_E_UNSUPPORTED: the
+ * names fit in two ways. */
 enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
-                             const struct vc_model *model, size_t **tensors, size_t *first_missing);
+                             const struct vc_model *model, struct vc_lora_place **places, size_t *n_places,
+                             size_t *first_missing, size_t *n_missing);
 
 /* What one adapter does to one tensor. */
 struct vc_lora_term {
     const struct vc_lora_list *from;
     const struct vc_lora_module *module;
+    struct vc_lora_place place;
     enum vc_lora_piece kind; /* DOWN: the sum of B A; UP_BIAS: of a vector; WHOLE: replaced */
     bool transposed;         /* the tensor is [inputs, outputs], or an embedding: += scale * (B A) turned over */
     uint64_t rank;

@@ -56,10 +56,12 @@ static const struct {
     {".ia3_l", "IA3"},
     {".vera_lambda", "VeRA"},
     {".lora_E", "AdaLoRA"},
-    {".trainable_tokens_", "rows of single tokens"},
     {".glora", "GLoRA"},
     {"prompt_embeddings", "a prompt"},
 };
+
+/* Parts of names of what training alone needs: VeLoRA's and MonteCLoRA's. */
+static const char *const unused[] = {".lora_velora_", ".lora_monteclora_"};
 
 /* The name ends in `end` and has something before it. */
 static bool ends_in(const char *name, const char *end)
@@ -77,14 +79,38 @@ struct piece {
     enum vc_lora_piece piece;
     bool embedding;
     size_t tensor;
+    bool base;
+    const struct vc_adapter_rows *rows;
 };
+
+#define TOKENS ".token_adapter.trainable_tokens_delta"
+
+/* Rows of an embedding, "embed_tokens.token_adapter.trainable_tokens_delta": which ones the configuration says. */
+static enum vc_status place_rows(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
+                                 const char *name, struct piece *out)
+{
+    int n = (int)(strlen(name) - strlen(TOKENS));
+
+    for (size_t i = 0; out->rows == NULL && i < list->said.n_tokens; i++) {
+        const char *module = list->said.tokens[i].module;
+        size_t k = module != NULL ? strlen(module) : 0;
+        bool fits = module == NULL || ((size_t)n >= k && strncmp(name + (size_t)n - k, module, k) == 0 &&
+                                       ((size_t)n == k || name[(size_t)n - k - 1] == '.'));
+
+        out->rows = fits ? &list->said.tokens[i] : NULL;
+    }
+    VC_REFUSE_IF(out->rows == NULL, ctx, VC_E_FORMAT, "%s: no trainable_token_indices say which rows %s is",
+                 list->adapter->path, name);
+    VC_CALL_ALLOC(out->module = vc_arena_printf(ctx, arena, "%.*s.weight", n, name));
+    out->n = strlen(out->module);
+    return VC_OK;
+}
 
 /* Names of whole tensors as the model calls them: PEFT keeps the module that it replaced beside the trained one. */
 static enum vc_status place_whole(struct vc_ctx *ctx, struct vc_arena *arena, const char *name, struct piece *out)
 {
     static const char *const inside[] = {".modules_to_save.default.", ".modules_to_save.", ".base_layer."};
 
-    out->piece = VC_LORA_WHOLE;
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
         const char *at = strstr(name, inside[i]);
 
@@ -92,6 +118,7 @@ static enum vc_status place_whole(struct vc_ctx *ctx, struct vc_arena *arena, co
             out->module = vc_arena_printf(ctx, arena, "%.*s.%s", (int)(at - name), name, at + strlen(inside[i]));
             VC_CALL_ALLOC(out->module);
             out->n = strlen(out->module);
+            out->base = i == 2;
             return VC_OK;
         }
     }
@@ -101,9 +128,10 @@ static enum vc_status place_whole(struct vc_ctx *ctx, struct vc_arena *arena, co
 }
 
 /* Which module a tensor belongs to, and as what. A name with none of the known ends is a whole tensor. */
-static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter, size_t tensor,
+static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list, size_t tensor,
                             struct piece *out)
 {
+    const struct vc_model *adapter = list->adapter;
     const char *name = adapter->tensors[tensor].name;
 
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
@@ -124,7 +152,13 @@ static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const st
             return VC_OK;
         }
     }
-    return place_whole(ctx, arena, name, out);
+    out->piece = VC_LORA_WHOLE;
+    return ends_in(name, TOKENS) ? place_rows(ctx, arena, list, name, out) : place_whole(ctx, arena, name, out);
+}
+
+static bool is_unused(const char *name)
+{
+    return strstr(name, unused[0]) != NULL || strstr(name, unused[1]) != NULL;
 }
 
 /* Whole tensors are modules of their own: one may be called as a module is. */
@@ -166,6 +200,8 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
                      adapter->tensors[p[k].tensor].name);
         out->tensors[p[k].piece] = p[k].tensor;
         out->embedding = out->embedding || p[k].embedding;
+        out->base = p[k].base;
+        out->rows = p[k].rows;
     }
     VC_REFUSE_IF(!whole && (out->tensors[VC_LORA_DOWN] == VC_NO_TENSOR || out->tensors[VC_LORA_UP] == VC_NO_TENSOR),
                  ctx, VC_E_FORMAT, "%s: %s has one of two factors only: %s", adapter->path, out->name,
@@ -178,7 +214,7 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
 enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                                struct vc_lora_list *out)
 {
-    size_t n = adapter->n_tensors;
+    size_t n = 0;
     size_t n_sums = 0;
     VC_SCOPED struct piece *pieces = NULL;
 
@@ -191,13 +227,15 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
         }
     }
     VC_REFUSE_IF(out->said.refusal != NULL, ctx, VC_E_UNSUPPORTED, "%s: %s", adapter->path, out->said.refusal);
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, n + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, pieces, adapter->n_tensors + 1));
+    for (size_t i = 0; i < adapter->n_tensors; i++) {
+        if (!is_unused(adapter->tensors[i].name)) {
+            VC_CALL(place(ctx, arena, out, i, &pieces[n]));
+            n_sums += pieces[n++].piece == VC_LORA_DOWN;
+        }
+    }
     VC_CALL_ALLOC(out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules));
     memset(out->modules, 0, (n + 1) * sizeof *out->modules);
-    for (size_t i = 0; i < n; i++) {
-        VC_CALL(place(ctx, arena, adapter, i, &pieces[i]));
-        n_sums += pieces[i].piece == VC_LORA_DOWN;
-    }
     VC_REFUSE_IF(n_sums == 0, ctx, VC_E_UNSUPPORTED,
                  "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
                  "lora_unet_mid_block.lora_down.weight",

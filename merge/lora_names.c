@@ -21,17 +21,6 @@ struct prefix {
     size_t n_with;
 };
 
-/* Classes of transformers call these parts otherwise than the files that they load. */
-static const struct {
-    const char *module, *file;
-} renamed[] = {
-    {"model.language_model.", "language_model.model."},
-    {"model.language_model.", "model."},
-    {"model.visual.", "visual."},
-    {"model.vision_tower.", "vision_tower."},
-    {"model.multi_modal_projector.", "multi_modal_projector."},
-};
-
 /* The tensor called "<with><name>.weight", or without the end for one that is whole. Names that are too
  * long are not found. */
 static size_t find(const struct vc_model *model, const char *with, size_t n_with, const char *name, bool whole)
@@ -47,36 +36,39 @@ static bool is_whole(const struct vc_lora_module *module)
     return module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR;
 }
 
+/* Classes of transformers call these parts otherwise than the files that they load, also those without a config.json. */
+static const struct {
+    const char *module, *file;
+} renamed[] = {{"model.language_model.", "language_model.model."}, {"model.language_model.", "model."}, {"model.", ""}};
+
 /* By its own name, that of files, or with the prefix. */
-static size_t find_dotted(const struct vc_model *model, const struct vc_lora_module *module,
-                          const struct prefix *prefix)
+static size_t find_dotted(const struct vc_model *model, const char *name, bool whole, const struct prefix *prefix)
 {
-    size_t found = find(model, "", 0, module->name, is_whole(module));
+    size_t found = find(model, "", 0, name, whole);
 
     for (size_t i = 0; found == VC_NO_TENSOR && i < sizeof renamed / sizeof renamed[0]; i++) {
         size_t n = strlen(renamed[i].module);
 
-        if (strncmp(module->name, renamed[i].module, n) == 0) {
-            found = find(model, renamed[i].file, strlen(renamed[i].file), module->name + n, is_whole(module));
+        if (strncmp(name, renamed[i].module, n) == 0) {
+            found = find(model, renamed[i].file, strlen(renamed[i].file), name + n, whole);
         }
     }
-    if (found == VC_NO_TENSOR && prefix != NULL && strncmp(module->name, prefix->without, prefix->n_without) == 0) {
-        found = find(model, prefix->with, prefix->n_with, module->name + prefix->n_without, is_whole(module));
-    }
-    return found;
+    return found == VC_NO_TENSOR && prefix != NULL && strncmp(name, prefix->without, prefix->n_without) == 0
+               ? find(model, prefix->with, prefix->n_with, name + prefix->n_without, whole)
+               : found;
 }
 
 /* "unet.down_blocks.0..." of a pipeline, whose tensors are called "unet/down_blocks.0...". */
-static size_t find_in_pipeline(const struct vc_model *model, const struct vc_lora_module *module)
+static size_t find_in_pipeline(const struct vc_model *model, const char *name, bool whole)
 {
-    const char *dot = strchr(module->name, '.');
+    const char *dot = strchr(name, '.');
     char text[NAME_BYTES];
 
     if (dot == NULL || model->n_components == 0 ||
-        snprintf(text, sizeof text, "%.*s/", (int)(dot - module->name), module->name) >= (int)sizeof text) {
+        snprintf(text, sizeof text, "%.*s/", (int)(dot - name), name) >= (int)sizeof text) {
         return VC_NO_TENSOR;
     }
-    return find(model, text, strlen(text), dot + 1, is_whole(module));
+    return find(model, text, strlen(text), dot + 1, whole);
 }
 
 /* How many modules are found with this prefix, of those with dots. */
@@ -85,7 +77,9 @@ static size_t count_found(const struct vc_lora_list *list, const struct vc_model
     size_t n = 0;
 
     for (size_t i = 0; i < list->n; i++) {
-        n += !list->modules[i].flat && find_dotted(model, &list->modules[i], prefix) != VC_NO_TENSOR;
+        const struct vc_lora_module *m = &list->modules[i];
+
+        n += !m->flat && find_dotted(model, m->name, is_whole(m), prefix) != VC_NO_TENSOR;
     }
     return n;
 }
@@ -117,7 +111,7 @@ static enum vc_status find_prefix(struct vc_ctx *ctx, const struct vc_lora_list 
     for (size_t i = 0; first == NULL && i < list->n; i++) {
         const struct vc_lora_module *m = &list->modules[i];
 
-        first = !m->flat && !is_whole(m) && find_dotted(model, m, NULL) == VC_NO_TENSOR ? m : NULL;
+        first = !m->flat && !is_whole(m) && find_dotted(model, m->name, false, NULL) == VC_NO_TENSOR ? m : NULL;
     }
     if (first == NULL) {
         return VC_OK;
@@ -164,7 +158,8 @@ static const struct {
     {"lora_te_", "text_encoder.", {"text_encoder/", "cond_stage_model.transformer.", ""}},
 };
 
-#define N_PARTS (sizeof parts / sizeof parts[0])
+#define N_PARTS   (sizeof parts / sizeof parts[0])
+#define IN_MEMORY N_PARTS /* the part of whole names, with dots, as the model's loader calls tensors in memory */
 
 /* A weight of the model by its part and its name with '_' for '.'. */
 struct flat {
@@ -264,7 +259,7 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
 static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
                                 struct flat **out, size_t *n_out)
 {
-    struct flat *list = vc_arena_alloc(ctx, arena, ((N_PARTS + 2) * model->n_tensors + 1) * sizeof *list);
+    struct flat *list = vc_arena_alloc(ctx, arena, ((N_PARTS + 3) * model->n_tensors + 1) * sizeof *list);
     char original[NAME_BYTES];
     size_t n = 0;
 
@@ -295,6 +290,12 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
                 }
             }
         }
+    }
+    for (size_t i = 0; model->module_name != NULL && i < model->n_tensors; i++) {
+        const char *name = model->module_name(ctx, arena, model, model->tensors[i].name);
+
+        VC_CALL_ALLOC(name);
+        list[n++] = (struct flat){.part = IN_MEMORY, .tensor = i, .name = name};
     }
     qsort(list, n, sizeof *list, compare_flat);
     *out = list;
@@ -359,37 +360,219 @@ static size_t find_diffusers(const struct flat *list, size_t n, const char *name
 
 /* ---- all ---- */
 
-/* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. */
-enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
-                             const struct vc_model *model, size_t **tensors, size_t *first_missing)
-{
-    struct prefix prefix = {"", 0, "", 0};
-    struct flat *flat = NULL;
-    size_t n_flat = 0;
-    size_t *out = vc_arena_alloc(ctx, arena, (list->n + 1) * sizeof *out);
+/* What names are looked up in. */
+struct lookup {
+    const struct vc_model *model;
+    struct prefix prefix;
+    struct flat *flat;
+    size_t n_flat;
+};
 
-    VC_CALL_ALLOC(out);
-    if (model->n_components == 0) {
-        VC_CALL(find_prefix(ctx, list, model, &prefix));
+/* A name with dots: as the file has it, as the loader calls it in memory, then in files of stable-diffusion's own. */
+static size_t look_up(const struct lookup *l, const char *name, bool whole)
+{
+    size_t found = find_in_pipeline(l->model, name, whole);
+    char text[NAME_BYTES];
+
+    found = found == VC_NO_TENSOR ? find_dotted(l->model, name, whole, &l->prefix) : found;
+    if (found == VC_NO_TENSOR && snprintf(text, sizeof text, "%s%s", name, whole ? "" : ".weight") < (int)sizeof text) {
+        found = find_flat(l->flat, l->n_flat, IN_MEMORY, text);
     }
-    *first_missing = list->n;
+    return found == VC_NO_TENSOR && !whole ? find_diffusers(l->flat, l->n_flat, name) : found;
+}
+
+/* Places of a list that grows. */
+struct places {
+    struct vc_lora_place *list;
+    size_t n, capacity;
+};
+
+static enum vc_status add_place(struct vc_ctx *ctx, struct vc_arena *arena, struct places *to,
+                                struct vc_lora_place place)
+{
+    VC_CALL(VC_ARENA_GROW(ctx, arena, to->list, to->capacity, to->n + 1));
+    to->list[to->n++] = place;
+    return VC_OK;
+}
+
+/* ---- parameters of experts ---- */
+
+/* How files cut a parameter: a matrix for each expert, of its outputs one part behind the other. */
+static const struct {
+    const char *parameter, *cuts[2];
+} cut[] = {{"gate_up_proj", {"gate_proj", "up_proj"}},
+           {"gate_up_proj", {"w1", "w3"}},
+           {"down_proj", {"down_proj", NULL}},
+           {"down_proj", {"w2", NULL}}};
+
+/* The matrices of all experts in the place of "<holder>.<parameter>"; none where the file has no such. */
+static enum vc_status add_cut(struct vc_ctx *ctx, struct vc_arena *arena, const struct lookup *l, const char *holder,
+                              const char *parameter, struct vc_lora_place place, struct places *to)
+{
+    char name[NAME_BYTES];
+
+    place.cut = true;
+    for (size_t c = 0; c < sizeof cut / sizeof cut[0]; c++) {
+        size_t begin = to->n;
+
+        if (strcmp(cut[c].parameter, parameter) != 0) {
+            continue;
+        }
+        for (place.expert = 0, place.tensor = 0; place.tensor != VC_NO_TENSOR; place.expert++) {
+            place.first_row = 0;
+            for (size_t k = 0; k < 2 && cut[c].cuts[k] != NULL && place.tensor != VC_NO_TENSOR; k++) {
+                int n =
+                    snprintf(name, sizeof name, "%s.%llu.%s", holder, (unsigned long long)place.expert, cut[c].cuts[k]);
+
+                place.tensor = n < (int)sizeof name ? look_up(l, name, false) : VC_NO_TENSOR;
+                if (place.tensor != VC_NO_TENSOR) {
+                    VC_CALL(add_place(ctx, arena, to, place));
+                    place.first_row += l->model->tensors[place.tensor].shape[0];
+                }
+            }
+        }
+        for (size_t i = begin; i < to->n; i++) {
+            to->list[i].n_experts = to->list[to->n - 1].expert + 1;
+        }
+    }
+    return VC_OK;
+}
+
+/* Whether the factors can be those of the parameter at these places: outputs and inputs of B and A. */
+static bool fits(const struct vc_lora_list *list, const struct vc_lora_module *module, const struct vc_model *model,
+                 const struct vc_lora_place *places, size_t n)
+{
+    const struct vc_tensor *a = &list->adapter->tensors[module->tensors[VC_LORA_DOWN]];
+    const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
+    const struct vc_tensor *t = n != 0 ? &model->tensors[places[n - 1].tensor] : NULL;
+
+    if (n == 0 || t->n_dims < 2 || a->n_dims != 2 || b->n_dims != 2 || a->shape[0] % places->n_experts != 0) {
+        return false;
+    }
+    uint64_t rows = t->shape[t->n_dims - 2] + places[n - 1].first_row;
+    uint64_t columns = t->shape[t->n_dims - 1];
+
+    return (rows == b->shape[0] && columns == a->shape[1]) ||
+           (t->n_dims == 3 && rows == a->shape[1] && columns == b->shape[0]);
+}
+
+/* The places of the parameter that the module is about. PEFT calls a module after what holds the parameter, a second one
+ * of the same holder with ".base_layer" behind it: which is which is told by the shapes. */
+static enum vc_status add_parameter(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
+                                    const struct lookup *l, size_t number, struct places *to)
+{
+    const struct vc_lora_module *module = &list->modules[number];
+    const char *base = strstr(module->name, ".base_layer");
+    size_t n_holder = base != NULL ? (size_t)(base - module->name) : strlen(module->name);
+    size_t end = to->n;
+    char holder[NAME_BYTES];
+    char name[NAME_BYTES];
+
+    for (size_t p = 0; p < list->said.n_parameters && n_holder < sizeof holder; p++) {
+        struct vc_lora_place place = {.module = number, .n_experts = 1};
+        const char *said = list->said.parameters[p];
+        const char *dot = strrchr(said, '.');
+        const char *last = dot != NULL ? dot + 1 : said;
+        size_t begin = to->n;
+        size_t n = strlen(said);
+
+        (void)snprintf(holder, sizeof holder, "%.*s", (int)n_holder, module->name);
+        int k = snprintf(name, sizeof name, "%s.%s", holder, last);
+        if (k >= (int)sizeof name || (size_t)k < n || strcmp(name + (size_t)k - n, said) != 0 ||
+            ((size_t)k > n && name[(size_t)k - n - 1] != '.')) {
+            continue;
+        }
+        VC_CALL_ALLOC(place.parameter = vc_arena_copy(ctx, arena, name, (size_t)k));
+        place.tensor = look_up(l, name, true);
+        if (place.tensor != VC_NO_TENSOR) {
+            const struct vc_tensor *t = &l->model->tensors[place.tensor];
+
+            place.n_experts = t->n_dims == 3 ? t->shape[0] : 1;
+            VC_CALL(add_place(ctx, arena, to, place));
+        } else {
+            VC_CALL(add_cut(ctx, arena, l, holder, last, place, to));
+        }
+        if (!fits(list, module, l->model, to->list + begin, to->n - begin)) {
+            to->n = begin;
+        }
+        VC_REFUSE_IF(to->n != begin && begin != end, ctx, VC_E_UNSUPPORTED,
+                     "%s: %s has the shapes of several of target_parameters", list->adapter->path, module->name);
+    }
+    return VC_OK;
+}
+
+/* ---- tied tensors ---- */
+
+/* Whether a whole tensor that was not found has the values of one that was: it is the second name of a tied one. */
+static enum vc_status find_twin(struct vc_ctx *ctx, const struct vc_lora_list *list, struct places *found,
+                                size_t module, bool *twin)
+{
+    const struct vc_model *adapter = list->adapter;
+    size_t own = list->modules[module].tensors[VC_LORA_WHOLE];
+
+    for (size_t i = 0; !*twin && i < found->n; i++) {
+        size_t other = list->modules[found->list[i].module].tensors[VC_LORA_WHOLE];
+        VC_SCOPED char *a = NULL;
+        VC_SCOPED char *b = NULL;
+
+        if (other == VC_NO_TENSOR || adapter->tensors[own].dtype != adapter->tensors[other].dtype ||
+            adapter->tensors[own].n_elems != adapter->tensors[other].n_elems) {
+            continue;
+        }
+        size_t n = (size_t)vc_dtype_bytes(adapter->tensors[own].dtype, adapter->tensors[own].n_elems);
+        VC_CALL_ALLOC(a = vc_alloc(ctx, VC_TAG_TILES, n + 1));
+        VC_CALL_ALLOC(b = vc_alloc(ctx, VC_TAG_TILES, n + 1));
+        VC_CALL(vc_source_read_any(ctx, adapter, own, VC_FORM_VALUES, 0, a, n));
+        VC_CALL(vc_source_read_any(ctx, adapter, other, VC_FORM_VALUES, 0, b, n));
+        *twin = memcmp(a, b, n) == 0;
+        found->list[i].twice = *twin;
+    }
+    return VC_OK;
+}
+
+/* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. Whole tensors come
+ * last in the list: those that are not found may be others by a second name. */
+enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
+                             const struct vc_model *model, struct vc_lora_place **places, size_t *n_places,
+                             size_t *first_missing, size_t *n_missing)
+{
+    struct lookup l = {.model = model, .prefix = {"", 0, "", 0}};
+    struct places found = {NULL, 0, 0};
+    VC_SCOPED bool *missing = NULL;
+
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, missing, list->n + 1));
+    if (model->n_components == 0) {
+        VC_CALL(find_prefix(ctx, list, model, &l.prefix));
+    }
+    VC_CALL(list_flat(ctx, arena, model, &l.flat, &l.n_flat));
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_lora_module *module = &list->modules[i];
+        struct vc_lora_place place = {.module = i, .n_experts = 1};
+        size_t n = found.n;
 
-        out[i] = module->flat ? VC_NO_TENSOR : find_in_pipeline(model, module);
-        if (out[i] == VC_NO_TENSOR && !module->flat) {
-            out[i] = find_dotted(model, module, &prefix);
+        if (list->said.n_parameters != 0 && !is_whole(module)) {
+            VC_CALL(add_parameter(ctx, arena, list, &l, i, &found));
         }
-        if (out[i] == VC_NO_TENSOR && !is_whole(module)) {
-            if (flat == NULL) {
-                VC_CALL(list_flat(ctx, arena, model, &flat, &n_flat));
-            }
-            out[i] = module->flat ? find_kohya(flat, n_flat, module->name) : find_diffusers(flat, n_flat, module->name);
+        place.tensor = found.n != n   ? VC_NO_TENSOR
+                       : module->flat ? find_kohya(l.flat, l.n_flat, module->name)
+                                      : look_up(&l, module->name, is_whole(module));
+        if (place.tensor != VC_NO_TENSOR) {
+            VC_CALL(add_place(ctx, arena, &found, place));
         }
-        if (out[i] == VC_NO_TENSOR && *first_missing == list->n) {
-            *first_missing = i;
-        }
+        missing[i] = found.n == n;
     }
-    *tensors = out;
+    *first_missing = list->n;
+    *n_missing = 0;
+    for (size_t i = list->n; i-- > 0;) {
+        bool twin = false;
+
+        if (missing[i] && is_whole(&list->modules[i])) {
+            VC_CALL(find_twin(ctx, list, &found, i, &twin));
+        }
+        *n_missing += missing[i] && !twin;
+        *first_missing = missing[i] && !twin ? i : *first_missing;
+    }
+    *places = found.list;
+    *n_places = found.n;
     return VC_OK;
 }

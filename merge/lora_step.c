@@ -21,7 +21,7 @@
  */
 struct factors {
     size_t rank;         /* a multiple of AT_ONCE; zeros behind the adapter's */
-    float *left, *right; /* rows x rank; rank x columns */
+    float *left, *right; /* rows x rank; rank x columns; for each expert */
     float scale;
 };
 
@@ -29,7 +29,8 @@ struct factors {
 struct state {
     const struct vc_lora_term *terms; /* those of this step; the last one's `next` belongs to the next step */
     size_t n_terms;
-    uint64_t rows, cols; /* of the tensor as tiles see it */
+    uint64_t rows, cols;            /* of the tensor as tiles see it */
+    uint64_t n_experts, per, width; /* matrices in the tensor; rows and columns of each: 1, rows, cols of most */
     struct factors *factors;
     /* DoRA: by output, and before that sums of squares by `slot`, added in their order. */
     float *norm;
@@ -63,21 +64,31 @@ static enum vc_status read_piece(struct vc_ctx *ctx, const struct vc_lora_term *
     return vc_decode_tensor(ctx, adapter, tensor, *out, *n);
 }
 
-/* A is [rank, inputs], B is [outputs, rank]. A tensor of rows of outputs has B to the left; one that is turned over has
- * A, with its axes exchanged, and B in the same way to the right. */
+/* A is [experts * rank, inputs], B is [outputs, rank * experts]. A tensor of rows of outputs has B to the left; one that is
+ * turned over has A, with its axes exchanged, and B in the same way to the right. */
 static void lay_out(const struct vc_lora_term *term, const float *a, const float *b, const struct state *s,
                     struct factors *f)
 {
     size_t rank = (size_t)term->rank;
+    size_t experts = (size_t)term->place.n_experts;
+    size_t inputs = (size_t)(term->transposed ? s->per : s->width);
 
-    for (size_t i = 0; i < s->rows; i++) {
-        for (size_t k = 0; k < rank; k++) {
-            f->left[i * f->rank + k] = term->transposed ? a[k * s->rows + i] : b[i * rank + k];
+    b += term->place.first_row * rank * experts;
+    for (size_t e = 0; e < s->n_experts; e++) {
+        const float *own_a = a + (term->place.expert + e) * rank * inputs;
+        const float *own_b = b + term->place.expert + e;
+        float *left = f->left + e * s->per * f->rank;
+        float *right = f->right + e * f->rank * s->width;
+
+        for (size_t i = 0; i < s->per; i++) {
+            for (size_t k = 0; k < rank; k++) {
+                left[i * f->rank + k] = term->transposed ? own_a[k * inputs + i] : own_b[(i * rank + k) * experts];
+            }
         }
-    }
-    for (size_t k = 0; k < rank; k++) {
-        for (size_t j = 0; j < s->cols; j++) {
-            f->right[k * s->cols + j] = term->transposed ? b[j * rank + k] : a[k * s->cols + j];
+        for (size_t k = 0; k < rank; k++) {
+            for (size_t j = 0; j < s->width; j++) {
+                right[k * s->width + j] = term->transposed ? own_b[(j * rank + k) * experts] : own_a[k * inputs + j];
+            }
         }
     }
 }
@@ -92,8 +103,8 @@ static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, co
     size_t n = 0;
 
     *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale};
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)s->rows * f->rank + 1));
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)s->cols * f->rank + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)(s->n_experts * s->per) * f->rank + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)(s->n_experts * s->width) * f->rank + 1));
     if (term->kind == VC_LORA_UP_BIAS) { /* a vector is one row */
         VC_CALL(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
         f->left[0] = 1.0F;
@@ -169,18 +180,16 @@ static void add_terms(const struct state *s, const struct vc_tile *tile, const f
     for (size_t t = 0; t < s->n_terms; t++) {
         const struct factors *f = &s->factors[t];
 
-        for (size_t i = 0; i < tile->n_rows; i++) {
-            const float *left = f->left + (size_t)(tile->row0 + i) * f->rank;
+        for (size_t at = 0, n; at < tile->n_elems; at += n) {
+            uint64_t row = (tile->first + at) / s->width; /* of all experts */
+            uint64_t col = (tile->first + at) % s->width;
+            const float *right = f->right + row / s->per * f->rank * s->width + col;
 
-            for (size_t j = 0; j < tile->row_len; j += COLUMNS) {
-                size_t n = (size_t)vc_min_u64(COLUMNS, tile->row_len - j);
-                float *to = y + i * tile->row_len + j;
-
-                memset(sum, 0, n * sizeof *sum);
-                add_rank(f, left, f->right + (size_t)tile->col0 + j, (size_t)s->cols, n, sum);
-                for (size_t c = 0; c < n; c++) {
-                    to[c] += f->scale * sum[c];
-                }
+            n = (size_t)vc_min_u64(vc_min_u64(COLUMNS, s->width - col), tile->n_elems - at);
+            memset(sum, 0, n * sizeof *sum);
+            add_rank(f, f->left + row * f->rank, right, (size_t)s->width, n, sum);
+            for (size_t c = 0; c < n; c++) {
+                y[at + c] += f->scale * sum[c];
             }
         }
     }
@@ -283,7 +292,19 @@ static enum vc_status lora_scan_end(struct vc_ctx *ctx, struct vc_step *step, co
 
 /* ---- whole tensors ---- */
 
-/* The adapter's values in place of the model's, with the same rounding to the type of the file. */
+/* The adapter's row for that one of the tensor; SIZE_MAX: it has none. */
+static size_t find_row(const struct vc_adapter_rows *rows, uint64_t row)
+{
+    for (size_t k = rows->n; k-- > 0;) {
+        if (rows->rows[k] == row) {
+            return k;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* The adapter's values in place of the model's, all or those of some rows, with the same rounding to the type of the
+ * file. */
 static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -296,10 +317,20 @@ static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     float *x = scratch;
     float *y = x + tile->n_elems;
     float *read = y + tile->n_elems;
+    const struct vc_adapter_rows *rows = s->terms->module->rows;
+    size_t n = rows != NULL ? (size_t)tile->row_len : tile->n_elems;
 
-    VC_CALL(vc_source_read_any(ctx, adapter, tensor, VC_FORM_VALUES, tile->first * size, read, tile->n_elems * size));
     widen(step->in.dtype, in->data, tile->n_elems, x);
-    widen(dtype, read, tile->n_elems, y);
+    memcpy(y, x, tile->n_elems * sizeof *y);
+    for (size_t at = 0; at < tile->n_elems; at += n) {
+        size_t row = rows != NULL ? find_row(rows, tile->row0 + at / n) : 0;
+        uint64_t first = rows != NULL ? row * s->cols + tile->col0 : tile->first;
+
+        if (row != SIZE_MAX) {
+            VC_CALL(vc_source_read_any(ctx, adapter, tensor, VC_FORM_VALUES, first * size, read, n * size));
+            widen(dtype, read, n, y + at);
+        }
+    }
     return store(ctx, step, tile, x, y, out);
 }
 
@@ -326,7 +357,10 @@ static size_t state_bytes(const struct state *s)
     const struct vc_lora_term *term = s->terms;
 
     for (size_t i = 0; i < s->n_terms; i++, term = term->next) {
-        bytes += 2 * filled(term->rank) * (size_t)(s->rows + s->cols) * sizeof(float); /* as read, as laid out */
+        const struct vc_lora_place *place = &term->place;
+
+        bytes += filled(term->rank) * (size_t)(s->n_experts * (s->per + s->width)) * sizeof(float); /* as laid out */
+        bytes += (size_t)(term->rank * place->n_experts * (place->first_row + s->per + s->width)) * sizeof(float);
     }
     return bytes;
 }
@@ -355,8 +389,15 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     VC_CALL_ALLOC(s);
     struct vc_step *step = vc_item_add_step(ctx, item, whole ? &whole_ops : dora ? &dora_ops : &lora_ops);
     VC_CALL_ALLOC(step);
-    *s = (struct state){.terms = terms, .n_terms = n_terms};
+    *s = (struct state){.terms = terms, .n_terms = n_terms, .n_experts = 1};
     vc_desc_grid(item->desc, &s->rows, &s->cols);
+    s->per = s->rows;
+    s->width = s->cols;
+    if (terms->place.parameter != NULL && item->desc->n_dims == 3) {
+        s->n_experts = item->desc->shape[0];
+        s->per = item->desc->shape[1];
+        s->width = item->desc->shape[2];
+    }
     if (dora) {
         s->pieces = (s->cols + VC_TILE_ELEMS - 1) / VC_TILE_ELEMS;
         s->n_outputs = terms->transposed ? s->cols : s->rows;

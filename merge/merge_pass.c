@@ -13,6 +13,7 @@
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
+#include "core/model/names.h"
 #include "core/text/text.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
@@ -70,9 +71,11 @@ static enum vc_status pattern_matches(struct vc_ctx *ctx, const struct vc_model 
 
 /* alpha / rank or alpha / sqrt(rank). Without an alpha it is the rank, as diffusers has it.
  * The first pattern that matches decides; a tensor alpha of the module itself wins over all. */
-static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *list,
-                                 const struct vc_lora_module *module, uint64_t rank, double *out)
+static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_lora_place *place,
+                                 uint64_t rank, double *out)
 {
+    const struct vc_lora_module *module = &list->modules[place->module];
+    const char *name = place->parameter != NULL ? place->parameter : module->name;
     double alpha = list->said.there ? list->said.alpha : (double)rank;
     bool root = list->said.root;
     size_t tensor = module->tensors[VC_LORA_ALPHA];
@@ -80,7 +83,7 @@ static enum vc_status find_scale(struct vc_ctx *ctx, const struct vc_lora_list *
     float own;
 
     for (size_t i = 0; !found && i < list->said.n_patterns; i++) {
-        VC_CALL(pattern_matches(ctx, list->adapter, list->said.patterns[i].pattern, module->name, &found));
+        VC_CALL(pattern_matches(ctx, list->adapter, list->said.patterns[i].pattern, name, &found));
         alpha = found ? list->said.patterns[i].alpha : alpha;
         root = found ? list->said.patterns[i].root : root;
     }
@@ -114,21 +117,35 @@ static uint64_t behind(const struct vc_tensor *t, unsigned axis)
  *                                   w [512, 1024]     turned: GPT-2's Conv1D has inputs first
  *                                   w [512, 512]      refused: an adapter of another model
  */
-static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_lora_list *list,
-                                const struct vc_lora_module *module, const struct vc_model *model, size_t tensor,
-                                struct vc_lora_term *term)
+static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_model *model, struct vc_lora_term *term)
 {
-    const struct vc_tensor *t = &model->tensors[tensor];
+    const struct vc_lora_list *list = term->from;
+    const struct vc_lora_module *module = term->module;
+    const struct vc_lora_place *place = &term->place;
+    const struct vc_tensor *t = &model->tensors[place->tensor];
     const struct vc_tensor *a = &list->adapter->tensors[module->tensors[VC_LORA_DOWN]];
     const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
-    uint64_t rank = a->n_dims >= 2 ? a->shape[0] : 0;
-    bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && b->shape[1] == rank && behind(b, 2) == 1;
-    bool straight = factors && t->n_dims >= 2 && t->shape[0] == b->shape[0] && behind(t, 1) == behind(a, 1);
-    bool turned = factors && t->n_dims == 2 && t->shape[0] == behind(a, 1) && t->shape[1] == b->shape[0];
+    uint64_t rank = a->n_dims >= 2 ? a->shape[0] / place->n_experts : 0;
+    unsigned first = place->parameter != NULL && t->n_dims == 3; /* the axis of outputs; before it experts */
+    bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && a->shape[0] == rank * place->n_experts &&
+                   b->shape[1] == a->shape[0] && behind(b, 2) == 1 && t->n_dims >= 2;
+    bool straight = factors && behind(t, first + 1) == behind(a, 1) &&
+                    (place->cut ? place->first_row + t->shape[0] <= b->shape[0] : t->shape[first] == b->shape[0]);
+    bool turned = factors && t->n_dims == first + 2 && !place->cut && t->shape[first] == behind(a, 1) &&
+                  t->shape[first + 1] == b->shape[0];
     char text[3][96];
 
     if (module->embedding) {
         straight = false;
+    } else if (straight && turned && place->parameter != NULL) {
+        char bias[512];
+
+        (void)snprintf(bias, sizeof bias, "%s_bias", t->name);
+        turned = first == 1 && vc_model_find(model, bias) != VC_NO_TENSOR; /* gpt-oss: [experts, inputs, outputs] */
+        VC_REFUSE_IF(first == 1 && !turned, ctx, VC_E_UNSUPPORTED,
+                     "%s: %s has square matrices of experts, and nothing says which of their axes is the inputs",
+                     list->adapter->path, t->name);
+        straight = !turned;
     } else if (straight && turned) {
         turned = t->axis_reason != NULL || model->conv1d ? t->channel_axis == 1 : list->said.transposed;
         straight = !turned;
@@ -163,11 +180,11 @@ static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_l
 
 /* Behind the terms of earlier adapters. What replaces a tensor comes before the sums of its own adapter: PEFT stores the
  * embedding that it adds to. */
-static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model, size_t tensor,
+static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
                                struct vc_lora_term term)
 {
-    const struct vc_tensor *t = &model->tensors[tensor];
-    size_t first = t->alias_of != VC_NO_TENSOR ? t->alias_of : tensor;
+    const struct vc_tensor *t = &model->tensors[term.place.tensor];
+    size_t first = t->alias_of != VC_NO_TENSOR ? t->alias_of : term.place.tensor;
     struct vc_lora_term *copy = vc_arena_alloc(ctx, &m->plan_arena, sizeof *copy);
     struct vc_lora_term **end = &m->terms[first];
 
@@ -186,17 +203,23 @@ static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct
     return VC_OK;
 }
 
-/* A tensor that replaces the model's must have its shape and be floats of at most 32 bits. */
-static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
-                                const struct vc_lora_module *module, const struct vc_model *model, size_t tensor)
+/* A tensor that replaces the model's, or rows of it, must have its shape and be floats of at most 32 bits. */
+static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
+                                struct vc_lora_term term)
 {
-    const struct vc_tensor *t = &model->tensors[tensor];
-    const struct vc_tensor *own = &list->adapter->tensors[module->tensors[VC_LORA_WHOLE]];
+    const struct vc_lora_list *list = term.from;
+    const struct vc_adapter_rows *rows = term.module->rows;
+    const struct vc_tensor *t = &model->tensors[term.place.tensor];
+    const struct vc_tensor *own = &list->adapter->tensors[term.module->tensors[VC_LORA_WHOLE]];
     bool fits = own->n_dims == t->n_dims;
     char text[2][96];
 
     for (unsigned d = 0; fits && d < t->n_dims; d++) {
-        fits = own->shape[d] == t->shape[d];
+        fits = own->shape[d] == (rows != NULL && d == 0 ? rows->n : t->shape[d]);
+    }
+    for (size_t i = 0; rows != NULL && i < rows->n; i++) {
+        VC_REFUSE_IF(rows->rows[i] >= t->shape[0], ctx, VC_E_UNSUPPORTED, "%s: %s has no row %llu", list->adapter->path,
+                     t->name, (unsigned long long)rows->rows[i]);
     }
     VC_REFUSE_IF(
         !fits, ctx, VC_E_UNSUPPORTED,
@@ -207,47 +230,67 @@ static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struc
     VC_REFUSE_IF(own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16, ctx,
                  VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", list->adapter->path, own->name,
                  vc_dtype_name(own->dtype));
-    return add_term(ctx, m, model, tensor,
-                    (struct vc_lora_term){.from = list, .module = module, .kind = VC_LORA_WHOLE});
+    term.kind = VC_LORA_WHOLE;
+    return add_term(ctx, m, model, term);
 }
 
 /* What lora_B.bias adds to the bias beside the weight. */
-static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_module *module,
-                               const struct vc_model *model, size_t weight, struct vc_lora_term term)
+static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
+                               struct vc_lora_term term)
 {
-    size_t piece = module->tensors[VC_LORA_UP_BIAS];
+    size_t piece = term.module->tensors[VC_LORA_UP_BIAS];
     size_t bias;
 
     if (piece == VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_CALL(vc_find_beside(ctx, model, model->tensors[weight].name, ".weight", ".bias", &bias));
+    VC_CALL(vc_find_beside(ctx, model, model->tensors[term.place.tensor].name, ".weight", ".bias", &bias));
     VC_REFUSE_IF(bias == VC_NO_TENSOR || model->tensors[bias].n_elems != term.from->adapter->tensors[piece].n_elems,
                  ctx, VC_E_UNSUPPORTED, "%s: %s has a bias, and the model has none of that length there",
-                 term.from->adapter->path, module->name);
+                 term.from->adapter->path, term.module->name);
     term.kind = VC_LORA_UP_BIAS;
+    term.place.tensor = bias;
     term.rank = 1;
     term.transposed = false;
-    return add_term(ctx, m, model, bias, term);
+    return add_term(ctx, m, model, term);
 }
 
-/* The terms of one module: of its weight and, where it has one, of its bias. */
-static enum vc_status add_module(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
-                                 const struct vc_lora_module *module, double weight, const struct vc_model *model,
-                                 size_t tensor)
+/* The terms of a place: of its weight and, where the module has one, of its bias. */
+static enum vc_status add_place(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
+                                const struct vc_lora_place *place, double weight, const struct vc_model *model)
 {
-    struct vc_lora_term term = {.from = list, .module = module, .kind = VC_LORA_DOWN};
+    const struct vc_lora_module *module = &list->modules[place->module];
+    struct vc_lora_term term = {.from = list, .module = module, .place = *place, .kind = VC_LORA_DOWN};
     double scale = 1.0;
 
     if (module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR) {
-        return add_whole(ctx, m, list, module, model, tensor);
+        return add_whole(ctx, m, model, term);
     }
-    VC_CALL(find_turn(ctx, list, module, model, tensor, &term));
+    VC_CALL(find_turn(ctx, model, &term));
     VC_CALL(check_magnitude(ctx, list, module, weight));
-    VC_CALL(find_scale(ctx, list, module, term.rank, &scale));
+    VC_CALL(find_scale(ctx, list, place, term.rank, &scale));
     term.scale = scale * weight;
-    VC_CALL(add_term(ctx, m, model, tensor, term));
-    return add_bias(ctx, m, module, model, tensor, term);
+    VC_CALL(add_term(ctx, m, model, term));
+    return add_bias(ctx, m, model, term);
+}
+
+/* An embedding that is the output, too, and that the adapter replaces as one of both alone, would change both. */
+static enum vc_status check_tied(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_model *model,
+                                 const struct vc_lora_place *place)
+{
+    const struct vc_lora_module *module = &list->modules[place->module];
+    const char *name = model->tensors[place->tensor].name;
+    bool words = vc_name_is_embedding_table(name) && strstr(name, "pos") == NULL && strstr(name, "wpe") == NULL &&
+                 strstr(name, "token_type") == NULL;
+
+    VC_REFUSE_IF(
+        module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR && module->rows == NULL && !module->base && !place->twice &&
+            words,
+        ctx, VC_E_UNSUPPORTED,
+        "%s: replaces %s, which is the model's output, too, and has nothing for that: give the model an output "
+        "of its own first (tie_word_embeddings false), or train with ensure_weight_tying",
+        list->adapter->path, name);
+    return VC_OK;
 }
 
 /* All modules of one adapter. Modules without a tensor are refused, or left out with a note; an adapter of
@@ -255,24 +298,23 @@ static enum vc_status add_module(struct vc_ctx *ctx, struct merge *m, const stru
 static enum vc_status add_adapter(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list, double weight,
                                   const struct vc_model *model)
 {
-    size_t *tensors;
-    size_t missing;
-    size_t n_missing = 0;
+    struct vc_lora_place *places;
+    size_t n_places, missing, n_missing;
+    const char *base = list->said.base != NULL ? list->said.base : "";
+    bool tied = model->is_tied != NULL && model->is_tied(model);
 
-    VC_CALL(vc_lora_names(ctx, &m->plan_arena, list, model, &tensors, &missing));
-    for (size_t i = 0; i < list->n; i++) {
-        n_missing += tensors[i] == VC_NO_TENSOR;
-    }
-    VC_REFUSE_IF(missing < list->n && (!m->options.partial || n_missing == list->n), ctx, VC_E_UNSUPPORTED,
-                 "%s is an adapter of another model%s%s: the model has no tensor for %s (%zu of %zu modules; %s leaves "
-                 "them out)",
-                 list->adapter->path, list->said.base != NULL ? ", " : "",
-                 list->said.base != NULL ? list->said.base : "", list->modules[missing].name, n_missing, list->n,
-                 vc_option(ctx, "partial"));
-    for (size_t i = 0; i < list->n; i++) {
-        if (tensors[i] != VC_NO_TENSOR) {
-            VC_CALL(add_module(ctx, m, list, &list->modules[i], weight, model, tensors[i]));
+    VC_CALL(vc_lora_names(ctx, &m->plan_arena, list, model, &places, &n_places, &missing, &n_missing));
+    VC_REFUSE_IF(
+        missing < list->n && (!m->options.partial || n_places == 0), ctx, VC_E_UNSUPPORTED,
+        "%s is an adapter of another model%s%s: the model has no tensor for %s%s (%zu of %zu modules; %s leaves "
+        "them out)",
+        list->adapter->path, base[0] != '\0' ? ", " : "", base, list->modules[missing].name,
+        tied ? ", and its output is its embedding" : "", n_missing, list->n, vc_option(ctx, "partial"));
+    for (size_t i = 0; i < n_places; i++) {
+        if (tied) {
+            VC_CALL(check_tied(ctx, list, model, &places[i]));
         }
+        VC_CALL(add_place(ctx, m, list, &places[i], weight, model));
     }
     if (n_missing != 0) {
         const char *more = vc_arena_printf(ctx, &m->plan_arena,

@@ -197,6 +197,11 @@ struct vc_model {
      * NULL: no file is behind the model. */
     enum vc_status (*adapter_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                      struct vc_adapter *out);
+    /* What its loader calls the module of that path in memory, in the arena, or `path` itself; NULL: no memory. Set by
+     * vc_model_open, as is the next. */
+    const char *(*module_name)(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
+                               const char *path);
+    bool (*is_tied)(const struct vc_model *model); /* its output is its embedding, and no tensor of its own */
 
     /* A pipeline: models of their own, each with a loader of its own. */
     size_t n_components;

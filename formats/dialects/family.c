@@ -1,6 +1,7 @@
 /* family.c - see family.h. Questions to the rows of a model; knows no row. */
 #include "formats/dialects/family.h"
 
+#include "core/model/names.h"
 #include "core/text/glob.h"
 #include "core/text/text.h"
 
@@ -187,4 +188,24 @@ const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const s
         }
     }
     return path;
+}
+
+const char *vc_family_module(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model, const char *path)
+{
+    return vc_family_rename(ctx, arena, model->family, path);
+}
+
+/* The class has a head of language, and the file no weight of that name: "lm_head", or what the family calls it. */
+bool vc_family_is_tied(const struct vc_model *model)
+{
+    bool tied = model->family != NULL && model->family->speaks;
+
+    for (size_t i = 0; tied && i < model->n_tensors; i++) {
+        const char *name = model->tensors[i].name;
+        size_t n;
+
+        tied = !vc_name_is_module_weight(name, &n) ||
+               ((n < 7 || memcmp(name + n - 7, "lm_head", 7) != 0) && !vc_family_has_head(model->family, name, n));
+    }
+    return tied;
 }

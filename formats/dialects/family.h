@@ -77,3 +77,8 @@ bool vc_family_changes_names(const struct vc_family *family);
  * memory. */
 const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_family *family,
                              const char *path);
+
+/* vc_model.module_name and vc_model.is_tied. */
+const char *vc_family_module(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
+                             const char *path);
+bool vc_family_is_tied(const struct vc_model *model);

@@ -3,7 +3,8 @@
  *     {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "use_rslora": false, "alpha_pattern": {"q_proj": 32}}
  *
  * A delta is B x A x alpha / r, with rslora alpha / sqrt(r); r is the rows of A, which the tensors have. So of this
- * file alpha, its patterns, rslora and fan_in_fan_out count (struct vc_adapter). */
+ * file alpha, its patterns, rslora, fan_in_fan_out, target_parameters and trainable_token_indices count (struct
+ * vc_adapter). */
 #include "formats/huggingface/hf_adapter.h"
 
 #include "core/base/array.h"
@@ -18,9 +19,9 @@
 static const struct {
     const char *key, *refusal;
 } others[] = {
-    {"target_parameters", "has factors of single parameters (target_parameters), which are not merged here"},
     {"layer_replication", "was made for a model with replicated layers (layer_replication)"},
-    {"trainable_token_indices", "has rows of single tokens (trainable_token_indices), which are not merged here"},
+    {"kasa_config", "is one of KaSA, which takes singular values out of the model's weights (kasa_config)"},
+    {"arrow_config", "is a router between adapters (arrow_config), so it is no change of the weights"},
     {"use_qalora", "is one of QA-LoRA, whose factors are pooled (use_qalora)"},
     {"use_bdlora", "has factors in blocks (use_bdlora), which are not merged here"},
     {"alora_invocation_tokens", "works from a token on (alora_invocation_tokens), so it is no change of the weights"},
@@ -39,7 +40,7 @@ static bool is_set(const json_t *value)
  * true and false, and null, are no words: they begin plainly, too. */
 static bool begins_plainly(const json_t *init)
 {
-    static const char *const plain[] = {"gaussian", "eva", "orthogonal"};
+    static const char *const plain[] = {"gaussian", "eva", "orthogonal", "mica"};
     const char *word = json_string_value(init);
 
     if (word == NULL) {
@@ -96,6 +97,55 @@ static enum vc_status add_pattern(struct vc_ctx *ctx, struct vc_arena *arena, co
     return VC_OK;
 }
 
+/* ["mlp.experts.down_proj"] */
+static enum vc_status take_parameters(struct vc_ctx *ctx, const json_t *list, struct vc_arena *arena,
+                                      struct vc_adapter *out)
+{
+    size_t n = json_array_size(list);
+
+    VC_CALL_ALLOC(out->parameters = vc_arena_alloc(ctx, arena, (n + 1) * sizeof(char *)));
+    for (size_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+
+        VC_REFUSE_IF(name == NULL, ctx, VC_E_FORMAT, "target_parameters: %zu is no name", i);
+        VC_CALL_ALLOC(out->parameters[out->n_parameters++] = vc_arena_copy(ctx, arena, name, strlen(name)));
+    }
+    return VC_OK;
+}
+
+/* [3, 90], or {"embed_tokens": [3, 90]}. */
+static enum vc_status take_tokens(struct vc_ctx *ctx, json_t *said, struct vc_arena *arena, struct vc_adapter *out)
+{
+    json_t *all = json_is_array(said) ? json_pack("{sO}", "", said) : json_incref(said);
+    const char *key;
+    json_t *list;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(out->tokens = vc_arena_alloc(ctx, arena, (json_object_size(all) + 1) * sizeof *out->tokens));
+    json_object_foreach(all, key, list)
+    {
+        struct vc_adapter_rows *to = &out->tokens[out->n_tokens++];
+        uint64_t *rows = vc_arena_alloc(ctx, arena, (json_array_size(list) + 1) * sizeof *rows);
+
+        *to = (struct vc_adapter_rows){NULL, json_array_size(list), rows};
+        VC_TRY_ALLOC(rows);
+        if (key[0] != '\0') {
+            VC_TRY_ALLOC(to->module = vc_arena_copy(ctx, arena, key, strlen(key)));
+        }
+        for (size_t i = 0; i < to->n; i++) {
+            json_int_t row = json_integer_value(json_array_get(list, i));
+
+            if (!json_is_integer(json_array_get(list, i)) || row < 0) {
+                VC_TRY(vc_fail(ctx, VC_E_FORMAT, "trainable_token_indices: %zu is no row", i));
+            }
+            rows[i] = (uint64_t)row;
+        }
+    }
+out:
+    json_decref(all);
+    return status;
+}
+
 /* One configuration. part: that of a model of a pipeline ("unet"), whose modules' names begin so; NULL: of all. What it
  * says of all its modules is then a pattern, too, behind its own. A module takes the first pattern that fits, so the
  * pattern for all modules of the part comes last. */
@@ -125,7 +175,8 @@ static enum vc_status take(struct vc_ctx *ctx, const json_t *config, const char 
     out->alpha = json_number_value(alpha);
     out->root = root;
     out->transposed = json_is_true(json_object_get(config, "fan_in_fan_out"));
-    return VC_OK;
+    VC_CALL(take_parameters(ctx, json_object_get(config, "target_parameters"), arena, out));
+    return take_tokens(ctx, json_object_get(config, "trainable_token_indices"), arena, out);
 }
 
 /* The model that the adapter was trained on, for a report; NULL where the file does not say it. */

@@ -262,7 +262,10 @@ class Definition(Merge):
                 ({"a": w}, CONFIG, ["no low-rank adapter"]),
                 (good, dict(CONFIG, peft_type="IA3"), ["IA3"]),
                 (good, dict(CONFIG, init_lora_weights="pissa_niter_4"), ["pissa_niter_4", "path_initial_model_for_weight_conversion"]),
-                (good, dict(CONFIG, target_parameters=["experts.up"]), ["target_parameters"]),
+                (good, dict(CONFIG, kasa_config={"beta": 1}), ["kasa_config"]),
+                (dict(good, **{PEFT + "e.token_adapter.trainable_tokens_delta": w}), CONFIG, ["trainable_token_indices"]),
+                (good, dict(CONFIG, target_parameters=[3]), ["target_parameters"]),
+                (good, dict(CONFIG, trainable_token_indices=[-1]), ["trainable_token_indices"]),
                 (good, dict(CONFIG, alpha_pattern={"(": 1}), ["regular expression"]),
                 (good, dict(CONFIG, lora_alpha=None), ["lora_alpha"])):
             with self.subTest(words=words):
@@ -416,7 +419,7 @@ class Peft(Merge):
         wrapped = peft.get_peft_model(type(model).from_pretrained(folder, torch_dtype=model.dtype), peft.LoraConfig(r=4, lora_alpha=8, **options))
         with torch.no_grad():
             for name, p in wrapped.named_parameters():
-                if "lora_" in name and "magnitude" not in name or "modules_to_save" in name:
+                if "lora_" in name and "magnitude" not in name or "modules_to_save" in name or "trainable_tokens" in name:
                     p.copy_(torch.randn_like(p) * 0.05)
                 if "magnitude" in name:
                     p.mul_(1.1)
@@ -445,6 +448,27 @@ class Peft(Merge):
             self.check(model, target_modules="all-linear", use_rslora=True, alpha_pattern={"down_proj": 3}, rank_pattern={"up_proj": 2})
             self.check(model, target_modules=["q_proj", "embed_tokens"], modules_to_save=["lm_head"])
             self.check(model, target_modules=["o_proj", "down_proj"], use_dora=True)
+
+    def test_parameters_and_rows(self):
+        """Experts in one tensor and cut, square ones, tokens, an output that is the embedding."""
+        if "target_parameters" not in peft.LoraConfig.__dataclass_fields__ or not hasattr(transformers, "GptOssConfig"):
+            self.skipTest("peft or transformers is too old for target_parameters")
+        sizes = dict(vocab_size=64, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2)
+        experts = dict(target_modules=[], target_parameters=["experts.gate_up_proj", "experts.down_proj"], alpha_pattern={"down_proj": 3}, rank_pattern={".*gate_up_proj": 2})
+        self.check(transformers.GptOssForCausalLM(transformers.GptOssConfig(**sizes, num_local_experts=3, num_experts_per_tok=2, head_dim=16)), **experts)
+        if int(transformers.__version__.split(".")[0]) >= 5:
+            model = transformers.MixtralForCausalLM(transformers.MixtralConfig(**sizes, num_local_experts=3))
+            self.check(model, **experts)
+            self.check(model, target_modules="all-linear", use_rslora=True)
+            vit = transformers.ViTForImageClassification(transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, image_size=16, patch_size=8))
+            self.check(vit, target_modules=["q_proj", "fc2"], bias="all")
+        tied = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, tie_word_embeddings=True))
+        self.check(tied, target_modules=["q_proj"], trainable_token_indices=[3, 60, 5])
+        if "ensure_weight_tying" in peft.LoraConfig.__dataclass_fields__:
+            self.check(tied, target_modules=["q_proj"], modules_to_save=["embed_tokens"], ensure_weight_tying=True)
+        with self.assertRaises(AssertionError) as said:
+            self.check(tied, target_modules=["q_proj"], modules_to_save=["embed_tokens"])
+        self.assertIn("the model's output, too", str(said.exception))
 
     def test_gpt2(self):
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=100, n_embd=32, n_layer=2, n_head=2, n_positions=32))
