@@ -11,6 +11,15 @@ static const char *whole_name(struct vc_net *net, const char *name)
     return *name == '/' ? name + 1 : vc_net_print(net, "%s%s", net->prefix, name);
 }
 
+/* The whole name of a tensor of the checkpoint: several layers may share it. */
+static const char *tensor_name(struct vc_net *net, const char *name)
+{
+    size_t n = net->shared_as != NULL ? strlen(net->shared_as) : 0;
+
+    return whole_name(
+        net, n != 0 && strncmp(name, net->shared_as, n) == 0 ? vc_net_print(net, "%s%s", net->shared, name + n) : name);
+}
+
 void vc_net_block(struct vc_net *net, const char *format, ...)
 {
     va_list args;
@@ -46,7 +55,7 @@ static size_t find_tensor(struct vc_net *net, const char **name)
 
 size_t vc_net_find(struct vc_net *net, const char *name)
 {
-    const char *own = whole_name(net, name);
+    const char *own = tensor_name(net, name);
 
     return find_tensor(net, &own);
 }
@@ -70,7 +79,7 @@ static const char *shape_text(struct vc_net *net, unsigned n_dims, const uint64_
  * problem. With net->stated the shape of the program counts: the tensors will be written anew. */
 static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct vc_param_spec *spec)
 {
-    spec->tensor = whole_name(net, tensor->name);
+    spec->tensor = tensor_name(net, tensor->name);
     spec->index = VC_NO_TENSOR;
     if (net->model == NULL) {
         return true;

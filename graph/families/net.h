@@ -75,7 +75,10 @@ struct vc_net {
     size_t n_asked;
     bool failed; /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
     const struct vc_arch_family *gguf; /* tensors are as llama.cpp has those of that family; NULL: as transformers */
-    const char *rope_factors;          /* a tensor by whose elements rotary frequencies are divided; NULL: none */
+    /* Layers that share their tensors: what stands in front of a tensor's name in the graph, and in the checkpoint.
+     *     shared_as "encoder.layer.5."     shared "encoder.albert_layer_groups.0.albert_layers.0."       NULL: none do */
+    const char *shared_as, *shared;
+    const char *rope_factors; /* a tensor by whose elements rotary frequencies are divided; NULL: none */
     /* What the checkpoint calls a tensor; NULL: as transformers does. */
     const char *(*rename)(struct vc_net *net, const char *name);
     struct vc_dim batch, sequence;
@@ -275,7 +278,8 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
                            int64_t heads, int64_t head_dim);
 
 extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_roberta, vc_net_camembert, vc_net_distilbert,
-    vc_net_electra, vc_net_mpnet, vc_net_t5, vc_net_mt5, vc_net_whisper, vc_net_vit, vc_net_gpt2, vc_net_resnet;
+    vc_net_electra, vc_net_albert, vc_net_mpnet, vc_net_t5, vc_net_mt5, vc_net_whisper, vc_net_vit, vc_net_gpt2,
+    vc_net_resnet;
 
 /* The same of a decoder of the form of Llama, of which arch/arch_family.h has a row (net_decoder.c); false: it has none. */
 bool vc_net_find_decoder(const char *type, struct vc_net_family *out);

@@ -1,5 +1,5 @@
 /* net_bert.c - encoders of the form of BERT: BERT, which sentence encoders as MiniLM are, RoBERTa and its relatives,
- * DistilBERT, ELECTRA, MPNet. Layer norms behind attention and MLP, learned positions. What differs between them is a
+ * DistilBERT, ELECTRA, ALBERT, MPNet. Layer norms behind attention and MLP, learned positions. What differs between them is a
  * struct style.
  *
  *     layer: y = norm(x + attention(x));  y = norm(y + down(act(up(y))))
@@ -20,6 +20,8 @@ struct names {
     const char *size, *n_layers, *n_heads, *inner, *act; /* keys */
     const char *dropout, *score_dropout, *class_dropout; /* keys; the last: of classes of texts */
     double class_dropout_otherwise;                      /* below 0: the first of these */
+    const char *act_otherwise;                           /* where config.json has no function; NULL: "gelu" */
+    bool undropped;                                      /* usual probabilities of dropout are 0, not 0.1 */
     bool distil; /* no dropout behind attention nor before the head's own layer; one before answers */
 };
 
@@ -81,6 +83,27 @@ static const struct names mpnet_names = {.layers = "encoder.layer",
                                          .class_dropout = "hidden_dropout_prob",
                                          .class_dropout_otherwise = -1};
 
+static const struct names albert_names = {.layers = "encoder.layer",
+                                          .q = "attention.query",
+                                          .k = "attention.key",
+                                          .v = "attention.value",
+                                          .out = "attention.dense",
+                                          .attention_norm = "attention.LayerNorm",
+                                          .up = "ffn",
+                                          .down = "ffn_output",
+                                          .output_norm = "full_layer_layer_norm",
+                                          .size = "hidden_size",
+                                          .n_layers = "num_hidden_layers",
+                                          .n_heads = "num_attention_heads",
+                                          .inner = "intermediate_size",
+                                          .act = "hidden_act",
+                                          .act_otherwise = "gelu_new",
+                                          .undropped = true,
+                                          .dropout = "hidden_dropout_prob",
+                                          .score_dropout = "attention_probs_dropout_prob",
+                                          .class_dropout = "classifier_dropout_prob",
+                                          .class_dropout_otherwise = 0.1};
+
 /* How a whole sequence is classified: the first token through the layer `dense` and its function, then
  * `out`.
  * A name that begins with '/' is not below the prefix of the base model: "/classifier" is "classifier" in
@@ -102,8 +125,10 @@ struct style {
     bool fixed_padding;  /* number 1, not "pad_token_id" */
     bool types;          /* token_type_embeddings */
     bool fixed_epsilon;  /* 1e-12 */
-    bool pooler;         /* of the base model */
-    bool embedding_size; /* smaller than the hidden size; embeddings_project */
+    const char *pooler;  /* of the base model, a module; NULL: it has none */
+    bool discriminates;  /* pretraining tells which words were replaced */
+    const char *project; /* module: embeddings of "embedding_size" become as wide as the model; NULL: they are */
+    bool shares;         /* layers of a group share their tensors, and project is there anyway */
     bool relative;       /* encoder.relative_attention_bias */
     struct sequence_head sequence;
     struct masked_head masked;
@@ -115,6 +140,7 @@ struct encoder {
     const struct style *style;
     const struct names *names;
     int64_t hidden, layers, heads, inner, vocabulary, longest, types, padding, embedding, buckets;
+    int64_t groups, within; /* of layers that share: how many, and layers in each; all of these are `layers` */
     double epsilon;
     double dropout, score_dropout, class_dropout; /* in training */
     const char *act;
@@ -139,16 +165,21 @@ static bool read_config(struct encoder *e)
     e->longest = vc_net_size(net, "max_position_embeddings", 512);
     e->types = s->types ? vc_net_size(net, "type_vocab_size", 2) : 0;
     e->epsilon = s->fixed_epsilon ? 1e-12 : vc_net_real(net, "layer_norm_eps", 1e-12);
-    e->dropout = vc_net_probability(net, n->dropout, 0.1);
-    e->score_dropout = vc_net_probability(net, n->score_dropout, 0.1);
+    e->dropout = vc_net_probability(net, n->dropout, n->undropped ? 0 : 0.1);
+    e->score_dropout = vc_net_probability(net, n->score_dropout, n->undropped ? 0 : 0.1);
     e->class_dropout = vc_net_probability(net, n->class_dropout,
                                           n->class_dropout_otherwise < 0 ? e->dropout : n->class_dropout_otherwise);
-    e->act = vc_net_word(net, n->act, "gelu");
+    e->act = vc_net_word(net, n->act, n->act_otherwise != NULL ? n->act_otherwise : "gelu");
     e->tied = vc_net_flag(net, "tie_word_embeddings", true);
     e->padding = s->fixed_padding                           ? 1
                  : s->positions == POSITIONS_BEHIND_PADDING ? vc_net_count(net, "pad_token_id", 1)
                                                             : 0;
-    e->embedding = s->embedding_size ? vc_net_size(net, "embedding_size", 128) : e->hidden;
+    e->embedding = s->project != NULL ? vc_net_size(net, "embedding_size", 128) : e->hidden;
+    e->groups = s->shares ? vc_net_size(net, "num_hidden_groups", 1) : 1;
+    e->within = s->shares ? vc_net_size(net, "inner_group_num", 1) : 1;
+    if (s->shares && (e->groups > e->layers || e->within > 64)) {
+        vc_net_refuse(net, "num_hidden_groups", "more than there are layers, or \"inner_group_num\" is above 64");
+    }
     e->buckets = s->relative ? vc_net_size(net, "relative_attention_num_buckets", 32) : 0;
     if (s->relative && e->buckets < 32) {
         vc_net_refuse(net, "relative_attention_num_buckets", "fewer than the 32 that are used");
@@ -179,7 +210,7 @@ static uint32_t position_ids(struct encoder *e)
 }
 
 /* Words + types + positions, normalized. ELECTRA's embeddings may be narrower than the model and are then
- * projected.
+ * projected; ALBERT's always are.
  * Types of tokens are an input that may be left out: all 0 then. */
 static uint32_t embeddings(struct encoder *e)
 {
@@ -196,9 +227,9 @@ static uint32_t embeddings(struct encoder *e)
                    vc_net_embed(net, position_ids(e), "embeddings.position_embeddings", e->longest, e->embedding));
     x = vc_net_layer_norm(net, x, "embeddings.LayerNorm", e->embedding, e->epsilon);
     x = vc_net_drop(net, x, e->dropout);
-    if (e->embedding != e->hidden) {
-        vc_net_block(net, "embeddings_project");
-        x = vc_net_linear(net, x, "embeddings_project", e->embedding, e->hidden, true);
+    if (e->embedding != e->hidden || e->style->shares) {
+        vc_net_block(net, "%s", e->style->project);
+        x = vc_net_linear(net, x, e->style->project, e->embedding, e->hidden, true);
     }
     return x;
 }
@@ -241,6 +272,19 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
     return vc_net_layer_norm(net, y, vc_net_print(net, "%s.%s", layer, n->output_norm), e->hidden, e->epsilon);
 }
 
+/* Layer `number` of those that are computed has the tensors of one that others have, too. The layers of each group are
+ * computed one after the other as often as its share of num_hidden_layers says.
+ *     layers 4, groups 2, within 1     layer 0, 1: group 0; layer 2, 3: group 1 */
+static void share_tensors(struct encoder *e, int64_t number)
+{
+    struct vc_net *net = e->net;
+
+    net->shared_as = vc_net_print(net, "%s.%lld.", e->names->layers, (long long)number);
+    net->shared =
+        vc_net_print(net, "encoder.albert_layer_groups.%lld.albert_layers.%lld.",
+                     (long long)(number / e->within * e->groups / e->layers), (long long)(number % e->within));
+}
+
 /* MPNet adds numbers by relative position to the scores, the same for all layers: they become part of the
  * mask. */
 static uint32_t encoder(struct encoder *e)
@@ -260,9 +304,13 @@ static uint32_t encoder(struct encoder *e)
         vc_net_block(net, "encoder.relative_attention_bias");
         e->mask = vc_net_masked_bias(net, e->mask, vc_net_relative_bias(net, &how, net->input_ids, true));
     }
-    for (int64_t k = 0; k < e->layers && e->net->graph->status == VC_OK; k++) {
+    for (int64_t k = 0; k < e->layers * e->within && net->graph->status == VC_OK; k++) {
+        if (e->style->shares) {
+            share_tensors(e, k);
+        }
         x = encoder_layer(e, x, k);
     }
+    net->shared_as = NULL;
     return x;
 }
 
@@ -311,8 +359,9 @@ static void discriminator(struct encoder *e, uint32_t x)
 /* Sentence encoders are often saved without a pooler: then there is no second output. */
 static void base_outputs(struct encoder *e, uint32_t x)
 {
-    bool pooler = e->style->pooler && vc_net_has(e->net, "pooler.dense.weight");
-    uint32_t y = pooler ? pooled(e, x, "pooler.dense", "tanh") : VC_NO_VALUE;
+    const char *module = e->style->pooler;
+    bool pooler = module != NULL && vc_net_has(e->net, vc_net_print(e->net, "%s.weight", module));
+    uint32_t y = pooler ? pooled(e, x, module, "tanh") : VC_NO_VALUE;
 
     vc_net_output(e->net, x, "last_hidden_state");
     if (pooler) {
@@ -337,7 +386,7 @@ static void build(struct vc_net *net, const struct style *style)
         masked(&e, x);
         break;
     case VC_NET_PRETRAINING:
-        if (style->embedding_size) {
+        if (style->discriminates) {
             discriminator(&e, x);
         } else { /* the other of BERT's heads is no field of what it is used for */
             masked(&e, x);
@@ -370,7 +419,9 @@ static const char *const unused[] = {"*embeddings.position_ids",
                                      "vocab_*",
                                      "generator_*",
                                      "discriminator_predictions.*",
-                                     "*pooler.dense.*",
+                                     "*pooler.*",
+                                     "predictions.*",
+                                     "sop_classifier.*",
                                      NULL};
 
 /* A family: its row and what it does. */
@@ -390,7 +441,7 @@ static const char *const unused[] = {"*embeddings.position_ids",
                                               .unused = unused,                             \
                                               .build = build_##id}
 
-FAMILY(bert, "bert", "Bert", "bert.", VC_NET_PRETRAINING, .names = &bert_names, .types = true, .pooler = true,
+FAMILY(bert, "bert", "Bert", "bert.", VC_NET_PRETRAINING, .names = &bert_names, .types = true, .pooler = "pooler.dense",
        .sequence = {"pooler.dense", "tanh", "/classifier"},
        .masked = {.dense = "/cls.predictions.transform.dense",
                   .norm = "/cls.predictions.transform.LayerNorm",
@@ -402,8 +453,8 @@ FAMILY(bert, "bert", "Bert", "bert.", VC_NET_PRETRAINING, .names = &bert_names, 
         .dense = "/lm_head.dense", .function = "gelu", .norm = "/lm_head.layer_norm", .decoder = "/lm_head.decoder", \
         .bias = "/lm_head.bias"                                                                                      \
     }
-#define ROBERTA                                                                                 \
-    .names = &bert_names, .positions = POSITIONS_BEHIND_PADDING, .types = true, .pooler = true, \
+#define ROBERTA                                                                                           \
+    .names = &bert_names, .positions = POSITIONS_BEHIND_PADDING, .types = true, .pooler = "pooler.dense", \
     .sequence = {"/classifier.dense", "tanh", "/classifier.out_proj"}, .masked = LM_HEAD
 
 FAMILY(roberta, "roberta", "Roberta", "roberta.", 0, ROBERTA);
@@ -418,13 +469,21 @@ FAMILY(distilbert, "distilbert", "DistilBert", "distilbert.", 0, .names = &disti
                   .bias = "/vocab_projector.bias"});
 
 FAMILY(electra, "electra", "Electra", "electra.", VC_NET_PRETRAINING, .names = &bert_names, .types = true,
-       .embedding_size = true, .sequence = {"/classifier.dense", "gelu", "/classifier.out_proj"},
+       .discriminates = true, .project = "embeddings_project",
+       .sequence = {"/classifier.dense", "gelu", "/classifier.out_proj"},
        .masked = {.dense = "/generator_predictions.dense",
                   .function = "gelu",
                   .norm = "/generator_predictions.LayerNorm",
                   .decoder = "/generator_lm_head",
                   .bias = "/generator_lm_head.bias"});
 
+FAMILY(albert, "albert", "Albert", "albert.", 0, .names = &albert_names, .types = true, .pooler = "pooler",
+       .project = "encoder.embedding_hidden_mapping_in", .shares = true, .sequence = {"pooler", "tanh", "/classifier"},
+       .masked = {.dense = "/predictions.dense",
+                  .norm = "/predictions.LayerNorm",
+                  .decoder = "/predictions.decoder",
+                  .bias = "/predictions.bias"});
+
 FAMILY(mpnet, "mpnet", "MPNet", "mpnet.", 0, .names = &mpnet_names, .positions = POSITIONS_BEHIND_PADDING,
-       .fixed_padding = true, .pooler = true, .relative = true,
+       .fixed_padding = true, .pooler = "pooler.dense", .relative = true,
        .sequence = {"/classifier.dense", "tanh", "/classifier.out_proj"}, .masked = LM_HEAD);

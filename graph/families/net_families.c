@@ -13,8 +13,8 @@
 /* Families that are no decoders of arch/arch_family.c. A new one is added here and declared in net.h. */
 static const struct vc_net_family *const families[] = {
     &vc_net_bert,    &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,
-    &vc_net_electra, &vc_net_mpnet,   &vc_net_t5,          &vc_net_mt5,       &vc_net_whisper,
-    &vc_net_vit,     &vc_net_gpt2,    &vc_net_resnet,
+    &vc_net_electra, &vc_net_albert,  &vc_net_mpnet,       &vc_net_t5,        &vc_net_mt5,
+    &vc_net_whisper, &vc_net_vit,     &vc_net_gpt2,        &vc_net_resnet,
 };
 
 #define N_FAMILIES (sizeof families / sizeof *families)

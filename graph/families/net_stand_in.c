@@ -231,13 +231,13 @@ static bool ends_in(const char *name, const char *end)
     return name != NULL && strlen(name) >= strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
 }
 
-/* No models of pictures and sounds alone, nor encoders whose layers share their weights (ALBERT), nor such with parts whose
+/* No models of pictures and sounds alone, nor such with parts whose
  * weights are not known here: tables and products of entities (LUKE), towers of several stages or of projections (Florence 2,
  * Inkling, Idefics 2), a decoder taken out of one whose attention leaves blocks out (BigBird-Pegasus). */
 static enum form form_of(const json_t *config, const json_t *text, const char *type)
 {
-    static const char *const others[] = {"projection_dim",  "projection_size", "conv_dim",          "num_hidden_groups",
-                                         "num_conv_layers", "block_sizes",     "entity_vocab_size", "perceiver_config"};
+    static const char *const others[] = {"projection_dim", "projection_size",   "conv_dim",        "num_conv_layers",
+                                         "block_sizes",    "entity_vocab_size", "perceiver_config"};
     static const char *const ends[] = {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForImageTextToText"};
     const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     const json_t *tower = json_object_get(config, "vision_config");

@@ -233,6 +233,15 @@ static void hold_rows(struct frames *f, const struct vc_graph_node *node)
     }
 }
 
+/* Positions in work of each sequence. */
+static uint64_t queries_of(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
+    int64_t n = q->n_dims < 2 ? 0 : vc_graph_dim_value(s->graph, q->shape[q->n_dims - 2]);
+
+    return n < 0 ? 0 : (uint64_t)n;
+}
+
 /* Masks become a matrix of the values' type, one for all heads, that all layers share. Layers of a model with relative
  * positions that have none have zeros for each head, once for all sequences; numbers by position are copied for one
  * kernel, with a mask for what comes later once more before that; without a kernel the result is copied while the
@@ -246,6 +255,8 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
     uint32_t end = *node->block == '\0' ? s->n_nodes : find(f, node->block, longer(node->block, 0))->last;
     uint32_t bias = vc_storages_bias(s, n);
     uint64_t y = s->bytes[node->outputs[0]];
+    /* elements of the decoder's mask, which is there in its attention to the encoder, too */
+    uint64_t own = scores / heads / vc_max_u64(vc_storages_positions(s, n), 1) * queries_of(s, node);
 
     if (bias != VC_NO_VALUE) {
         uint64_t copy = s->bytes[s->root[bias]];
@@ -254,21 +265,13 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
         f->out->extra[n] += fused ? copy + (masked && copy > y ? copy - y : 0) : y;
         f->out->extra[n] += fused && masked ? scores / heads : 0; /* which keys come later, a byte each */
     } else if (s->biased && f->out->kept[at] == 0 && maker != NULL) {
-        f->out->kept[at] = vc_storages_zeros(s, n);
+        f->out->kept[at] = vc_storages_zeros(s, n) + (fused ? 0 : own * s->width[node->outputs[0]]);
         f->out->kept_until[at] = end;
     } else if (!fused && maker != NULL && f->out->kept[at] == 0) {
-        f->out->kept[at] = scores / heads * s->width[node->outputs[0]];
+        /* Qwen2-MoE has another one for layers with a window, whether there are such or not */
+        f->out->kept[at] = scores / heads * s->width[node->outputs[0]] * (f->shared ? 2 : 1);
         f->out->kept_until[at] = end;
     }
-}
-
-/* Positions in work of each sequence. */
-static uint64_t queries_of(const struct vc_storages *s, const struct vc_graph_node *node)
-{
-    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
-    int64_t n = q->n_dims < 2 ? 0 : vc_graph_dim_value(s->graph, q->shape[q->n_dims - 2]);
-
-    return n < 0 ? 0 : (uint64_t)n;
 }
 
 /* Keys and values of a cache that has more than the positions in work: a new tensor takes the old one's place, of one

@@ -287,8 +287,11 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (k == node->n_inputs) { /* the output of attention as products is needed by the product behind it alone */
         return (saves & VC_NEEDS_Y) != 0 && (!vc_node_is(node, VC_OP_attention) || vc_storages_fused(s, n));
     }
-    if ((k == 1 || k == 2) && vc_storages_repeats_keys(s, n)) {
-        return false;
+    if (((k == 1 || k == 2) && vc_storages_repeats_keys(s, n)) || (k == 3 && v == vc_storages_bias(s, n))) {
+        return false; /* copies of them are kept: attention_bytes; the sum of scores and numbers needs neither */
+    }
+    if (k == 1 && vc_node_is(node, VC_OP_gather) && s->trained[node->inputs[0]]) {
+        return is_result(s, v) && vc_graph_value(s->graph, v)->n_dims > 1; /* computed, as buckets of positions (T5) */
     }
     if (k == 0 && is_half_norm(s, n)) {
         return vc_graph_value(s->graph, out)->stepwise;
@@ -300,7 +303,15 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
            ((saves & VC_NEEDS_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
 
-/* Autocast makes a copy of an input in the type of the operator. */
+/* Sizes of such values are those of the rows that the expert has; others are of all tokens. */
+static bool is_of_expert(const struct vc_storages *s, uint32_t v)
+{
+    const struct vc_graph_node *maker = vc_memory_maker(s->graph, v);
+
+    return maker != NULL && maker->expert;
+}
+
+/* Autocast makes a copy of an input in the type of the operator; an expert of its own rows. */
 uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -314,7 +325,7 @@ uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigne
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
         return 0;
     }
-    return elems_of(s, v) * want;
+    return (node->expert && !is_of_expert(s, v) ? share_of_expert(s, elems_of(s, v)) : elems_of(s, v)) * want;
 }
 
 /* A device's part of what is counted from the shape of a value. */
@@ -385,10 +396,10 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         *transient = (scores + (mask != VC_NO_VALUE && s->width[mask] == 1 ? elems_of(s, mask) : 0)) * width;
         return 0;
     }
-    if (s->options->program ==
-        VC_RUN_BY_LLAMA_CPP) { /* the softmax writes over the scores, heads share keys as they are, ... */
-        *transient -=
-            vc_min_u64(*transient, s->bytes[node->outputs[0]]); /* ... the result lies where the queries were */
+    if (!TRAINS(s) && !s->biased) { /* the scores are gone before the result is there, ... */
+        *transient -= vc_min_u64(*transient, s->bytes[node->outputs[0]]);
+    }
+    if (s->options->program == VC_RUN_BY_LLAMA_CPP) { /* ... where the queries were; heads share keys as they are */
         return 0;
     }
     kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
@@ -408,9 +419,11 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
     if (!s->idle[n] && vc_is_recurrent(node)) {
         return vc_recurrent_backward_bytes(s, n);
     }
-    if (!s->idle[n] && s->options->amp == VC_AMP_AUTOCAST && is_stepwise(s) && vc_node_is(node, VC_OP_gelu) &&
+    if (!s->idle[n] && is_stepwise(s) && vc_node_is(node, VC_OP_gelu) &&
         vc_graph_value(s->graph, node->outputs[0])->stepwise) {
-        return 2 * s->bytes[node->outputs[0]]; /* f32 gradients of both factors, of which x has one of half precision */
+        /* gradients of both factors, half of x and the tangent and one; under autocast f32, of which x has one of half
+         * precision */
+        return (s->options->amp == VC_AMP_AUTOCAST ? 2 : 1) * s->bytes[node->outputs[0]];
     }
     if (s->idle[n] || !vc_node_is(node, VC_OP_attention) || !s->trained[node->outputs[0]] || !is_stepwise(s)) {
         return 0;

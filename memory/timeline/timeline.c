@@ -223,7 +223,12 @@ static void add_extras(struct maker *m)
         }
         if (trains && !zeros && vc_storages_zeros(s, n) != 0) {
             zeros = true;
-            add(m, vc_storages_zeros(s, n), n, m->back[n], VC_MEMORY_ACTIVATIONS);
+            if (s->options->recompute == VC_RECOMPUTE_NONE) {
+                add(m, vc_storages_zeros(s, n), n, m->back[n], VC_MEMORY_ACTIVATIONS);
+            } else { /* an output of its part, which has a gradient: both are there to the end of the backward pass */
+                add(m, vc_storages_zeros(s, n), n, m->out->n_steps - 2, VC_MEMORY_ACTIVATIONS);
+                add(m, vc_storages_zeros(s, n), m->out->loss_step + 1, m->out->n_steps - 2, VC_MEMORY_TRANSIENT);
+            }
         }
         if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && vc_node_is(node, VC_OP_attention)) {
             add(m, transient, m->back[n], m->back[n], VC_MEMORY_TRANSIENT); /* its scores, once more */

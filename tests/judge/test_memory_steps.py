@@ -104,6 +104,10 @@ MODELS = [
     ("xlm-roberta", bert("XLMRoberta", vocab_size=250002, max_position_embeddings=514, num_hidden_layers=2), "XLMRobertaModel", WORDS),
     ("camembert", bert("Camembert", vocab_size=32005, max_position_embeddings=514), "CamembertForTokenClassification", WORDS),
     ("electra", bert("Electra", embedding_size=128, hidden_size=256, intermediate_size=1024, num_attention_heads=4), "ElectraModel", WORDS),
+    ("albert", bert("Albert", embedding_size=128, hidden_act="gelu_new"), "AlbertModel", WORDS),
+    ("albert, words", bert("Albert", embedding_size=128), "AlbertForMaskedLM", WORDS),
+    ("albert, classes", bert("Albert", embedding_size=128, hidden_size=1024, intermediate_size=4096, num_attention_heads=16, num_hidden_groups=2),
+     "AlbertForSequenceClassification", WORDS),
     ("distilbert", lambda: T.DistilBertConfig(n_layers=4), "DistilBertModel", WORDS),
     ("distilbert, words", lambda: T.DistilBertConfig(n_layers=4), "DistilBertForMaskedLM", WORDS),
     ("distilbert, classes", lambda: T.DistilBertConfig(n_layers=4), "DistilBertForSequenceClassification", WORDS),
@@ -142,7 +146,7 @@ RUNS = [
     ("SGD f32, checkpointing", "train", torch.float32, "sdpa", "sgd", False, True),
 ]
 PRODUCTS_ALONE = ("Gemma2", "MPNet")  # transformers has attention as products alone for them
-NO_CHECKPOINTS = ("MPNet", "ResNet", "DistilBert")
+NO_CHECKPOINTS = ("MPNet", "ResNet", "DistilBert", "Albert")
 
 
 def inputs_of(kind, sizes, dtype):

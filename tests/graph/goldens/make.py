@@ -132,6 +132,9 @@ GOLDENS = {
     "electra-masked": ("ElectraForMaskedLM", dict(ENCODER, embedding_size=8, hidden_act="relu"), 7),
     "electra-sequence": ("ElectraForSequenceClassification", dict(ENCODER, embedding_size=8, num_labels=3), 7),
     "electra-question-mask": ("ElectraForQuestionAnswering", dict(ENCODER, embedding_size=8), 7),
+    "albert-mask": ("AlbertModel", dict(ENCODER, embedding_size=8), 7),
+    "albert-masked": ("AlbertForMaskedLM", dict(ENCODER, embedding_size=16, num_hidden_layers=3, num_hidden_groups=2, inner_group_num=2), 7),
+    "albert-sequence": ("AlbertForSequenceClassification", dict(ENCODER, embedding_size=8, hidden_act="gelu", num_labels=3), 7),
     "mpnet-mask": ("MPNetModel", dict(ENCODER, pad_token_id=1, max_position_embeddings=160), 140),
     "mpnet-masked": ("MPNetForMaskedLM", dict(ENCODER, pad_token_id=1), 7),
     "mpnet-sequence": ("MPNetForSequenceClassification", dict(ENCODER, pad_token_id=1, num_labels=3), 7),
@@ -467,7 +470,7 @@ OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_
 # all tokens what "eager" does.
 LEFT_MASKED = ("llama-left-mask",)
 DECODER_MASKED = ("t5-decoder-mask", "whisper-mask")
-ENCODERS = ("bert", "roberta", "distilbert", "electra", "mpnet")
+ENCODERS = ("bert", "roberta", "distilbert", "electra", "albert", "mpnet")
 
 
 @contextlib.contextmanager
@@ -538,7 +541,7 @@ def make_input(name):
         inputs["attention_mask"][0, -3:] = 0
         if name.startswith((*ENCODERS, "t5")) or name in LEFT_MASKED:
             inputs["attention_mask"][1, :1] = 0
-        if name.startswith(("bert", "electra")):
+        if name.startswith(("bert", "electra", "albert")):
             inputs["token_type_ids"] = torch.randint(0, 2, ids.shape)
     return inputs
 
