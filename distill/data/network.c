@@ -9,6 +9,7 @@
 #include "distill/data/network.h"
 
 #include "core/base/checked.h"
+#include "core/model/names.h"
 #include "core/text/glob.h"
 #include "graph/ops/ops.h"
 
@@ -17,22 +18,33 @@
 /* What graphs read as they read tables and what is learned all the same: added, joined, or multiplied element by element. */
 #define LEARNED                                                                                               \
     "*pos_embed* *position_embed* *_token *_tokens *query* *queries* *gamma* *lambda* *layer_scale* *.ls1.* " \
-    "*.ls2.* *.logit_scale"
+    "*.ls2.* *.logit_scale *.weight *.bias"
 
-static bool reads_as_table(const struct vc_model *model, const char *name)
+/* Slopes of PRelu are learned whatever their names are. */
+static bool is_slope(const struct vc_graph *graph, uint32_t value)
 {
-    size_t index = model == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
+    for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, k);
 
-    return index != VC_NO_TENSOR && vc_model_tensor(model, index)->use == VC_USE_TABLE;
+        if (vc_node_is(node, VC_OP_prelu) && node->inputs[1] == value) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A table that is only read, as positions of a fixed formula are, is not trained; the names above are
- * tables that are learned. An ONNX file beside a checkpoint knows the readers of its tensors. */
+ * tables that are learned. A checkpoint's names say what is none (core/model/name_use.c), an ONNX file's readers. */
 bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
 {
-    return ((param->from_weights && reads_as_table(net->network.weights, param->tensor)) ||
-            reads_as_table(net->network.beside == NULL ? net->network.weights : net->network.beside, param->tensor)) &&
-           !vc_glob_any(LEARNED, param->tensor);
+    const struct vc_model *weights = net->network.weights;
+    size_t index = weights == NULL ? VC_NO_TENSOR : vc_model_find(weights, param->tensor);
+    const struct vc_tensor *t = index == VC_NO_TENSOR ? NULL : vc_model_tensor(weights, index);
+    const char *reason;
+
+    return t != NULL && t->use == VC_USE_TABLE &&
+           (vc_name_use(t->name, t->n_dims, t->shape, &reason) == VC_USE_TABLE ||
+            (!vc_glob_any(LEARNED, t->name) && !is_slope(net->network.graph, param->value)));
 }
 
 /* True for a parameter that --freeze names, one that the student's checkpoint does not have, or a table. */

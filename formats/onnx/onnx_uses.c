@@ -166,14 +166,17 @@ static bool find_constants(struct onnx_reader *r, const struct onnx_reading *nod
 
 /* ---- forwards: normalizations that are written out ---- */
 
-/* The one thing that all computed inputs of a node are; NONE: they differ. */
+/* The one thing that all computed inputs of a node are, of one that only moves elements those that it moves; NONE: they
+ * differ. */
 static enum onnx_norm common_norm(struct onnx_reader *r, const struct onnx_reading *node)
 {
     enum onnx_norm common = ONNX_NORM_NONE;
+    bool moves = node->n_in != 0 && inputs_of(r, node)->letter == '>';
     bool any = false;
 
     for (size_t k = 0; k < node->n_in; k++) {
-        const struct onnx_symbol *s = symbol_of(r, &inputs_of(r, node)[k]);
+        const struct onnx_read *in = &inputs_of(r, node)[k];
+        const struct onnx_symbol *s = moves && in->letter != '>' ? NULL : symbol_of(r, in);
 
         if (s != NULL && !s->constant && any && s->norm != common) {
             return ONNX_NORM_NONE;

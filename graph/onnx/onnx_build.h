@@ -7,6 +7,7 @@
  *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
  *     onnx_control.c If and Loop
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
+ *     onnx_place.c   names of folded tensors by their place
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -86,8 +87,14 @@ struct vc_onnx_build {
 /* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */
 struct vc_onnx_match {
     bool there;   /* a constant of the graph, or of one inside a node */
+    bool open;    /* with a name of the exporter's, which tells nothing */
     size_t index; /* VC_NO_TENSOR: none */
     bool transposed;
+    uint64_t first, count; /* count != 0: these rows of the tensor */
+    bool gates;            /* input W, R or B of a recurrent layer: of several tensors (onnx_place.c) */
+    const struct vc_program_node
+        *reader; /* the first node of the file's graph that reads it, as this input; NULL: none */
+    unsigned input;
 };
 
 /* A node on its way into the graph: `from` is the node of the file, the other members are what rewrites
@@ -256,6 +263,37 @@ uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
 
 /* A Split of a parameter into parts whose sizes are known: its outputs are parameters of the same tensor. */
 bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node);
+
+/* ---- onnx_place.c ---- */
+
+/* A name that an exporter gave to what it computed of weights: onnx::Mul_23, or 23. */
+bool vc_onnx_is_made_up(const char *name);
+/* Float values that can be a constant of the graph: no parts of quantized weights. */
+bool vc_onnx_is_weight(const struct vc_tensor *t);
+/* The constant `own` has the elements of the other tensor in their order, or with two axes swapped: their shapes differ
+ * by axes of 1 alone. Returns the rows; with `part` they are some of the other's. 0: it does not fit. */
+uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part);
+/* How alike the elements of a constant c are to those of the tensor w, or the rows of it, that it may be. */
+struct vc_onnx_likeness {
+    bool same, uniform; /* bit by bit: NaN equals NaN, and 0 differs from -0; all of c are one number */
+    double cc, cw, ww;  /* sums of products */
+    double apart, one;  /* squares of c - w, and of c - (1 + w) */
+};
+
+/* Of the constant `own`; with: a tensor that it fits. */
+enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct vc_onnx_match *with,
+                               struct vc_onnx_likeness *like);
+/* Sets to->index and what else says how the constant `own` was made, by to->reader's module; VC_NO_TENSOR: nothing
+ * there can be meant. claimed, by tensor of the checkpoint: how many rows are constants already, UINT64_MAX: all;
+ * NULL: nothing is claimed. */
+enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
+/* The same without a place: the only tensor with values that are akin, of those that nothing claimed, or of all. */
+enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
+/* A tensor that the constant was made of in some other way; NULL: there is none. */
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, const uint64_t *claimed);
+/* The constant t whose match says `gates`. */
+uint32_t vc_onnx_add_gates(struct vc_onnx_build *b, const char *name, const struct vc_tensor *t,
+                           const struct vc_onnx_match *match);
 
 /* ---- onnx_repair.c ---- */
 

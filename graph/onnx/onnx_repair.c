@@ -27,35 +27,15 @@ struct weight_sum {
     size_t of; /* the file's tensor that it is for; SIZE_MAX: of the checkpoint */
 };
 
-/* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to
- * their weight. */
-static bool is_weight(const struct vc_tensor *t)
-{
-    return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
-}
-
-static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float **values)
-{
-    const struct vc_tensor *t = vc_model_tensor(model, index);
-
-    *values = t->n_elems <= SIZE_MAX ? vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof **values) : NULL;
-    VC_CALL_ALLOC(*values);
-    enum vc_status status = vc_tensor_read_f32(ctx, model, index, *values, (size_t)t->n_elems);
-    if (status != VC_OK) {
-        vc_free(ctx, *values);
-        *values = NULL;
-    }
-    return status;
-}
-
 /* Mixes each element's bits (as splitmix64 does) before adding, so that swapping values among tensors
  * changes the sum. */
 static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
 {
-    float *values;
+    VC_SCOPED float *values = NULL;
 
     c->n_elems = vc_model_tensor(c->model, c->index)->n_elems;
-    VC_CALL(read_tensor(ctx, c->model, c->index, &values));
+    VC_CALL_ALLOC(values = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)c->n_elems, sizeof *values));
+    VC_CALL(vc_tensor_read_f32(ctx, c->model, c->index, values, (size_t)c->n_elems));
     for (uint64_t k = 0; k < c->n_elems; k++) {
         uint32_t bits;
 
@@ -63,62 +43,22 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
         uint64_t h = (bits + (uint64_t)0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
         c->sum += (h ^ h >> 31) * 0x94d049bb133111ebu;
     }
-    vc_free(ctx, values);
     return VC_OK;
 }
 
-/* Equal shapes, or equal with the last two dimensions swapped. */
-static bool same_dims(const struct vc_tensor *a, const struct vc_tensor *b, bool transposed)
+/* The other tensor has the values of the constant `own`, as they are or transposed. */
+static enum vc_status compare(struct vc_onnx_build *b, size_t own, size_t index, struct vc_onnx_likeness *like,
+                              bool *transposed)
 {
-    if (a->n_dims != b->n_dims || (transposed && a->n_dims < 2)) {
-        return false;
-    }
-    for (unsigned d = 0; d < a->n_dims; d++) {
-        unsigned other = !transposed || d + 2 < a->n_dims ? d : d + 2 == a->n_dims ? d + 1 : d - 1;
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
 
-        if (a->shape[d] != b->shape[other]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Bit by bit: NaN equals NaN, and 0 differs from -0. Transposed: element [i, j] of a is [j, i] of b. */
-static bool same_values(const struct vc_tensor *a, const float *x, const float *y, bool transposed)
-{
-    uint64_t rows = a->n_dims < 2 ? 1 : a->shape[a->n_dims - 2];
-    uint64_t columns = a->shape[a->n_dims - 1];
-
-    if (!transposed) {
-        return memcmp(x, y, (size_t)a->n_elems * sizeof *x) == 0;
-    }
-    for (uint64_t k = 0; k < a->n_elems; k++) {
-        uint64_t in = k % (rows * columns);
-
-        if (memcmp(&x[k], &y[k - in + in % columns * rows + in / columns], sizeof *x) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Compares the values of t with those of `other`: as they are, then transposed. */
-static enum vc_status compare(struct vc_ctx *ctx, const struct vc_tensor *t, const float *values,
-                              const struct weight_sum *other, bool *same, bool *transposed)
-{
-    const struct vc_tensor *o = vc_model_tensor(other->model, other->index);
-    VC_SCOPED float *theirs = NULL;
-
-    *same = false;
-    if (!same_dims(t, o, false) && !same_dims(t, o, true)) {
-        return VC_OK;
-    }
-    VC_CALL(read_tensor(ctx, other->model, other->index, &theirs));
+    *like = (struct vc_onnx_likeness){.same = false};
     *transposed = false;
-    *same = same_dims(t, o, false) && same_values(t, values, theirs, false);
-    if (!*same && same_dims(t, o, true)) {
-        *transposed = true;
-        *same = same_values(t, values, theirs, true);
+    for (unsigned k = 0; k < 2 && !like->same; k++) {
+        if (vc_onnx_fits(t, vc_model_tensor(b->source->weights, index), k != 0, false) != 0) {
+            *transposed = k != 0;
+            VC_CALL(vc_onnx_compare(b, own, &(struct vc_onnx_match){.index = index, .transposed = k != 0}, like));
+        }
     }
     return VC_OK;
 }
@@ -151,30 +91,38 @@ static size_t first_like(const struct weight_sum *list, size_t n, const struct w
     return low;
 }
 
-/* Looks at all tensors with the number of elements and the sum of c. Two with the same values are a
- * problem: training or quantizing the wrong one would not show. */
+/* Looks at all tensors with the number of elements and the sum of c. Of two with the same values the place of the constant
+ * says which it is, or it is a problem: training or quantizing the wrong one would not show. */
 static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c, const struct weight_sum *list,
-                            size_t n)
+                            size_t n, uint64_t *claimed)
 {
-    const struct vc_tensor *t = vc_model_tensor(c->model, c->index);
     struct vc_onnx_match *to = &b->matches[c->of];
-    VC_SCOPED float *values = NULL;
+    struct vc_onnx_likeness like = {.same = false};
+    const char *names[2] = {NULL, NULL};
 
-    VC_CALL(read_tensor(b->ctx, c->model, c->index, &values));
-    for (size_t k = first_like(list, n, c); k < n && list[k].n_elems == c->n_elems && list[k].sum == c->sum; k++) {
-        bool same;
-        bool transposed = false;
+    for (size_t k = first_like(list, n, c);
+         k < n && names[1] == NULL && list[k].n_elems == c->n_elems && list[k].sum == c->sum; k++) {
+        bool transposed;
 
-        VC_CALL(compare(b->ctx, t, values, &list[k], &same, &transposed));
-        if (same && to->index != VC_NO_TENSOR) {
+        VC_CALL(compare(b, c->of, list[k].index, &like, &transposed));
+        if (like.same) {
+            names[names[0] != NULL] = vc_model_tensor(b->source->weights, list[k].index)->name;
+            to->index = list[k].index;
+            to->transposed = transposed;
+        }
+    }
+    if (names[0] != NULL && (names[1] != NULL || like.uniform)) { /* ones and zeros tell nothing */
+        to->index = VC_NO_TENSOR;
+        to->transposed = false;
+        if (to->open) {
+            VC_CALL(vc_onnx_find_place(b, c->of, claimed, to));
+        }
+        if (to->index == VC_NO_TENSOR && !like.uniform) {
             vc_graph_complain(b->graph, "%s has the values of %s and of %s; which of them it is cannot be told",
-                              t->name, vc_model_tensor(b->source->weights, to->index)->name,
-                              vc_model_tensor(b->source->weights, list[k].index)->name);
-            break;
+                              vc_model_tensor(c->model, c->index)->name, names[0], names[1]);
         }
-        if (same) {
-            *to = (struct vc_onnx_match){.index = list[k].index, .transposed = transposed};
-        }
+    } else if (to->index != VC_NO_TENSOR) {
+        claimed[to->index] = UINT64_MAX;
     }
     return VC_OK;
 }
@@ -183,6 +131,33 @@ static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c,
 static size_t count_own(const struct vc_onnx_build *b)
 {
     return b->source->model != NULL ? vc_model_tensor_count(b->source->model) : 0;
+}
+
+/* The first reader of each constant of the file's graph; order: the constants as they are read, n_order of them. What an
+ * Identity names is claimed (vc_onnx_other_name). */
+static void note_readers(struct vc_onnx_build *b, uint64_t *claimed, size_t *order, size_t *n_order)
+{
+    for (size_t k = 0; k < b->program->n_nodes; k++) {
+        const struct vc_program_node *node = &b->program->nodes[k];
+        bool same = strcmp(node->op, "Identity") == 0 && node->n_outputs == 1;
+        size_t named = same ? vc_model_find(b->source->weights, node->outputs[0]) : VC_NO_TENSOR;
+
+        if (named != VC_NO_TENSOR) {
+            claimed[named] = UINT64_MAX;
+        }
+        for (unsigned i = 0; i < node->n_inputs && !same; i++) {
+            const struct vc_onnx_name *name = vc_onnx_find_name(b, node->inputs[i]);
+            size_t index = name != NULL && name->maker == VC_ONNX_BY_CONSTANT && name->program == b->program
+                               ? b->program->constants[name->number].index
+                               : VC_NO_TENSOR;
+
+            if (index != VC_NO_TENSOR && b->matches[index].reader == NULL) {
+                b->matches[index].reader = node;
+                b->matches[index].input = i;
+                order[(*n_order)++] = index;
+            }
+        }
+    }
 }
 
 /* Of this graph and those inside its nodes, which have the same matches. */
@@ -201,17 +176,19 @@ static void note_constants(struct vc_onnx_build *b, struct vc_onnx_match *matche
     }
 }
 
-/* The tensor with the same name, which must have the shape that the graph knows. False if there is none. */
-static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number)
+/* The tensor with the same name, which must have the shape that the graph knows. False: there is none. */
+static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number, uint64_t *claimed)
 {
     size_t index = vc_model_find(b->source->weights, t->name);
 
-    if (index == VC_NO_TENSOR || !is_weight(vc_model_tensor(b->source->weights, index))) {
+    if (index == VC_NO_TENSOR || !vc_onnx_is_weight(vc_model_tensor(b->source->weights, index))) {
         return false;
     }
-    VC_LEAVE_WITH(!same_dims(t, vc_model_tensor(b->source->weights, index), false),
+    const struct vc_tensor *other = vc_model_tensor(b->source->weights, index);
+    VC_LEAVE_WITH(t->n_dims != other->n_dims || memcmp(t->shape, other->shape, t->n_dims * sizeof *t->shape) != 0,
                   vc_graph_complain(b->graph, "%s has another shape in the checkpoint", t->name), true);
     b->matches[number].index = index;
+    claimed[index] = UINT64_MAX;
     return true;
 }
 
@@ -224,7 +201,7 @@ static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_te
     float own, other;
 
     *stays = t->n_elems == 1 && (t->use == VC_USE_UNKNOWN || t->use > VC_USE_BIAS);
-    if (*stays && index != VC_NO_TENSOR && is_weight(vc_model_tensor(weights, index)) &&
+    if (*stays && index != VC_NO_TENSOR && vc_onnx_is_weight(vc_model_tensor(weights, index)) &&
         vc_model_tensor(weights, index)->n_elems == 1) {
         VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, number, &own, 1));
         VC_CALL(vc_tensor_read_f32(b->ctx, weights, index, &other, 1));
@@ -234,22 +211,14 @@ static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_te
 }
 
 /* Reads each tensor of the checkpoint that no name has claimed, and sorts them by what they add up to. */
-static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *list, size_t *n)
+static enum vc_status sum_weights(struct vc_onnx_build *b, const uint64_t *claimed, struct weight_sum *list, size_t *n)
 {
     const struct vc_model *weights = b->source->weights;
-    VC_SCOPED bool *claimed =
-        vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + 1, sizeof *claimed);
 
-    VC_CALL_ALLOC(claimed);
-    for (size_t k = 0; k < count_own(b); k++) {
-        if (b->matches[k].index != VC_NO_TENSOR) {
-            claimed[b->matches[k].index] = true;
-        }
-    }
     for (size_t k = 0; k < vc_model_tensor_count(weights); k++) {
         const struct vc_tensor *t = vc_model_tensor(weights, k);
 
-        if (!claimed[k] && is_weight(t) && t->alias_of == VC_NO_TENSOR) {
+        if (claimed[k] == 0 && vc_onnx_is_weight(t) && t->alias_of == VC_NO_TENSOR) {
             list[*n] = (struct weight_sum){.model = weights, .index = k, .of = SIZE_MAX};
             VC_CALL(sum_up(b->ctx, &list[*n]));
             (*n)++;
@@ -277,13 +246,51 @@ static bool is_variance(const char *name)
     return false;
 }
 
-/* A variance of the checkpoint that no tensor of the graph is; NULL if there is none. */
-static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const bool *claimed)
+/* A variance of the checkpoint that no tensor of the graph is; NULL: there is none. */
+static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const uint64_t *claimed)
 {
     for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
 
-        if (!claimed[k] && t->n_dims == 1 && is_weight(t) && is_variance(t->name)) {
+        if (claimed[k] == 0 && t->n_dims == 1 && vc_onnx_is_weight(t) && is_variance(t->name)) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* *found, which nothing can be said of without a match, becomes a tensor of the checkpoint that has other values than the
+ * file's; NULL: there is none. */
+static enum vc_status find_other_values(struct vc_onnx_build *b, const struct vc_tensor **found)
+{
+    struct vc_onnx_likeness like = {.same = true};
+
+    for (size_t k = 0; k < count_own(b) && like.same; k++) {
+        if (b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates) {
+            VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
+            *found = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
+        }
+    }
+    return VC_OK;
+}
+
+static void complain_folded(struct vc_onnx_build *b, const char *name, const char *from)
+{
+    vc_graph_complain(
+        b->graph,
+        "%s was computed of other tensors, such as %s, when the graph was exported, and the checkpoint has "
+        "other values than the graph: export it without constant folding "
+        "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False))",
+        name, from);
+}
+
+/* The first tensor of the checkpoint of which some rows are constants and others are nothing; NULL: there is none. */
+static const struct vc_tensor *find_torn(const struct vc_onnx_build *b, const uint64_t *claimed)
+{
+    for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {
+        const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
+
+        if (claimed[k] != 0 && claimed[k] != UINT64_MAX && claimed[k] != t->shape[0]) {
             return t;
         }
     }
@@ -292,73 +299,113 @@ static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, cons
 
 /* A file in which batch normalization was folded into the weights cannot take the checkpoint's weights,
  * which are not folded: a variance of the checkpoint is then left over, and weights with equal names have
- * other values. Such a pair is refused. */
-static enum vc_status refuse_folded(struct vc_onnx_build *b)
+ * other values. Such a pair is refused, and so is one with a constant that was computed of weights in another way. */
+static enum vc_status refuse_folded(struct vc_onnx_build *b, const uint64_t *claimed)
 {
-    bool *claimed =
-        vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(b->source->weights) + 1, sizeof *claimed);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(claimed);
-    for (size_t k = 0; k < count_own(b); k++) {
-        if (b->matches[k].index != VC_NO_TENSOR) {
-            claimed[b->matches[k].index] = true;
-        }
-    }
     const struct vc_tensor *variance = left_variance(b, claimed);
-    for (size_t k = 0; variance != NULL && k < count_own(b); k++) {
-        struct weight_sum other = {.model = b->source->weights, .index = b->matches[k].index};
-        float *values = NULL;
-        bool transposed = b->matches[k].transposed;
-        bool same = true;
+    const struct vc_tensor *from = find_torn(b, claimed);
+    const char *made = from != NULL ? "a constant of a part" : NULL;
 
-        if (other.index == VC_NO_TENSOR || vc_model_tensor(b->source->model, k)->n_dims < 2) {
-            continue;
-        }
-        VC_TRY(read_tensor(b->ctx, b->source->model, k, &values));
-        status = compare(b->ctx, vc_model_tensor(b->source->model, k), values, &other, &same, &transposed);
-        vc_free(b->ctx, values);
-        VC_TRY(status);
-        if (!same) {
-            vc_graph_complain(
-                b->graph,
-                "%s of the checkpoint has no place in the graph, and %s has other values than there: batch "
-                "normalization was folded into the graph's weights; export it without that, or use its own",
-                variance->name, vc_model_tensor(b->source->weights, other.index)->name);
-            break;
-        }
+    for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
+        bool left = b->matches[k].open && b->matches[k].index == VC_NO_TENSOR;
+
+        from = left ? vc_onnx_made_of(b, k, claimed) : NULL;
+        made = vc_model_tensor(b->source->model, k)->name;
     }
-out:
-    vc_free(b->ctx, claimed);
-    return status;
+    if (variance == NULL && from == NULL) {
+        return VC_OK;
+    }
+    const struct vc_tensor *other = variance != NULL ? NULL : from;
+    VC_CALL(find_other_values(b, &other));
+    if (other != NULL && variance != NULL) {
+        vc_graph_complain(b->graph,
+                          "%s of the checkpoint has no place in the graph, and %s has other values than there: batch "
+                          "normalization was folded into the graph's weights; export it without that, or use its own",
+                          variance->name, other->name);
+    } else if (other != NULL) {
+        complain_folded(b, made, from->name);
+    }
+    return VC_OK;
 }
 
 /* ---- one tensor with several names ---- */
+
+/* The tensor of the checkpoint that has the name, or the place of the first node that reads it, where the exporter made
+ * the name up; with the shape and the rows that x has of its own. VC_NO_TENSOR: there is none. */
+static size_t named_too(struct vc_onnx_build *b, const struct vc_onnx_name *base, const struct vc_graph_param *param,
+                        const char *name)
+{
+    const struct vc_model *weights = b->source->weights;
+    size_t index = vc_model_find(weights, name);
+    struct vc_onnx_match place = {.index = VC_NO_TENSOR};
+
+    if (index == VC_NO_TENSOR && base != NULL && base->maker == VC_ONNX_BY_CONSTANT && vc_onnx_is_made_up(name)) {
+        for (size_t k = 0; k < b->program->n_nodes && place.reader == NULL; k++) {
+            const struct vc_program_node *node = &b->program->nodes[k];
+
+            for (unsigned i = 0; i < node->n_inputs; i++) {
+                if (strcmp(node->inputs[i], name) == 0) {
+                    place.reader = node;
+                    place.input = i;
+                }
+            }
+        }
+        b->graph->status = vc_onnx_find_place(b, base->program->constants[base->number].index, NULL, &place);
+        index = place.gates || place.transposed != param->transposed ? VC_NO_TENSOR : place.index;
+    }
+    const struct vc_tensor *t = index != VC_NO_TENSOR ? vc_model_tensor(weights, index) : NULL;
+    return t == NULL || !vc_onnx_is_weight(t) || place.count != (param->sliced ? param->count : 0) ||
+                   t->n_dims != param->n_dims || memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0
+               ? VC_NO_TENSOR
+               : index;
+}
+
+/* Two tensors of ones or zeros are equal by chance, as those of a network are before training: no matter while the
+ * checkpoint has the same numbers. */
+static enum vc_status check_uniform(struct vc_onnx_build *b, size_t own, size_t index, const char *name)
+{
+    struct vc_onnx_likeness like;
+    bool transposed;
+
+    VC_CALL(compare(b, own, index, &like, &transposed));
+    if (!like.same && like.uniform) {
+        complain_folded(b, name, vc_model_tensor(b->source->model, own)->name);
+    }
+    return VC_OK;
+}
 
 /* Where the checkpoint has a tensor of that name and shape, it is a parameter of its own (it may have
  * diverged); else the name is noted as another name of x. */
 uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *name)
 {
-    const struct vc_model *weights = b->source->weights;
     const struct vc_graph_param *param = &b->graph->params[b->graph->values[x].param];
-    size_t index = weights != NULL ? vc_model_find(weights, name) : VC_NO_TENSOR;
-    const struct vc_tensor *t = index != VC_NO_TENSOR ? vc_model_tensor(weights, index) : NULL;
     struct vc_onnx_name *base = vc_onnx_find_name(b, b->graph->values[x].name);
+    size_t index = b->source->weights != NULL ? named_too(b, base, param, name) : VC_NO_TENSOR;
 
-    if (t == NULL || !is_weight(t) || param->sliced || t->n_dims != param->n_dims ||
-        memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0) {
+    if (index == VC_NO_TENSOR) {
         vc_graph_also(b->graph, b->graph->values[x].param, name);
+        if (param->from_weights && base != NULL && base->maker == VC_ONNX_BY_CONSTANT && vc_onnx_is_made_up(name)) {
+            b->graph->status = check_uniform(b, b->program->constants[base->number].index, param->index, name);
+        }
         return x;
     }
     if (base != NULL) {
         base->n_uses--;
     }
+    if (param->from_weights && index == param->index) { /* the exporter swapped its axes twice */
+        return x;
+    }
+    const struct vc_tensor *t = vc_model_tensor(b->source->weights, index);
     return vc_graph_add_param(b->graph, name,
                               &(struct vc_param_spec){.tensor = t->name,
                                                       .index = index,
                                                       .from_weights = true,
                                                       .n_dims = t->n_dims,
                                                       .shape = t->shape,
+                                                      .sliced = param->sliced,
+                                                      .axis = param->axis,
+                                                      .first = param->first,
+                                                      .count = param->count,
                                                       .transposed = param->transposed});
 }
 
@@ -384,36 +431,53 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
     const struct vc_model *weights = b->source->weights;
     VC_SCOPED struct weight_sum *list = NULL;
+    VC_SCOPED uint64_t *claimed = NULL;
+    VC_SCOPED size_t *order = NULL;
     size_t n = 0;
     size_t n_left = 0;
+    size_t n_order = 0;
 
     VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
     note_constants(b, b->matches);
     VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + count_own(b) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, claimed, vc_model_tensor_count(weights) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, order, count_own(b) + 1));
+    note_readers(b, claimed, order, &n_order);
     for (size_t k = 0; k < count_own(b); k++) {
         b->matches[k].index = VC_NO_TENSOR;
     }
     for (size_t k = 0; k < count_own(b); k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->model, k);
 
-        bool stays = !b->matches[k].there || !is_weight(t);
+        bool stays = !b->matches[k].there || !vc_onnx_is_weight(t);
         if (!stays) {
+            b->matches[k].open = vc_onnx_is_made_up(t->name);
             VC_CALL(stays_constant(b, t, k, &stays));
         }
-        if (!stays && !by_name(b, t, k) && t->n_elems > 1) { /* single numbers are alike: the name alone tells them */
+        if (!stays && !by_name(b, t, k, claimed) && t->n_elems > 1) { /* of single numbers the name alone tells */
             list[vc_model_tensor_count(weights) + n_left++] =
                 (struct weight_sum){.model = b->source->model, .index = k, .of = k};
         }
     }
     if (n_left != 0) {
-        VC_CALL(sum_weights(b, list, &n));
+        VC_CALL(sum_weights(b, claimed, list, &n));
     }
     for (size_t k = 0; k < n_left; k++) {
         struct weight_sum *c = &list[vc_model_tensor_count(weights) + k];
 
         VC_CALL(vc_check_cancelled(b->ctx));
         VC_CALL(sum_up(b->ctx, c));
-        VC_CALL(match(b, c, list, n));
+        VC_CALL(match(b, c, list, n, claimed));
     }
-    return refuse_folded(b);
+    for (size_t k = 0; k < n_order; k++) {
+        if (b->matches[order[k]].open && b->matches[order[k]].index == VC_NO_TENSOR) {
+            VC_CALL(vc_onnx_find_place(b, order[k], claimed, &b->matches[order[k]]));
+        }
+    }
+    for (size_t k = 0; k < count_own(b); k++) {
+        if (b->matches[k].open && b->matches[k].index == VC_NO_TENSOR) {
+            VC_CALL(vc_onnx_find_akin(b, k, claimed, &b->matches[k]));
+        }
+    }
+    return refuse_folded(b, claimed);
 }

@@ -111,6 +111,22 @@ static bool take_scatter(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* Ones and zeros that an exporter writes where a normalization has nothing to learn are no parameters. */
+static bool take_instance_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    for (unsigned k = 1; k < 3 && k < node->n_inputs; k++) {
+        const struct vc_graph_value *v = vc_onnx_input(b, node, k);
+        const struct vc_program_tensor *tensor = v == NULL ? NULL : vc_onnx_tensor_of(b, node->inputs[k]);
+        bool same = tensor != NULL && (vc_onnx_is_made_up(v->name) || strstr(v->name, "Constant") != NULL);
+
+        for (size_t i = 0; same && i < (size_t)tensor->shape[0]; i++) {
+            same = vc_onnx_real_at(tensor, i) == (k == 1 ? 1 : 0);
+        }
+        node->inputs[k] = same ? vc_onnx_add_tensor(b, NULL, tensor) : node->inputs[k];
+    }
+    return true;
+}
+
 /* ---- what onnxruntime's dynamic quantization writes ---- */
 
 /* ONNX's definition of DynamicQuantizeLinear in nodes, uint8 codes:
@@ -232,6 +248,7 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                                   {"Swish SwiGLU", take_swish},
                                                   {"ReduceLogSum", take_reduce_log_sum},
                                                   {"SimplifiedLayerNormalization", take_simplified},
+                                                  {"InstanceNormalization", take_instance_norm},
                                                   {"Scatter", take_scatter},
                                                   {"DynamicQuantizeLinear", take_dynamic_quantize},
                                                   {"MatMulInteger", take_matmul_integer},

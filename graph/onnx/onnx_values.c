@@ -362,28 +362,50 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
     return t->n_dims != 0 && !name->must_be_known;
 }
 
-/* With another checkpoint, the tensor that matches (onnx_repair.c) takes the place of the file's own.
+/* With another checkpoint, the tensor that matches (onnx_repair.c) takes the place of the file's own, in its shape.
  * The file's own tensor is kept beside (of_param), for rewrites that look at elements. */
 static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name *name,
                               const struct vc_program_constant *c)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, c->index);
+    const struct vc_onnx_match *match =
+        b->matches == NULL || b->matches[c->index].index == VC_NO_TENSOR ? NULL : &b->matches[c->index];
     struct vc_param_spec spec = {
         .tensor = t->name, .index = c->index, .n_dims = t->n_dims, .shape = t->shape, .integers = !vc_onnx_is_real(t)};
+    bool wide = false; /* it has axes of 1 that the checkpoint's has not, or the other way round */
 
-    if (b->matches != NULL && b->matches[c->index].index != VC_NO_TENSOR) {
-        const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[c->index].index);
+    if (match != NULL && match->gates) {
+        return vc_onnx_add_gates(b, name->name, t, match);
+    }
+    if (match != NULL) {
+        const struct vc_tensor *other = vc_model_tensor(b->source->weights, match->index);
 
         spec.tensor = other->name;
-        spec.index = b->matches[c->index].index;
+        spec.index = match->index;
         spec.from_weights = true;
         spec.n_dims = other->n_dims;
         spec.shape = other->shape;
-        spec.transposed = b->matches[c->index].transposed;
+        spec.sliced = match->count != 0;
+        spec.first = match->first;
+        spec.count = match->count;
+        spec.transposed = match->transposed;
+        wide = !match->transposed && t->n_dims != other->n_dims;
+        for (unsigned d = 0; d < t->n_dims && !match->transposed && !wide; d++) {
+            wide = t->shape[d] != (d == 0 && spec.sliced ? match->count : other->shape[d]);
+        }
     }
-    uint32_t value = vc_graph_add_param(b->graph, name->name, &spec);
+    uint32_t value = vc_graph_add_param(b->graph, wide ? NULL : name->name, &spec);
     if (value != VC_NO_VALUE && b->graph->values[value].param < b->of_param_capacity) {
         b->of_param[b->graph->values[value].param] = c->tensor;
+    }
+    if (wide) {
+        int64_t shape[VC_GRAPH_MAX_DIMS] = {0};
+
+        for (unsigned d = 0; d < t->n_dims; d++) {
+            shape[d] = (int64_t)t->shape[d];
+        }
+        value = vc_onnx_add_one(b, "Reshape", name->name,
+                                (uint32_t[]){value, vc_graph_add_ints(b->graph, shape, t->n_dims)}, 2, NULL, 0);
     }
     return value;
 }

@@ -290,6 +290,81 @@ class Graphs(unittest.TestCase):
                 nn.init.uniform_(m.running_var, 0.5, 2)
         self.each_export(net, (torch.randn(2, 3, 17, 21),), ["x"], {"x": {0: "batch"}})
 
+    def test_other_checkpoint(self):
+        """Weights that the old exporter folded into constants with names of its own, taken from a checkpoint with other values than those of
+        the export; what was computed in another way is refused."""
+        if torch is None:
+            self.skipTest("no torch")
+        nn = torch.nn
+
+        class First(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x):
+                return self.inner(x)[0]
+
+        class Attend(nn.Module):
+            def __init__(self, other):
+                super().__init__()
+                self.a = nn.MultiheadAttention(8, 2, batch_first=True)
+                self.other = nn.Linear(8, 8) if other else None
+
+            def forward(self, x):
+                y = x if self.other is None else self.other(x)
+                return self.a(x, y, y)[0]
+
+        class Gained(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.g = nn.Parameter(torch.randn(6))
+
+            def forward(self, x):
+                return x * (1 + self.g) + 1
+
+        torch.manual_seed(0)
+        picture, steps = torch.randn(2, 3, 8, 8), torch.randn(2, 5, 8)
+        made = {
+            "group": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.PReLU(8), nn.Conv2d(8, 4, 3), nn.InstanceNorm2d(4), nn.PReLU()), picture),
+            "linear": (nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 3, bias=False)), steps),
+            "lstm": (First(nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True)), steps), "gru": (First(nn.GRU(8, 6, bias=False)), steps),
+            "rnn": (First(nn.RNN(8, 6, bidirectional=True)), steps), "attention": (Attend(False), steps), "cross": (Attend(True), steps),
+            "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), steps), "gained": (Gained(), torch.randn(2, 6))}
+        for name, (module, x) in made.items():
+            with self.subTest(name):
+                for p in module.parameters():  # what is all zeros tells nothing
+                    p.data += 0.1 * torch.randn_like(p)
+                self.export(module, (x,), ["x"], False, self.path("m.onnx"))
+                for p in module.parameters():
+                    p.data += 0.3 * torch.randn_like(p)
+                np.savez(self.path("w.npz"), **{k: v.numpy() for k, v in module.state_dict().items()})
+                np.savez(self.path("x.npz"), x=x.numpy())
+                done = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force",
+                                       self.path("m.onnx")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+                if name == "gained":
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertIn("was computed of other tensors, such as g,", done.stdout)
+                    continue
+                self.assertEqual(done.returncode, 0, done.stdout)
+                with np.load(self.path("y.npz")) as y, torch.no_grad():
+                    np.testing.assert_allclose(y[y.files[0]], module(x).numpy(), rtol=1e-4, atol=1e-5)
+        # each of them is trained, too
+        module, x = made["group"][0][:2], picture
+        self.export(module, (x,), ["x"], False, self.path("m.onnx"))
+        state = {k: v.numpy() for k, v in module.state_dict().items()}
+        np.savez(self.path("w.npz"), **state)
+        np.savez(self.path("d.npz"), x=x.numpy(), y=np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype("f4"))
+        for graph, out in (("m.onnx", "o.npz"), (None, "o.onnx")):
+            done = subprocess.run([PROGRAM, "distill", "--alpha", "0", "--task", "regression", "--steps", "1", "--data", self.path("d.npz"), "--force", "-o", self.path(out),
+                                   "--student", self.path("w.npz" if graph else "m.onnx"), *(["--graph", self.path(graph)] if graph else [])],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+        with np.load(self.path("o.npz")) as z:
+            self.assertEqual([k for k in state if np.array_equal(z[k], state[k])], [])
+        before, after = ({i.name: numpy_helper.to_array(i) for i in onnx.load(self.path(p)).graph.initializer} for p in ("m.onnx", "o.onnx"))
+        self.assertEqual([k for k in before if before[k].dtype == np.float32 and np.array_equal(before[k], after[k])], [])
+
     def test_training_export(self):
         if torch is None:
             self.skipTest("no torch")
@@ -387,6 +462,13 @@ class Graphs(unittest.TestCase):
         same = {n: p.detach().numpy() for n, p in net.state_dict().items()}
         same["twin"] = same["layers.0.linear1.weight"].copy()
         np.savez(self.path("weights.npz"), **same)
+        twice = drive("-w", self.path("weights.npz"), path)
+        self.assertEqual(twice["problem"], [])  # the place tells: /layers.0/linear1/MatMul
+        self.assertNotIn("twin", {p[1] for p in twice["param"]})
+        nameless = onnx.load(path)
+        for node in nameless.graph.node:
+            node.name = ""
+        onnx.save(nameless, path)
         twice = drive("-w", self.path("weights.npz"), path)
         text = "\n".join(p[0] for p in twice["problem"])
         self.assertIn("linear1.weight", text)

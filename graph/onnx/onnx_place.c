@@ -1,0 +1,354 @@
+/* onnx_place.c - which tensor of another checkpoint a folded constant was made of, by the module that its reader stands
+ * in. PyTorch's exporter computes with weights while it writes a file, and gives what comes out names of its own:
+ *
+ *     "/layers.0/linear1/MatMul" reads onnx::MatMul_364 [8, 16]     layers.0.linear1.weight [16, 8], transposed
+ *     "/1/Mul" reads onnx::Mul_23 [8, 1, 1]                         1.weight [8]
+ *     "/attn/MatMul_1" reads onnx::MatMul_71 [8, 8]                 rows 8 to 15 of attn.in_proj_weight [24, 8]
+ *     "/r/LSTM_1" reads onnx::LSTM_428 [2, 24, 12]                  gates of r.weight_ih_l1 and r.weight_ih_l1_reverse
+ *
+ * Called by onnx_repair.c for what no name and no values told. A tensor is taken if it is the only one that can be
+ * meant and its values are like the constant's; a constant that was computed in another way (1 + weight) is none. */
+#include "graph/onnx/onnx_build.h"
+
+#include "core/text/text.h"
+#include <vcompress/quantize.h>
+
+/* ---- names ---- */
+
+bool vc_onnx_is_made_up(const char *name)
+{
+    return strncmp(name, "onnx::", 6) == 0 || name[strspn(name, "0123456789")] == '\0';
+}
+
+/* "/layers.0/linear1/MatMul_1" as the module's "layers.0.linear1." and the operator's "MatMul_1"; "/Mul" has the module
+ * "". NULL: the name says none. */
+static const char *module_of(const struct vc_program_node *node, char *module, size_t room)
+{
+    const char *op = node->name == NULL ? NULL : strrchr(node->name, '/');
+    size_t n = op == NULL ? 0 : (size_t)(op - node->name);
+
+    if (op == NULL || *node->name != '/' || n >= room) {
+        return NULL;
+    }
+    memcpy(module, node->name + 1, n);
+    module[n] = '\0';
+    for (size_t k = 0; k < n; k++) {
+        module[k] = module[k] == '/' ? '.' : module[k];
+    }
+    return op + 1;
+}
+
+/* The name of the tensor within the module itself: "weight"; NULL: it is of another one. */
+static const char *leaf_of(const struct vc_tensor *t, const char *module)
+{
+    size_t n = strlen(module);
+
+    return strncmp(t->name, module, n) == 0 && strchr(t->name + n, '.') == NULL ? t->name + n : NULL;
+}
+
+/* ---- shapes and values ---- */
+
+/* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to
+ * their weight. */
+bool vc_onnx_is_weight(const struct vc_tensor *t)
+{
+    return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
+}
+
+/* Sizes other than 1. */
+static unsigned long_axes(const struct vc_tensor *t, uint64_t *sizes)
+{
+    unsigned n = 0;
+
+    for (unsigned d = 0; d < t->n_dims && n < VC_GRAPH_MAX_DIMS; d++) {
+        sizes[n] = t->shape[d];
+        n += t->shape[d] != 1;
+    }
+    return n;
+}
+
+uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part)
+{
+    uint64_t a[VC_GRAPH_MAX_DIMS + 1] = {0};
+    uint64_t b[VC_GRAPH_MAX_DIMS + 1] = {0};
+    unsigned n = long_axes(t, a);
+
+    if (t->n_dims > VC_GRAPH_MAX_DIMS || other->n_dims > VC_GRAPH_MAX_DIMS || n != long_axes(other, b) ||
+        (part && (n == 0 || other->n_dims != n)) || (transposed && (n < 2 || t->n_dims != n || other->n_dims != n))) {
+        return 0;
+    }
+    a[0] = n == 0 ? 1 : a[0];
+    if (transposed) {
+        a[VC_GRAPH_MAX_DIMS] = a[n - 1];
+        a[n - 1] = a[n - 2];
+        a[n - 2] = a[VC_GRAPH_MAX_DIMS];
+    }
+    return n == 0 || (memcmp(a + 1, b + 1, (n - 1) * sizeof *a) == 0 && (part ? a[0] < b[0] : a[0] == b[0])) ? a[0] : 0;
+}
+
+enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct vc_onnx_match *with,
+                               struct vc_onnx_likeness *like)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    const struct vc_tensor *other = vc_model_tensor(b->source->weights, with->index);
+    VC_SCOPED float *c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *c);
+    VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)other->n_elems, sizeof *w);
+    size_t rows = with->transposed ? (size_t)t->shape[t->n_dims - 2] : 1; /* of c, which are columns of w */
+    size_t columns = with->transposed ? (size_t)t->shape[t->n_dims - 1] : (size_t)t->n_elems;
+    size_t from = (size_t)(with->count != 0 ? with->first * (other->n_elems / other->shape[0]) : 0);
+
+    VC_CALL_ALLOC(c);
+    VC_CALL_ALLOC(w);
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, with->index, w, (size_t)other->n_elems));
+    *like = (struct vc_onnx_likeness){.same = true, .uniform = true};
+    for (size_t k = 0; k < (size_t)t->n_elems; k++) {
+        size_t in = k % (rows * columns);
+        size_t at = from + k - in + in % columns * rows + in / columns;
+        double x = (double)c[k];
+        double y = (double)w[at];
+
+        like->same = like->same && memcmp(&c[k], &w[at], sizeof *c) == 0;
+        like->uniform = like->uniform && memcmp(&c[k], c, sizeof *c) == 0;
+        like->cc += x * x;
+        like->cw += x * y;
+        like->ww += y * y;
+        like->apart += (x - y) * (x - y);
+        like->one += (x - 1 - y) * (x - 1 - y);
+    }
+    return VC_OK;
+}
+
+/* The same weight after rounding, pruning or more training: c is about w where w is not 0. */
+static bool is_akin(const struct vc_onnx_likeness *like)
+{
+    return like->cw > 0.75 * like->ww && like->cw < 1.33 * like->ww;
+}
+
+/* Or one of another training, whose values are as large within a factor of 10. */
+static bool is_alike(const struct vc_onnx_likeness *like)
+{
+    return like->apart <= like->one &&
+           (like->cc == 0 || is_akin(like) || (like->ww < 100 * like->cc && like->cc < 100 * like->ww));
+}
+
+static void claim(uint64_t *claimed, size_t index, uint64_t rows)
+{
+    if (claimed != NULL) {
+        claimed[index] = rows;
+    }
+}
+
+/* ---- recurrent layers ---- */
+
+/* Parameters of one input: "weight_ih", "weight_hh", or both biases. */
+static const char *const recurrent_leaves[3][2] = {{"weight_ih", NULL}, {"weight_hh", NULL}, {"bias_ih", "bias_hh"}};
+
+static const struct recurrent {
+    const char *op;
+    unsigned gates,
+        order[4]; /* ONNX's gate k is gate order[k] of PyTorch: i, f, g, o are i, o, f, c; r, z, n z, r, h */
+} recurrent[] = {{"LSTM", 4, {0, 3, 1, 2}}, {"GRU", 3, {1, 0, 2}}, {"RNN", 1, {0}}};
+
+static const struct recurrent *recurrent_of(const struct vc_program_node *node)
+{
+    for (size_t k = 0; k < sizeof recurrent / sizeof *recurrent; k++) {
+        if (strcmp(node->op, recurrent[k].op) == 0) {
+            return &recurrent[k];
+        }
+    }
+    return NULL;
+}
+
+/* The tensor of the direction d, VC_NO_TENSOR where it is not there or has another shape than the constant t says. */
+static size_t recurrent_tensor(const struct vc_onnx_build *b, const struct vc_tensor *t,
+                               const struct vc_onnx_match *match, unsigned i, unsigned d)
+{
+    char module[300], name[400];
+    unsigned input = match->input;
+    const char *op = module_of(match->reader, module, sizeof module);
+    const char *number = op == NULL ? NULL : strchr(op, '_');
+    const char *const *leaves = recurrent_leaves[input - 1];
+    uint64_t rows = t->shape[1] / (input == 3 ? 2 : 1);
+
+    if (op == NULL || leaves[i] == NULL) {
+        return VC_NO_TENSOR;
+    }
+    (void)snprintf(name, sizeof name, "%s%s_l%s%s", module, leaves[i], number == NULL ? "0" : number + 1,
+                   d == 0 ? "" : "_reverse");
+    size_t index = vc_model_find(b->source->weights, name);
+    const struct vc_tensor *w = index == VC_NO_TENSOR ? NULL : vc_model_tensor(b->source->weights, index);
+    return w != NULL && w->n_dims == (input == 3 ? 1 : 2) && w->shape[0] == rows &&
+                   (input == 3 || w->shape[1] == t->shape[2])
+               ? index
+               : VC_NO_TENSOR;
+}
+
+/* Input W, R or B of a layer whose tensors are all there, which are claimed then. */
+static bool is_recurrent(const struct vc_onnx_build *b, const struct vc_tensor *t, struct vc_onnx_match *to,
+                         uint64_t *claimed)
+{
+    const struct recurrent *kind = recurrent_of(to->reader);
+    bool bias = to->input == 3;
+    bool there = kind != NULL && to->input >= 1 && to->input <= 3 && t->n_dims == (bias ? 2 : 3) && t->shape[0] <= 2 &&
+                 t->shape[1] % (kind->gates * (bias ? 2 : 1)) == 0;
+
+    for (unsigned k = 0; there && k < t->shape[0] * (bias ? 2 : 1); k++) {
+        there = recurrent_tensor(b, t, to, k & bias, k >> bias) != VC_NO_TENSOR;
+    }
+    for (unsigned k = 0; there && k < t->shape[0] * (bias ? 2 : 1); k++) {
+        to->index = recurrent_tensor(b, t, to, k & bias, k >> bias);
+        claim(claimed, to->index, UINT64_MAX);
+    }
+    to->gates = there;
+    return there;
+}
+
+/* Gates of all directions in ONNX's order, one behind the other, in the constant's shape. */
+uint32_t vc_onnx_add_gates(struct vc_onnx_build *b, const char *name, const struct vc_tensor *t,
+                           const struct vc_onnx_match *match)
+{
+    const struct recurrent *kind = recurrent_of(match->reader);
+    const struct vc_graph_attr axis = vc_attr_int("axis", 0);
+    unsigned n_tensors = match->input == 3 ? 2 : 1;
+    unsigned n = 0;
+    uint32_t parts[16];
+    int64_t shape[3];
+
+    for (unsigned k = 0; k < t->shape[0] * n_tensors * kind->gates; k++) {
+        unsigned i = k / kind->gates;
+        size_t index = recurrent_tensor(b, t, match, i % n_tensors, i / n_tensors);
+        const struct vc_tensor *w = vc_model_tensor(b->source->weights, index);
+        uint64_t hidden = w->shape[0] / kind->gates;
+
+        parts[n++] = vc_graph_add_param(b->graph, NULL,
+                                        &(struct vc_param_spec){.tensor = w->name,
+                                                                .index = index,
+                                                                .from_weights = true,
+                                                                .n_dims = w->n_dims,
+                                                                .shape = w->shape,
+                                                                .sliced = kind->gates != 1,
+                                                                .first = kind->order[k % kind->gates] * hidden,
+                                                                .count = hidden});
+    }
+    for (unsigned d = 0; d < t->n_dims; d++) {
+        shape[d] = (int64_t)t->shape[d];
+    }
+    parts[0] = vc_onnx_add_one(b, "Concat", NULL, parts, n, &axis, 1);
+    parts[1] = vc_graph_add_ints(b->graph, shape, t->n_dims);
+    return vc_onnx_add_one(b, "Reshape", name, parts, 2, NULL, 0);
+}
+
+/* ---- places ---- */
+
+/* What PyTorch's layers call the parameter of such a node. */
+static const char *usual_leaf(const char *op)
+{
+    return strcmp(op, "Add") == 0 ? "bias" : vc_is_one_of(op, "MatMul Mul PRelu") ? "weight" : "";
+}
+
+/* The tensor of the module that the constant, input k of the node, can be: the one of the usual name, or the only one;
+ * a whole one before rows of one. */
+enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    struct vc_onnx_likeness like = {0};
+    unsigned n_found = 0;
+    char module[300];
+
+    if (to->reader == NULL || is_recurrent(b, t, to, claimed) ||
+        vc_is_one_of(to->reader->op, "Conv ConvTranspose Gemm Gather") ||
+        module_of(to->reader, module, sizeof module) == NULL) {
+        return VC_OK;
+    }
+    to->transposed = strcmp(to->reader->op, "MatMul") == 0 && to->input == 1;
+    for (unsigned part = 0; part < 2 && n_found == 0; part++) {
+        for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+            const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
+            const char *leaf = leaf_of(other, module);
+            uint64_t rows = vc_onnx_fits(t, other, to->transposed, part != 0);
+
+            if (leaf == NULL || !vc_onnx_is_weight(other) || rows == 0 ||
+                (claimed != NULL && claimed[i] > (part != 0 ? other->shape[0] - rows : 0))) {
+                continue;
+            }
+            bool usual = strcmp(leaf, usual_leaf(to->reader->op)) == 0;
+            n_found = usual ? 1 : n_found + 1;
+            to->index = i;
+            to->first = claimed == NULL ? 0 : claimed[i];
+            to->count = part != 0 ? rows : 0;
+            if (usual) {
+                break;
+            }
+        }
+    }
+    if (n_found == 1) {
+        VC_CALL(vc_onnx_compare(b, own, to, &like));
+    }
+    if (n_found == 1 && is_alike(&like)) {
+        claim(claimed, to->index, to->count == 0 ? UINT64_MAX : to->first + to->count);
+    } else {
+        to->index = VC_NO_TENSOR;
+        to->transposed = false;
+        to->count = 0;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    uint64_t sizes[VC_GRAPH_MAX_DIMS + 1];
+    unsigned n_found = 0;
+
+    if (long_axes(t, sizes) < 2 || (to->reader != NULL && vc_is_one_of(to->reader->op, "Conv ConvTranspose"))) {
+        return VC_OK; /* vectors are too often alike; statistics are folded into convolutions */
+    }
+    for (unsigned k = 0; k < 4 && n_found == 0; k++) {
+        for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+            const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
+            struct vc_onnx_match with = {.index = i, .transposed = k % 2 != 0};
+            struct vc_onnx_likeness like = {0};
+
+            if (!vc_onnx_is_weight(other) || vc_onnx_fits(t, other, with.transposed, false) == 0 ||
+                (k < 2 && claimed[i] != 0)) {
+                continue;
+            }
+            VC_CALL(vc_onnx_compare(b, own, &with, &like));
+            if (is_akin(&like) && like.cw * like.cw > 0.25 * like.cc * like.ww) {
+                n_found++;
+                to->index = i;
+                to->transposed = with.transposed;
+            }
+        }
+    }
+    if (n_found == 1) {
+        claimed[to->index] = UINT64_MAX;
+    } else {
+        to->index = VC_NO_TENSOR;
+        to->transposed = false;
+    }
+    return VC_OK;
+}
+
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, const uint64_t *claimed)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    const struct vc_program_node *reader = b->matches[own].reader;
+    char module[300];
+    bool known = reader != NULL && module_of(reader, module, sizeof module) != NULL;
+
+    if (reader == NULL || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
+        return NULL;
+    }
+    for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+        const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
+        bool fits = vc_onnx_fits(t, other, false, false) != 0 || vc_onnx_fits(t, other, true, false) != 0;
+
+        if (vc_onnx_is_weight(other) &&
+            ((known && claimed[i] == 0 && leaf_of(other, module) != NULL) || (fits && t->use == VC_USE_PRODUCT))) {
+            return other;
+        }
+    }
+    return NULL;
+}
