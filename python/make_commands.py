@@ -24,6 +24,8 @@ TERMINAL = {"json", "help", "quiet", "verbose", "no-progress", "color", "progres
 # What a result in memory has not: files, folders, and reports in files.
 FILES = {"output", "output-dir", "emit", "force", "force-foreign", "format", "dry-run", "digest", "max-shard-size", "shard", "drop", "key", "void-as",
          "keep-names", "pre", "no-vocab", "mmproj", "strip", "html", "markdown", "deflate", "metadata", "remote"}
+# Files that may be arrays by name.
+ARRAYS = {"data", "eval", "labels", "eval-labels", "mask"}
 TYPES = {"flag": "bool", "count": "int", "int": "int", "real": "float", "size": "Union[int, str]", "text": "Path", "value": "Values"}
 
 
@@ -39,6 +41,8 @@ def parameter(option):
         return f"{name}: bool = False"
     if kind == "word" and not any(":" in word for word in option["words"]):
         kind = "Literal[%s]" % ", ".join(json.dumps(word) for word in option["words"])
+    elif option["name"] in ARRAYS:
+        kind = "File"
     elif option["name"] == "pass":
         kind = "Sequence[str]"
     else:
@@ -82,7 +86,7 @@ def main():
     print('"""Every command as a function. Made by make_commands.py from the tables of options: not edited by hand.\n\n'
           'threads, max_memory and device say what a call may use; progress=False shows no bar, and a function is called with a Progress."""\n'
           "from __future__ import annotations\n\nfrom typing import Literal, Mapping, Optional, Sequence, Union\n\n"
-          "from ._arrays import Weights\nfrom ._call import Report\nfrom ._run import Compressed, Input, Path, Show, Values, ask, in_memory, make, write\n")
+          "from ._arrays import Weights\nfrom ._call import Report\nfrom ._run import Compressed, File, Input, Path, Show, Values, ask, in_memory, make, write\n")
     names = list(COMMANDS) + ["compress"]
     print(wrapped("__all__ = [", [json.dumps(name) for name in names], "]"))
     for name, kind in COMMANDS.items():

@@ -146,6 +146,11 @@ class Arrays:
         self._pieces.insert(0, head)
         self.size = head.nbytes + at
 
+    def save(self, path: str) -> None:
+        with open(path, "wb") as file:
+            for piece in self._pieces:
+                file.write(piece)
+
     def read(self, offset: int, to: memoryview) -> None:
         k = bisect.bisect_right(self._starts, offset) - 1
         while to.nbytes:

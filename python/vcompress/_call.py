@@ -4,10 +4,11 @@ from __future__ import annotations
 import ctypes
 import html
 import json
+import numbers
 import os
 import re
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 
 class Progress(NamedTuple):
@@ -151,16 +152,26 @@ _library.vcompress_file_read.restype = ctypes.c_bool
 _library.vcompress_file_close.argtypes, _library.vcompress_file_close.restype = [ctypes.POINTER(_File)], None
 
 
+def _word(name: str, value: Any) -> str:
+    """Of numbers, those of NumPy too, the shortest digits: 0.3 of float32(0.3)."""
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, numbers.Real):
+        return str(value)
+    raise TypeError(f"{name}: takes a text, a path or a number, not {type(value).__name__}")
+
+
 def words_of(options: Dict[str, Any]) -> List[str]:
-    """{"int8": True, "min_sqnr": 40, "exclude": ["a*", "b*"]} -> --int8 --min-sqnr=40 --exclude=a* --exclude=b*"""
+    """{"int8": True, "min_sqnr": 40, "exclude": ["a*", "b*"]} -> --int8 --min-sqnr=40 --exclude=a* --exclude=b*; {"type": {"a*": "int4"}} -> --type=a*=int4"""
     words = []
     for name, value in options.items():
         option = "--" + name.rstrip("_").replace("_", "-")
+        value = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is True:
-                words.append(option)
-            elif one is not None and one is not False:
-                words.append(option + "=" + os.fspath(one) if isinstance(one, (str, os.PathLike)) else option + "=" + repr(one))
+            if type(one).__name__ in ("bool", "bool_"):  # NumPy's, too
+                words += [option] if one else []
+            elif one is not None:
+                words.append(option + "=" + _word(name, one))
     return words
 
 

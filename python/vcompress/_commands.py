@@ -7,7 +7,7 @@ from typing import Literal, Mapping, Optional, Sequence, Union
 
 from ._arrays import Weights
 from ._call import Report
-from ._run import Compressed, Input, Path, Show, Values, ask, in_memory, make, write
+from ._run import Compressed, File, Input, Path, Show, Values, ask, in_memory, make, write
 
 __all__ = ["shrink", "quantize", "prune", "run", "dequantize", "merge", "convert", "distill", "logits", "calibrate", "index", "inspect", "graph", "evaluate",
         "sensitivity", "verify", "estimate", "fit", "plan", "diff", "gpus", "devices", "selftest", "compress"]
@@ -15,10 +15,10 @@ __all__ = ["shrink", "quantize", "prune", "run", "dequantize", "merge", "convert
 
 def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None, bytes: Optional[Union[int, str]] = None, ratio: Optional[float] = None,
         fit: Optional[str] = None, memory: Optional[Union[int, str]] = None, native: bool = False, max_loss: Optional[Values] = None,
-        within: Optional[Values] = None, gpus_file: Optional[Path] = None, graph: Optional[Path] = None, data: Optional[Path] = None,
-        array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None,
+        within: Optional[Values] = None, gpus_file: Optional[Path] = None, graph: Optional[Path] = None, data: Optional[File] = None,
+        array: Optional[Values] = None, labels: Optional[File] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None,
         part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
-        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[Path] = None, eval_labels: Optional[Path] = None,
+        scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, eval: Optional[File] = None, eval_labels: Optional[File] = None,
         eval_array: Optional[Values] = None, min_accuracy: Optional[float] = None, min_agreement: Optional[float] = None, min_f1: Optional[float] = None,
         min_r2: Optional[float] = None, min_cosine: Optional[float] = None, min_iou: Optional[float] = None, max_cross_entropy: Optional[float] = None,
         max_mae: Optional[float] = None, max_mse: Optional[float] = None,
@@ -210,9 +210,9 @@ def prune(input: Input, output: Optional[Path] = None, *, progress: Show = None,
         remove: Optional[Path] = None, dims: Optional[str] = None, round_to: Optional[int] = None, couplings: Optional[Path] = None,
         graph: Optional[Path] = None,
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
-        mask: Optional[Path] = None, mask_out: Optional[Path] = None, make_permanent: bool = False, set: Optional[Values] = None,
+        mask: Optional[File] = None, mask_out: Optional[Path] = None, make_permanent: bool = False, set: Optional[Values] = None,
         min_keep: Optional[str] = None, min_elements: Optional[int] = None, nonfinite: Optional[Literal["error", "keep"]] = None, dequantize: bool = False,
-        drop_layers: Optional[str] = None, data: Optional[Path] = None, rows: Optional[int] = None, length: Optional[int] = None,
+        drop_layers: Optional[str] = None, data: Optional[File] = None, rows: Optional[int] = None, length: Optional[int] = None,
         keep_layers: Optional[str] = None, layers: Optional[str] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
         output_dir: Optional[Path] = None, format: Optional[Literal["npy", "npz", "safetensors", "gguf", "torch", "onnx"]] = None,
         emit: Optional[Values] = None, force: bool = False, force_foreign: bool = False, deflate: Optional[Union[bool, Values]] = None, strip: bool = False,
@@ -555,9 +555,9 @@ def convert(input: Input, output: Optional[Path] = None, *, progress: Show = Non
 
 
 def distill(output: Optional[Path] = None, *, progress: Show = None, student: Optional[Path] = None, width: Optional[str] = None,
-        keep_layers: Optional[str] = None, layers: Optional[str] = None, eval: Optional[Path] = None, eval_array: Optional[Values] = None,
-        eval_teacher: Optional[Path] = None, eval_labels: Optional[Path] = None, teacher: Optional[Path] = None, teacher_graph: Optional[Path] = None,
-        graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None,
+        keep_layers: Optional[str] = None, layers: Optional[str] = None, eval: Optional[File] = None, eval_array: Optional[Values] = None,
+        eval_teacher: Optional[Path] = None, eval_labels: Optional[File] = None, teacher: Optional[Path] = None, teacher_graph: Optional[Path] = None,
+        graph: Optional[Path] = None, data: Optional[File] = None, array: Optional[Values] = None, labels: Optional[File] = None,
         ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None,
         length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
         steps: Optional[int] = None, epochs: Optional[int] = None, batch: Optional[int] = None, accum: Optional[int] = None,
@@ -572,7 +572,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
         order: Optional[Literal["shuffled", "file"]] = None, precision: Optional[Values] = None, loss_scale: Optional[float] = None,
         recompute: Optional[Values] = None, budget: Optional[Union[int, str]] = None, device_memory: Optional[Union[int, str]] = None,
         freeze: Optional[Values] = None, allow_tied: bool = False, frozen_norm: bool = False, recalibrate_bn: bool = False, keep_sparsity: bool = False,
-        no_keep_sparsity: bool = False, mask: Optional[Path] = None, sparsity: Optional[str] = None, prune_steps: Optional[Values] = None,
+        no_keep_sparsity: bool = False, mask: Optional[File] = None, sparsity: Optional[str] = None, prune_steps: Optional[Values] = None,
         scope: Optional[Literal["tensor", "global"]] = None, min_keep: Optional[str] = None, min_elements: Optional[int] = None,
         fake_quant: Optional[Values] = None, learn_scales: bool = False, control: bool = False, include: Optional[Values] = None,
         exclude: Optional[Values] = None, force: bool = False, force_foreign: bool = False, strip: bool = False, dry_run: bool = False,
@@ -701,8 +701,8 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     return make("distill", locals())
 
 
-def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
-        labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
+def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[File] = None, array: Optional[Values] = None,
+        labels: Optional[File] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
         part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
         mean: Optional[str] = None, std: Optional[str] = None, topk: Optional[int] = None, temperature: Optional[float] = None,
         task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
@@ -745,8 +745,8 @@ def logits(input: Path, output: Path, *, progress: Show = None, graph: Optional[
     return make("logits", locals(), document=False)
 
 
-def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[Path] = None, array: Optional[Values] = None,
-        labels: Optional[Path] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
+def calibrate(input: Path, output: Path, *, progress: Show = None, graph: Optional[Path] = None, data: Optional[File] = None, array: Optional[Values] = None,
+        labels: Optional[File] = None, ignore_label: Optional[int] = None, rows: Optional[Values] = None, part: Optional[Values] = None,
         part_seed: Optional[int] = None, length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None,
         mean: Optional[str] = None, std: Optional[str] = None, second_moments: bool = False, batch: Optional[int] = None, force: bool = False,
         known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,
@@ -818,7 +818,7 @@ def inspect(input: Input, *, progress: Show = None, stats: bool = False, key: Op
 
 
 def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool = False, couplings: bool = False, svg: Optional[Path] = None,
-        size: Optional[Values] = None, graph: Optional[Path] = None, weights: Optional[Path] = None, data: Optional[Path] = None,
+        size: Optional[Values] = None, graph: Optional[Path] = None, weights: Optional[Path] = None, data: Optional[File] = None,
         outputs: Optional[Path] = None, array: Optional[Values] = None, length: Optional[Values] = None, token_bits: Optional[int] = None,
         scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None, value: Optional[Values] = None,
         precision: Optional[Literal["f32", "f64"]] = None, force: bool = False, known: Optional[Values] = None, device: Optional[str] = None,
@@ -859,7 +859,7 @@ def graph(input: Input, *, progress: Show = None, full: bool = False, text: bool
 
 
 def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = None, teacher_graph: Optional[Path] = None, graph: Optional[Path] = None,
-        data: Optional[Path] = None, array: Optional[Values] = None, labels: Optional[Path] = None, ignore_label: Optional[int] = None,
+        data: Optional[File] = None, array: Optional[Values] = None, labels: Optional[File] = None, ignore_label: Optional[int] = None,
         rows: Optional[Values] = None, part: Optional[Values] = None, part_seed: Optional[int] = None, length: Optional[Values] = None,
         token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None, batch: Optional[int] = None,
         temperature: Optional[float] = None, task: Optional[Literal["auto", "classes", "tokens", "labels", "regression", "embeddings", "maps", "spans"]] = None,
@@ -915,7 +915,7 @@ def evaluate(input: Input, *, progress: Show = None, teacher: Optional[Path] = N
 
 
 def sensitivity(input: Input, *, progress: Show = None, svg: Optional[Path] = None, min_elements: Optional[int] = None, key: Optional[str] = None,
-        void_as: Optional[Values] = None, data: Optional[Path] = None, graph: Optional[Path] = None, array: Optional[Values] = None,
+        void_as: Optional[Values] = None, data: Optional[File] = None, graph: Optional[Path] = None, array: Optional[Values] = None,
         length: Optional[Values] = None, token_bits: Optional[int] = None, scale: Optional[float] = None, mean: Optional[str] = None, std: Optional[str] = None,
         rows: Optional[int] = None, batch: Optional[int] = None, include: Optional[Values] = None, exclude: Optional[Values] = None,
         known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None, max_memory: Optional[Union[int, str]] = None,

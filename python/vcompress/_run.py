@@ -14,11 +14,13 @@ from ._call import Gate, Progress, Report, call, words_of
 from ._network import is_network, network
 
 Path = Union[str, "os.PathLike[str]"]
+# Rows, labels or masks: a file, or arrays by name.
+File = Union[Path, Mapping[str, Any]]
 # A checkpoint, a model of transformers (anything with save_pretrained), a network of torch (network()), or for inspect arrays by name.
 Input = Union[Path, Mapping[str, Any], Any]
 Show = Union[None, bool, Callable[[Progress], None]]
 Value = Union[str, int, float, "os.PathLike[str]"]
-Values = Union[Value, Sequence[Value]]
+Values = Union[Value, Sequence[Value], Mapping[str, Value]]
 
 _log = logging.getLogger("vcompress")
 
@@ -57,14 +59,19 @@ def _bar(progress: Show) -> Union[None, _Bar, Callable[[Progress], None]]:
 
 def command(name: str, inputs: Sequence[Path], options: Dict[str, Any], progress: Show, document: bool = True, **streams: Any) -> Report:
     """Runs it, and logs what it says: one line at INFO, with the notes of the report. document: the command has one. Networks of torch,
-    as inputs and as options (graph, teacher, ...), are written first, in a folder that does not stay."""
+    as inputs and as options (graph, teacher, ...), and arrays by name (data, eval, ...) are written first, in a folder that does not
+    stay."""
     with ExitStack() as after:
         def path_of(value: Any, what: str) -> Any:
-            if not is_network(value):
+            arrays = isinstance(value, Mapping) and not all(isinstance(one, (str, int, float)) for one in value.values())
+            if not is_network(value) and not arrays:
                 return value
-            path = os.path.join(after.enter_context(tempfile.TemporaryDirectory(prefix="vcompress-")), what + ".onnx")
-            network(value).save(path)
-            return path
+            path = os.path.join(after.enter_context(tempfile.TemporaryDirectory(prefix="vcompress-")), what)
+            if arrays:
+                Arrays(value).save(path + ".safetensors")
+                return path + ".safetensors"
+            network(value).save(path + ".onnx")
+            return path + ".onnx"
 
         words = words_of({key: path_of(value, key) for key, value in options.items()})
         paths = [os.fspath(path_of(path, "network")) for path in inputs]

@@ -155,6 +155,14 @@ def test_numpy():
         assert {"w.int8", "h.int8", "s", "i"} <= set(small)
         back = small.decompress()
         assert abs(back["w"] - w).max() < 0.03 and back["s"].shape == () and back["i"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    # Numbers of NumPy, pairs by name, and rows as arrays, as the words of the command and a file of them.
+    vcompress.prune(MODEL, "n.npz", sparsity=numpy.float32(0.3), set={"fc*": 0.9}, force=numpy.True_)
+    command("prune", "--sparsity=0.3", "--set=fc*=0.9", "--json", "-o", "t.npz", MODEL)
+    assert load("n.npz") == load("t.npz")
+    rows = dict(numpy.load(IMAGES))
+    said = [vcompress.evaluate(MODEL, graph=GRAPH, data=data, array={"y": "test_labels"}, batch=numpy.int64(8)) for data in (IMAGES, rows)]
+    same(*({k: v for k, v in one.items() if k not in ("data", "command")} for one in said))
+    fails(TypeError, "sparsity: takes a text, a path or a number, not ndarray", vcompress.prune, MODEL, sparsity=w)
     big = vcompress.compress({"w": w.astype(">f4")}, int8=True)
     assert numpy.array_equal(big["w.int8"], want["w"] if "w" in want.files else want["w.int8"])
 

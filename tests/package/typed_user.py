@@ -8,6 +8,7 @@ def work(path: str) -> List[str]:
     report = vcompress.quantize(path, "small.npz", int8=True, min_sqnr=35, exclude=["lm_head*", "*norm*"], max_bytes="4GiB", progress=False)
     rows: List[Dict[str, object]] = [dict(row) for row in report.tensors]
     answer: bool = vcompress.fit(path, gpu="RTX 4060", ctx=4096, mode="infer").ok
+    vcompress.evaluate(path, data={"x": b"abcd"}, array={"x": "x"})
     small = vcompress.compress({"w": b"abcd"}, int4=True, threads=2)
     weights: vcompress.Compressed = small.decompress()
     with vcompress.open(path, framework="np") as file:
