@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/base/array.h"
+#include "core/base/checked.h"
 #include "merge/lora.h"
 
 #define NAME_BYTES 512
@@ -509,22 +510,23 @@ static enum vc_status find_twin(struct vc_ctx *ctx, const struct vc_lora_list *l
 {
     const struct vc_model *adapter = list->adapter;
     size_t own = list->modules[module].tensors[VC_LORA_WHOLE];
+    char pieces[2][8192];
 
     for (size_t i = 0; !*twin && i < found->n; i++) {
         size_t other = list->modules[found->list[i].module].tensors[VC_LORA_WHOLE];
-        VC_SCOPED char *a = NULL;
-        VC_SCOPED char *b = NULL;
 
         if (other == VC_NO_TENSOR || adapter->tensors[own].dtype != adapter->tensors[other].dtype ||
             adapter->tensors[own].n_elems != adapter->tensors[other].n_elems) {
             continue;
         }
-        size_t n = (size_t)vc_dtype_bytes(adapter->tensors[own].dtype, adapter->tensors[own].n_elems);
-        VC_CALL_ALLOC(a = vc_alloc(ctx, VC_TAG_TILES, n + 1));
-        VC_CALL_ALLOC(b = vc_alloc(ctx, VC_TAG_TILES, n + 1));
-        VC_CALL(vc_source_read_any(ctx, adapter, own, VC_FORM_VALUES, 0, a, n));
-        VC_CALL(vc_source_read_any(ctx, adapter, other, VC_FORM_VALUES, 0, b, n));
-        *twin = memcmp(a, b, n) == 0;
+        *twin = true;
+        for (uint64_t at = 0; *twin && at < adapter->tensors[own].size_bytes; at += sizeof pieces[0]) {
+            size_t n = (size_t)vc_min_u64(sizeof pieces[0], adapter->tensors[own].size_bytes - at);
+
+            VC_CALL(vc_source_read_any(ctx, adapter, own, VC_FORM_VALUES, at, pieces[0], n));
+            VC_CALL(vc_source_read_any(ctx, adapter, other, VC_FORM_VALUES, at, pieces[1], n));
+            *twin = memcmp(pieces[0], pieces[1], n) == 0;
+        }
         found->list[i].twice = *twin;
     }
     return VC_OK;

@@ -231,30 +231,6 @@ out:
     return status;
 }
 
-/* note: the text is diffusers' note in a safetensors file, not adapter_config.json. */
-static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, bool note, struct vc_arena *arena,
-                                struct vc_adapter *out)
-{
-    struct vc_adapter_pattern *list = NULL;
-    struct hf_json json = {0};
-    size_t capacity = 0;
-    enum vc_status status;
-
-    VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
-    if (!json_is_object(json.root)) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
-    }
-    if (note) {
-        VC_TRY(take_parts(ctx, json.root, arena, out));
-        goto out;
-    }
-    VC_TRY(take(ctx, json.root, NULL, arena, &capacity, &list, out));
-    VC_TRY(take_base(ctx, json.root, arena, out));
-out:
-    vc_hf_json_free(&json);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", note ? VC_HF_ADAPTER_NOTE : VC_HF_ADAPTER_NAME);
-}
-
 /* A folder, or a file with PEFT's name: single files of other trainers may lie beside somebody's configuration. A file
  * of another trainer has its alphas as tensors. */
 static bool is_of_peft(const struct vc_model *model, const char *place)
@@ -269,39 +245,29 @@ enum vc_status vc_hf_adapter_beside(struct vc_ctx *ctx, const struct vc_model *m
                                     struct vc_adapter *out)
 {
     const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
-    struct vc_infile *file = NULL;
-    char *folder = NULL;
-    char *path = NULL;
-    char *text = NULL;
-    bool there = false;
+    const char *note = model->adapter_note;
+    VC_SCOPED char *folder = NULL;
+    VC_SCOPED_JSON struct hf_json json = {0};
+    struct vc_adapter_pattern *list = NULL;
+    size_t capacity = 0;
     enum vc_status status = VC_OK;
 
     *out = (struct vc_adapter){0};
-    if (model->adapter_note != NULL) {
-        return take_text(ctx, model->adapter_note, strlen(model->adapter_note), true, arena, out);
+    if (note != NULL) { /* diffusers' */
+        VC_TRY(vc_hf_json_load(ctx, note, strlen(note), true, &json));
+    } else if (!vc_is_stream(place) && is_of_peft(model, place)) {
+        VC_CALL_ALLOC(folder = vc_hf_path_beside(ctx, place, "."));
+        VC_CALL(vc_hf_json_beside(ctx, folder, VC_HF_ADAPTER_NAME, &json));
     }
-    if (vc_is_stream(place) || !is_of_peft(model, place)) {
-        return VC_OK;
+    if (json.root != NULL && !json_is_object(json.root)) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is no JSON object"));
     }
-    folder = vc_hf_path_beside(ctx, place, ".");
-    VC_TRY_ALLOC(path = vc_hf_path_beside(ctx, place, VC_HF_ADAPTER_NAME));
-    VC_TRY_ALLOC(folder);
-    VC_TRY(vc_side_check(ctx, folder, VC_HF_ADAPTER_NAME, &there));
-    if (!there) {
-        goto out;
+    if (note != NULL) {
+        VC_TRY(take_parts(ctx, json.root, arena, out));
+    } else if (json.root != NULL) {
+        VC_TRY(take(ctx, json.root, NULL, arena, &capacity, &list, out));
+        VC_TRY(take_base(ctx, json.root, arena, out));
     }
-    VC_TRY(vc_infile_open(ctx, path, &file));
-    if (file->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, VC_HF_ADAPTER_NAME ": is too large: %llu bytes",
-                       (unsigned long long)file->size_bytes));
-    }
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, false, arena, out));
 out:
-    vc_infile_close(ctx, file);
-    vc_free(ctx, text);
-    vc_free(ctx, path);
-    vc_free(ctx, folder);
-    return status;
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", note != NULL ? VC_HF_ADAPTER_NOTE : VC_HF_ADAPTER_NAME);
 }

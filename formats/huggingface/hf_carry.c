@@ -31,8 +31,7 @@ static enum vc_status read_text(struct vc_ctx *ctx, struct vc_infolder *from, co
     enum vc_status status;
 
     VC_TRY(vc_infolder_open_carried(ctx, from, carried, &file));
-    VC_TRY_ALLOC(data = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes));
-    VC_TRY(vc_infile_read(ctx, file, 0, data, (size_t)file->size_bytes));
+    VC_TRY(vc_infile_text(ctx, file, VC_HF_CONFIG_MAX_BYTES, &data));
     VC_TRY(vc_infile_check(ctx, file));
     vc_text_add_bytes(text, data, (size_t)file->size_bytes);
     status = text->status;

@@ -97,12 +97,7 @@ enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct v
         VC_TRY(vc_side_check(ctx, path, VC_HF_CONFIG_NAME, &there));
     }
     VC_TRY(vc_infile_open(ctx, inside, &file));
-    if (file->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large for a config.json: %llu bytes",
-                       (unsigned long long)file->size_bytes));
-    }
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_infile_text(ctx, file, VC_HF_CONFIG_MAX_BYTES, &text));
     VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, arena, out));
 out:
     vc_infile_close(ctx, file);

@@ -63,13 +63,7 @@ static enum vc_status read_parts(struct vc_ctx *ctx, struct vc_infolder *folder,
     *parts = NULL;
     *n = 0;
     VC_TRY(vc_infolder_open(ctx, folder, VC_MODEL_INDEX_NAME, &file));
-    if (file->size_bytes > VC_MODEL_INDEX_MAX_BYTES) {
-        status =
-            vc_fail(ctx, VC_E_UNSUPPORTED, "has more than %llu bytes", (unsigned long long)VC_MODEL_INDEX_MAX_BYTES);
-        goto out;
-    }
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes + 1));
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_infile_text(ctx, file, VC_MODEL_INDEX_MAX_BYTES, &text));
     VC_TRY(vc_model_index_parse(ctx, &folder->arena, text, (size_t)file->size_bytes, parts, n));
     VC_TRY(vc_infile_check(ctx, file));
 out:

@@ -330,10 +330,7 @@ enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *
     VC_SCOPED char *text = NULL;
 
     *out = (struct weight_index){.file = file};
-    VC_REFUSE_IF(file->size_bytes > VC_INDEX_MAX_BYTES, ctx, VC_E_FORMAT,
-                 "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read", file->size_bytes, VC_INDEX_MAX_BYTES);
-    VC_CALL_ALLOC(text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes));
-    VC_CALL(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_CALL(vc_infile_text(ctx, file, VC_INDEX_MAX_BYTES, &text));
     VC_CALL(read_top(ctx, out, text, (size_t)file->size_bytes));
     if (!out->listed) {
         VC_CALL(each_entry(ctx, out, text + out->map, read_entry, out));

@@ -453,6 +453,21 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     return status;
 }
 
+enum vc_status vc_infile_text(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t most, char **text)
+{
+    VC_SCOPED char *own = NULL;
+
+    *text = NULL;
+    VC_REFUSE_IF(file->size_bytes > most, ctx, VC_E_FORMAT,
+                 "is too large: %" PRIu64 " bytes; of such a file up to %" PRIu64 " are read", file->size_bytes, most);
+    VC_CALL_ALLOC(own = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
+    VC_CALL(vc_infile_read(ctx, file, 0, own, (size_t)file->size_bytes));
+    own[file->size_bytes] = '\0';
+    *text = own;
+    own = NULL;
+    return VC_OK;
+}
+
 /* A hint for the kernel; where it is ignored nothing changes. */
 void vc_infile_ahead(const struct vc_infile *file, uint64_t offset, uint64_t n)
 {

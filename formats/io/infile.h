@@ -63,6 +63,8 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
 enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file);
 /* Exactly n bytes from `offset` on. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
+/* All of a small file, with a NUL behind it; *text is the caller's, NULL after a failure. VC_E_FORMAT beyond `most` bytes. */
+enum vc_status vc_infile_text(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t most, char **text);
 
 /* n bytes from `offset` on will be read soon: the system may fetch them from the disk meanwhile. Nothing is waited for,
  * and what cannot be announced is read as it would be otherwise. */

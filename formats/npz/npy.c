@@ -169,3 +169,11 @@ enum vc_status vc_npy_refuse_other(struct vc_ctx *ctx, const struct vc_npy_heade
                            : vc_fail(ctx, VC_E_UNSUPPORTED, "is an array of %s%s, not of numbers that are known here",
                                      header->other, strcmp(header->other, "structured") == 0 ? " elements" : "");
 }
+
+enum vc_status vc_npy_has_type(struct vc_ctx *ctx, const char *name, enum vc_dtype dtype, size_t header_bytes)
+{
+    VC_REFUSE_IF(header_bytes == 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: npy cannot hold elements of type %s; safetensors can: %s safetensors", name, vc_dtype_name(dtype),
+                 vc_option(ctx, "format"));
+    return VC_OK;
+}

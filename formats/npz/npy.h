@@ -47,3 +47,5 @@ bool vc_npy_has(enum vc_dtype dtype);
 /* Writes a version 1.0 header (2.0 where it is too long), C order, little-endian, padded so that data starts at a
  * multiple of 64. Returns its bytes; with dst NULL or too small only that. dtype BF16 is written as u2. */
 size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape);
+/* Refuses a tensor of a type that npy does not have, for which vc_npy_write makes no header (0 bytes). */
+enum vc_status vc_npy_has_type(struct vc_ctx *ctx, const char *name, enum vc_dtype dtype, size_t header_bytes);

@@ -74,8 +74,7 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     self->out = vc_out_at(outs, 0);
     if (self->out.form == VC_FORM_VALUES) {
         self->header_bytes = vc_npy_write(NULL, 0, self->out.dtype, self->out.n_dims, self->out.shape);
-        VC_REFUSE_IF(self->header_bytes == 0, ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s",
-                     self->out.name, vc_dtype_name(self->out.dtype));
+        VC_CALL(vc_npy_has_type(ctx, self->out.name, self->out.dtype, self->header_bytes));
     }
     VC_REFUSE_IF(!vc_add_u64(self->out.size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX, ctx,
                  VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out.name);

@@ -104,9 +104,7 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
         return VC_OK;
     }
     *header_bytes = write_header(out, NULL, 0);
-    VC_REFUSE_IF(*header_bytes == 0, ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", out->name,
-                 vc_dtype_name(out->dtype));
-    return VC_OK;
+    return vc_npy_has_type(ctx, out->name, out->dtype, *header_bytes);
 }
 
 /* Bytes of the npy header that a raw member brings. What is in front of the values: the member's size without the bytes

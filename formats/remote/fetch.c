@@ -147,7 +147,8 @@ static void on_header(void *user, const char *bytes, size_t n)
         a->length = number_at(value);
     } else if ((value = value_of(line, n, "ETag")) != NULL ||
                (a->etag[0] == '\0' && (value = value_of(line, n, "Last-Modified")) != NULL)) {
-        copy_value(a->etag, sizeof a->etag, value);
+        /* Of several servers behind one address some say that it is weak, others not. */
+        copy_value(a->etag, sizeof a->etag, strncmp(value, "W/", 2) == 0 ? value + 2 : value);
     } else if ((value = value_of(line, n, "Location")) != NULL) {
         copy_value(a->location, sizeof a->location, value);
     } else if ((value = value_of(line, n, "Retry-After")) != NULL) {

@@ -193,7 +193,7 @@ static void test_large_index(void **state)
     memset(text, ' ', n);
     memcpy(text, INDEX, sizeof INDEX - 1);
     folder_write(pipe_folder, "model_index.json", text, n);
-    expect_refused("model_index.json: has more than 1048576 bytes");
+    expect_refused("model_index.json: is too large: ");
     folder_write(pipe_folder, "model_index.json", text, n - 1);
     free(text);
     test_open(state);

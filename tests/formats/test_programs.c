@@ -348,7 +348,7 @@ static void large_config(void **state)
     assert_int_equal(ftruncate(fd, ((off_t)64 << 20) + 1), 0);
     (void)close(fd);
     assert_int_equal(vc_hf_program_read(ctx, scratch_folder(), &arena, &program), VC_E_FORMAT);
-    expect_says(ctx, "is too large for a config.json: 67108865 bytes");
+    expect_says(ctx, "is too large: 67108865 bytes");
     vc_arena_release(ctx, &arena);
     test_ctx_done(ctx);
     empty_folder();

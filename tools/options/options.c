@@ -112,6 +112,19 @@ static const char *nearest_option(const struct command *command, const char *nam
     return best;
 }
 
+/* The name of an option's list for "did you mean"; NULL: none is near. */
+static const char *nearest_listed(const struct opt *opt, const char *value)
+{
+    const char *best = NULL;
+    const char *other;
+    size_t distance = NAME_MAX_LEN;
+
+    for (size_t i = 0; opt->listed != NULL && (other = opt->listed(i)) != NULL; i++) {
+        consider(value, other, &best, &distance);
+    }
+    return best;
+}
+
 /* ---- values ---- */
 
 /* Word i behind opt->value; NULL: there are no more. */
@@ -436,7 +449,14 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
     } else {
         snprintf(allowed, sizeof(allowed), "%s", wanted[opt->kind]);
     }
-    snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s: '%.80s' is not %s", opt->name, value, allowed);
+    const char *near = nearest_listed(opt, value);
+    char hint[64] = "";
+
+    if (near != NULL) {
+        snprintf(hint, sizeof(hint), "; did you mean '%s'?", near);
+    }
+    snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s: '%.80s' is not %s%s", opt->name, value, allowed,
+             hint);
     return PARSE_ERROR;
 }
 

@@ -483,13 +483,7 @@ static enum vc_status read_text(struct vc_ctx *ctx, const struct vc_infile *file
 
     if (file->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
         *n = (size_t)file->size_bytes;
-        VC_TRY_ALLOC(*text = vc_alloc(ctx, VC_TAG_IO, *n));
-        VC_TRY(vc_infile_read(ctx, file, 0, *text, *n));
-    }
-out:
-    if (status != VC_OK) {
-        vc_free(ctx, *text);
-        *text = NULL;
+        status = vc_infile_text(ctx, file, VC_HF_CONFIG_MAX_BYTES, text);
     }
     return status == VC_OK ? VC_OK : vc_context(ctx, VC_HF_CONFIG_NAME);
 }

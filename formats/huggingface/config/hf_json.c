@@ -139,11 +139,7 @@ static enum vc_status read_file(struct vc_ctx *ctx, const char *path, struct hf_
     enum vc_status status;
 
     VC_TRY(vc_infile_open(ctx, path, &file));
-    if (file->size_bytes > MOST_JSON) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large: %llu bytes", (unsigned long long)file->size_bytes));
-    }
-    VC_TRY_ALLOC(text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes));
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_infile_text(ctx, file, MOST_JSON, &text));
     VC_TRY(vc_hf_json_load(ctx, text, (size_t)file->size_bytes, true, out));
 out:
     vc_free(ctx, text);
