@@ -1,6 +1,9 @@
 /* graph_config.c - the graph of a config.json alone: formats/ reads the file, graph/ builds; and of a file beside the
  * weights, for programs. */
+#include "facade/graph_config.h"
+
 #include "core/base/arena.h"
+#include "core/text/text.h"
 #include "formats/huggingface/hf_program.h"
 #include "graph/build.h"
 
@@ -59,6 +62,9 @@ enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct 
     options.plain_inputs = plain_inputs;
     if (path == NULL) {
         return vc_graph_build(ctx, weights, &options, out);
+    }
+    if (weights == NULL && vc_ends_in(path, ".json")) {
+        return vc_graph_build_config(ctx, path, out);
     }
     options.weights = weights;
     if (vc_graph_is_text(path)) {

@@ -276,6 +276,19 @@ const char *vc_format_name(size_t index)
     return format != NULL ? format->name : NULL;
 }
 
+/* Layout number `index` that a user may ask for. */
+const char *vc_layout_name(size_t index)
+{
+    const struct vc_dialect *dialect;
+
+    for (size_t i = 0; (dialect = vc_dialect_row(i)) != NULL; i++) {
+        if (dialect->is_choice && index-- == 0) {
+            return dialect->name;
+        }
+    }
+    return NULL;
+}
+
 /* name NULL: nothing was asked for, *out is NULL. */
 enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out)
 {
@@ -596,8 +609,7 @@ static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *fol
 
     vc_infolder_close(ctx, folder);
     VC_CALL_ALLOC(path);
-    vc_free(ctx, model->path);
-    model->path = path;
+    vc_model_set_path(ctx, model, path);
     VC_CALL(open_file(ctx, options, model));
     return n == 1 ? VC_OK
                   : vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s is read, one of %zu models of the folder",

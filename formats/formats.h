@@ -101,6 +101,12 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
  * that is a folder or a split GGUF model. */
 const char *vc_model_extension(const struct vc_model *model);
 
+/* Name, "npz", and usual extension, ".npz", of number `index` of the formats that can be written; NULL behind the last. */
+const char *vc_format_name(size_t index);
+const char *vc_format_extension(size_t index);
+/* Name of layout number `index` that options take, "plain"; NULL behind the last. */
+const char *vc_layout_name(size_t index);
+
 /* The one of the format's extensions that the path has; NULL: none. */
 const char *vc_format_extension_of(const struct vc_format *format, const char *path);
 

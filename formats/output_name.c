@@ -127,12 +127,12 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
         return ctx->status;
     }
     VC_REFUSE_IF(own.tag == NULL, ctx, VC_E_ARGUMENT, "a name needs a tag");
-    input = own.input != NULL ? own.input : vc_model_path(model);
+    input = own.input != NULL ? own.input : model->path;
     VC_REFUSE_IF(strcmp(input, "-") == 0, ctx, VC_E_ARGUMENT,
                  "what is read from standard input has no name that one could be made from");
     vc_text_init(&text, ctx);
     vc_text_init(&moved, ctx);
-    if ((vc_model_extension(model)[0] == '\0' || vc_infolder_is(vc_model_path(model))) && divided_stem(input) == 0) {
+    if ((vc_model_extension(model)[0] == '\0' || vc_infolder_is(model->path)) && divided_stem(input) == 0) {
         add_folder(&text, input);
     } else {
         add_file(&text, input);

@@ -41,6 +41,11 @@ enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_o
 enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
                                    const struct vc_graph_options *options, struct vc_graph **out);
 
+/* Builds the graph of a text file. Parameters are tensors of options->weights; without weights, parameters have no
+ * tensors. Fails like vc_graph_build. */
+enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
+                                  struct vc_graph **out);
+
 /* vc_graph_build for a program that is not what the model's file says, but what it would say. */
 enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
                                       const struct vc_program *program, struct vc_graph **out);

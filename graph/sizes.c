@@ -23,12 +23,11 @@ struct again {
 static const char *sizes_text(const struct vc_graph *graph, char *text, size_t n)
 {
     const char *symbol;
+    int64_t size;
     size_t at = 0;
 
     text[0] = '\0';
-    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k)) != NULL && at < n; k++) {
-        int64_t size = vc_graph_symbol_size(graph, k);
-
+    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k, &size)) != NULL && at < n; k++) {
         if (size >= 0) {
             at += (size_t)snprintf(text + at, n - at, "%s%s is %lld", at == 0 ? " (" : ", ", symbol, (long long)size);
         }

@@ -339,44 +339,19 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
 
 /* ---- limits ---- */
 
-/* The limits as the library lays them out. Those that cannot be used allow no difference. */
-static struct vc_diff_limits read_limits(const struct vc_diff_limits *limits)
+/* A row passes if it is the same, or if its values differ within every limit that is set. A tensor that is
+ * missing, has another shape, or has no numbers passes never. Limits that cannot be used allow no difference. */
+bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
 {
     struct vc_diff_limits own = {.by_value = true, .tolerance = 0};
 
     (void)vc_options_take(VC_OPTIONS(diff_limits), limits, &own);
-    return own;
-}
-
-/* A row passes if it is the same, or if its values differ within every limit that is set. A tensor that is
- * missing, has another shape, or has no numbers passes never. */
-static bool within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
-{
     if (row->kind == VC_DIFF_SAME) {
         return true;
     }
     if (row->kind != VC_DIFF_VALUES || !row->numeric) {
         return false;
     }
-    return (!limits->by_value || (limits->tolerance > 0 && row->max_abs_error <= limits->tolerance)) &&
-           (!limits->by_sqnr || row->sqnr_db >= limits->min_sqnr_db);
-}
-
-bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
-{
-    struct vc_diff_limits own = read_limits(limits);
-
-    return within(&own, row);
-}
-
-/* How many rows differ by more than the limits allow. */
-size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff)
-{
-    struct vc_diff_limits own = read_limits(limits);
-    size_t n = 0;
-
-    for (size_t i = 0; i < diff->n_rows; i++) {
-        n += !within(&own, &diff->rows[i]);
-    }
-    return n;
+    return (!own.by_value || (own.tolerance > 0 && row->max_abs_error <= own.tolerance)) &&
+           (!own.by_sqnr || row->sqnr_db >= own.min_sqnr_db);
 }

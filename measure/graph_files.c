@@ -177,7 +177,7 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
                                               .deviation = f->options.deviation,
                                               .length = f->options.length,
                                               .token_bits = f->options.token_bits,
-                                              .tokenizer = model != NULL ? vc_model_path(model) : NULL,
+                                              .tokenizer = model != NULL ? model->path : NULL,
                                               .some = f->options.n_values != 0,
                                               .batch = f->options.batch};
     struct vc_graph_run_options options;

@@ -144,10 +144,10 @@ static enum vc_status check_finite(const struct reading *f, const struct vc_grap
 {
     bool floats = array->dtype >= VC_DTYPE_F16 && array->dtype <= VC_DTYPE_F64;
 
-    VC_REFUSE_IF(array->n_elems == 0, f->ctx, VC_E_ARGUMENT, "%s: %s has no rows", vc_model_path(f->to->data), name);
+    VC_REFUSE_IF(array->n_elems == 0, f->ctx, VC_E_ARGUMENT, "%s: %s has no rows", f->to->data->path, name);
     for (uint64_t i = 0; floats && i < array->n_elems; i++) {
         VC_REFUSE_IF(!isfinite(vc_number_at(array->dtype, array->data, i)), f->ctx, VC_E_FORMAT,
-                     "%s: row %llu of %s has a NaN or infinite value", vc_model_path(f->to->data),
+                     "%s: row %llu of %s has a NaN or infinite value", f->to->data->path,
                      (unsigned long long)(array->n_dims == 0 ? 0 : i / (array->n_elems / array->shape[0])), name);
     }
     return VC_OK;
@@ -218,7 +218,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     const struct vc_tensor *tensor = vc_model_tensor(f->to->data, index);
     VC_CALL(vc_array_check_type(f->ctx, f->to->data, tensor, input));
     VC_REFUSE_IF(tensor->size_bytes > SIZE_MAX / 2, f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory",
-                 vc_model_path(f->to->data), tensor->name);
+                 f->to->data->path, tensor->name);
     *array = (struct vc_graph_array){.name = input->name,
                                      .dtype = tensor->dtype,
                                      .n_dims = tensor->n_dims,
@@ -230,7 +230,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     array->data = data;
     f->to->n++;
     VC_CALL(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
-    VC_CALL(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
+    VC_CALL(check_ids(f->ctx, f->graph, k, f->to->data->path, array, array->n_elems, tensor->name));
     if (f->from->measured) {
         VC_CALL(check_finite(f, array, tensor->name));
     }

@@ -260,9 +260,8 @@ static bool is_coded(const struct vc_tensor *t)
  * of a block. 0: a whole row. */
 static size_t segment_of(const struct vc_tensor *t)
 {
-    size_t n_elems, n_bytes;
+    size_t n_elems = vc_dtype_facts(t->dtype)->block_elems;
 
-    vc_dtype_block(t->dtype, &n_elems, &n_bytes);
     return t->quant != NULL && t->quant->granularity == VC_GRANULARITY_GROUP ? (size_t)t->quant->group_size
            : n_elems > 1                                                     ? n_elems
                                                                              : 0;
@@ -355,7 +354,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, co
     enum vc_status status = make_all(&l, wanted, n, owned);
     if (status != VC_OK) {
         vc_result_free(owned);
-        return vc_context(ctx, "%s", vc_model_path(before));
+        return vc_context(ctx, "%s", before->path);
     }
     *out = &owned->histograms;
     return VC_OK;

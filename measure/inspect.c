@@ -90,7 +90,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
     owned->ctx = ctx;
     owned->result.model = model;
-    owned->result.n_tensors = vc_model_tensor_count(model);
+    owned->result.n_tensors = vc_model_facts(model)->n_tensors;
     for (size_t i = 0; i < owned->result.n_tensors; i++) {
         count(owned, vc_model_tensor(model, i));
     }

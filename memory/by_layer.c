@@ -211,7 +211,7 @@ static enum vc_status make(struct vc_estimate *e, struct owned *owned, unsigned 
 {
     struct vc_layer_table *t = &owned->table;
     const struct vc_memory_part *c = e->out->components;
-    size_t n = e->model != NULL ? vc_model_tensor_count(e->model) : 0;
+    size_t n = e->model != NULL ? vc_model_facts(e->model)->n_tensors : 0;
     size_t n_values = e->graph != NULL ? vc_graph_value_count(e->graph) : 0;
 
     n += e->graph != NULL ? (size_t)vc_graph_node_count(e->graph) + vc_graph_param_count(e->graph) : 0;

@@ -141,12 +141,10 @@ void vc_cache_find(struct vc_storages *s)
 static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
 {
     enum vc_dtype type = e->options.cache;
-    size_t block_elems, block_bytes;
 
     if (type == VC_DTYPE_NONE) {
         return vc_estimate_product(e, elems, e->storages.float_bytes);
     }
-    vc_dtype_block(type, &block_elems, &block_bytes);
     uint64_t bytes = vc_dtype_bytes(type, head);
     e->overflow = e->overflow || bytes == UINT64_MAX;
     return head == 0 ? 0 : vc_estimate_product(e, elems / head, bytes);

@@ -605,7 +605,7 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
     }
     e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_lists(e->graph)->max_positions != 0;
     e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
-                      strcmp(vc_model_format(e->model), "onnx") == 0;
+                      strcmp(vc_model_facts(e->model)->format, "onnx") == 0;
     if (e->keeps_values && !e->coded) {
         e->options.weights = VC_DTYPE_NONE; /* Casts to the type of values stand behind them, which onnxruntime folds */
     }

@@ -39,7 +39,7 @@ bool vc_is_coded(const struct vc_tensor *tensor)
 
 bool vc_has_codes(const struct vc_model *model)
 {
-    for (size_t i = 0; model != NULL && i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; model != NULL && i < vc_model_facts(model)->n_tensors; i++) {
         if (vc_is_coded(vc_model_tensor(model, i))) {
             return true;
         }
@@ -68,7 +68,7 @@ bool vc_is_transformers_folder(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct vc_arena arena = {0};
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
-    bool known = model != NULL && strcmp(vc_model_format(model), "safetensors") == 0 &&
+    bool known = model != NULL && strcmp(vc_model_facts(model)->format, "safetensors") == 0 &&
                  vc_model_program(ctx, model, &arena, &program) == VC_OK;
 
     vc_arena_release(ctx, &arena);

@@ -66,7 +66,7 @@ static bool stays(const struct vc_estimate *e, const struct vc_graph_param *para
 /* Sets what names tell: one more than the highest number of a layer, and whether there is an output layer of its own. */
 static void look_at_names(struct vc_estimate *e)
 {
-    size_t n = e->model != NULL   ? vc_model_tensor_count(e->model)
+    size_t n = e->model != NULL   ? vc_model_facts(e->model)->n_tensors
                : e->graph != NULL ? vc_graph_param_count(e->graph)
                                   : 0;
 
@@ -219,8 +219,8 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
         return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape, stay, floats);
     }
     if (vc_is_plain_float(tensor)) {
-        bool stays =
-            tensor->n_dims < 2 && strcmp(vc_model_format(e->model), "gguf") == 0; /* f32 there, whatever is cast */
+        bool stays = tensor->n_dims < 2 &&
+                     strcmp(vc_model_facts(e->model)->format, "gguf") == 0; /* f32 there, whatever is cast */
         enum vc_dtype type =
             e->options.weights != VC_DTYPE_NONE && !stays ? e->options.weights : vc_wider_type(e->graph, tensor->dtype);
 
@@ -232,7 +232,7 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
 /* The tensors of the weights: those of the file, or of the one that is going to be written. */
 static const struct vc_tensor *list_tensors(const struct vc_estimate *e, size_t *n)
 {
-    *n = e->written != NULL ? e->written->n : vc_model_tensor_count(e->model);
+    *n = e->written != NULL ? e->written->n : vc_model_facts(e->model)->n_tensors;
     return e->written != NULL ? e->written->tensors : e->model->tensors;
 }
 

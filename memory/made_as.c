@@ -81,13 +81,12 @@ static struct counted *list_of(const struct vc_model *model)
 /* The sizes that the graph of the folder was asked about. */
 static enum vc_status bind_as_asked(struct counted *c, const struct vc_graph *from)
 {
-    const char *name;
+    const char *name, *other;
+    int64_t size;
 
-    for (uint32_t k = 0; from != NULL && (name = vc_graph_symbol(c->gguf_graph, k)) != NULL; k++) {
-        for (uint32_t i = 0; vc_graph_symbol(from, i) != NULL; i++) {
-            int64_t size = vc_graph_symbol_size(from, i);
-
-            if (size > 0 && strcmp(vc_graph_symbol(from, i), name) == 0) {
+    for (uint32_t k = 0; from != NULL && (name = vc_graph_symbol(c->gguf_graph, k, NULL)) != NULL; k++) {
+        for (uint32_t i = 0; (other = vc_graph_symbol(from, i, &size)) != NULL; i++) {
+            if (size > 0 && strcmp(other, name) == 0) {
                 VC_CALL(vc_graph_bind(&c->ctx, c->gguf_graph, name, size));
             }
         }
@@ -107,7 +106,7 @@ static enum vc_status open_as_gguf(struct counted *c, const struct vc_model *mod
     }
     vc_open_defaults(&open);
     open.as_gguf = true;
-    VC_TRY(vc_model_open(&c->ctx, vc_model_path(model), &open, &c->gguf));
+    VC_TRY(vc_model_open(&c->ctx, vc_model_facts(model)->path, &open, &c->gguf));
     VC_TRY(vc_graph_open(&c->ctx, NULL, c->gguf, false, &beside, &c->gguf_graph));
 out:
     vc_model_close(beside);
@@ -126,7 +125,8 @@ static enum vc_status plan_job(struct counted *c, struct asked *asked, const str
 {
     struct vc_made_as *made = &asked->made;
     bool blocks = options->target == VC_TARGET_GGUF;
-    bool stored = strcmp(vc_model_format(model), "gguf") == 0 || strcmp(vc_model_format(model), "onnx") == 0;
+    bool stored =
+        strcmp(vc_model_facts(model)->format, "gguf") == 0 || strcmp(vc_model_facts(model)->format, "onnx") == 0;
     struct vc_quantize_options own = *options;
     struct vc_write_options write;
     VC_SCOPED_JOB struct vc_job *job = NULL;

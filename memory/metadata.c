@@ -157,7 +157,7 @@ static void add_cache(struct metadata *m)
 /* The widest product bounds what one operator makes for a position. */
 static void find_widest(struct metadata *m)
 {
-    for (size_t i = 0; i < vc_model_tensor_count(m->e->model); i++) {
+    for (size_t i = 0; i < vc_model_facts(m->e->model)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(m->e->model, i);
         bool in_layer = strncmp(t->name, "blk.", 4) == 0;
         uint64_t rows = rows_of(t) * (t->n_dims > 2 ? m->experts_used : 1);

@@ -29,7 +29,7 @@ static bool is_expert(const char *name)
 /* One more than the highest layer with experts; 0 if there are none. */
 uint64_t vc_estimate_moe_layers(const struct vc_graph *graph, const struct vc_model *model)
 {
-    size_t n = model != NULL ? vc_model_tensor_count(model) : graph != NULL ? vc_graph_param_count(graph) : 0;
+    size_t n = model != NULL ? vc_model_facts(model)->n_tensors : graph != NULL ? vc_graph_param_count(graph) : 0;
     uint64_t layers = 0;
 
     for (size_t k = 0; k < n; k++) {

@@ -84,29 +84,30 @@ static uint64_t positions_of(const struct vc_memory_options *options, const stru
     return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
 }
 
-/* The number of the symbol of that name; UINT32_MAX: the graph has none. */
-static uint32_t symbol_of(const struct vc_graph *graph, const char *symbol)
+/* Whether the graph has a symbol of that name. *size: as vc_graph_symbol gives it; -1 without the symbol. */
+static bool has_symbol(const struct vc_graph *graph, const char *symbol, int64_t *size)
 {
     const char *name;
 
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, size)) != NULL; k++) {
         if (strcmp(name, symbol) == 0) {
-            return k;
+            return true;
         }
     }
-    return UINT32_MAX;
+    *size = -1;
+    return false;
 }
 
 /* A size that is not bound is that of one sequence. */
 enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *graph,
                                         const struct vc_memory_options *options, uint64_t otherwise)
 {
-    uint32_t symbol = graph != NULL ? symbol_of(graph, "batch") : UINT32_MAX;
-    int64_t batch = symbol != UINT32_MAX ? vc_graph_symbol_size(graph, symbol) : 1;
+    int64_t batch, sequence;
 
-    if (graph == NULL || symbol_of(graph, "sequence") == UINT32_MAX) {
+    if (graph == NULL || !has_symbol(graph, "sequence", &sequence)) {
         return VC_OK;
     }
+    (void)has_symbol(graph, "batch", &batch);
     uint64_t n = positions_of(options, graph, batch > 0 ? (uint64_t)batch : 1);
     n = n != 0 ? n : otherwise;
     return n == 0 ? VC_OK : vc_graph_bind(ctx, graph, "sequence", (int64_t)n);
@@ -134,10 +135,11 @@ enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, 
                                     const char *format)
 {
     struct vc_memory_options memory;
+    int64_t sequence;
 
     vc_memory_defaults(&memory);
     memory.program = vc_memory_program(layout, format, &memory);
-    if (symbol_of(graph, "sequence") != UINT32_MAX && vc_graph_symbol_size(graph, symbol_of(graph, "sequence")) < 0) {
+    if (has_symbol(graph, "sequence", &sequence) && sequence < 0) {
         VC_CALL(vc_memory_bind_positions(ctx, graph, &memory, 0));
     }
     return vc_graph_bind_usual(ctx, graph);
@@ -201,19 +203,18 @@ enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const c
     return by_layout;
 }
 
-/* Whether weights of that scheme are floats once they are loaded. */
-bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme)
-{
-    return program == VC_RUN_BY_TRANSFORMERS ||
-           (program == VC_RUN_BY_PYTORCH && program_of_scheme(scheme) != VC_RUN_BY_BITSANDBYTES);
-}
-
 /* Blocks of GGUF are llama.cpp's, and it reads nothing else. */
-bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme)
+enum vc_program_weights vc_memory_program_weights(enum vc_memory_program program, const char *scheme)
 {
-    bool of_gguf = program_of_scheme(scheme) == VC_RUN_BY_LLAMA_CPP;
+    enum vc_memory_program of_scheme = program_of_scheme(scheme);
+    enum vc_memory_program without = of_scheme == VC_RUN_BY_LLAMA_CPP ? VC_RUN_BY_ONNXRUNTIME : VC_RUN_BY_LLAMA_CPP;
 
-    return of_gguf ? program != VC_RUN_BY_ONNXRUNTIME : program != VC_RUN_BY_LLAMA_CPP;
+    if (program == without) {
+        return VC_WEIGHTS_NOT_TAKEN;
+    }
+    return program == VC_RUN_BY_TRANSFORMERS || (program == VC_RUN_BY_PYTORCH && of_scheme != VC_RUN_BY_BITSANDBYTES)
+               ? VC_WEIGHTS_DECODED
+               : VC_WEIGHTS_KEPT;
 }
 
 /* What the user has chosen stays; the row fills in the rest. */

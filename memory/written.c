@@ -128,7 +128,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
                                struct vc_planned_weights *out)
 {
-    size_t n = vc_model_tensor_count(model);
+    size_t n = vc_model_facts(model)->n_tensors;
     size_t n_parts = 0;
     struct vc_report_row row;
 
@@ -211,7 +211,7 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
 {
     enum vc_dtype all = VC_DTYPE_NONE;
 
-    for (size_t i = 0; i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; i < vc_model_facts(model)->n_tensors; i++) {
         const struct vc_tensor *tensor = vc_model_tensor(model, i);
 
         if (tensor->role == VC_ROLE_WEIGHT && tensor->part_of == VC_NO_TENSOR && is_float(tensor->dtype) &&
@@ -225,7 +225,7 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
 /* The type of most elements. A graph has types of its own, so ONNX says nothing. */
 enum vc_dtype vc_written_type(const struct vc_report *report, const struct vc_model *model)
 {
-    const char *format = report->output_format != NULL ? report->output_format : vc_model_format(model);
+    const char *format = report->output_format != NULL ? report->output_format : vc_model_facts(model)->format;
     static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_BF16, VC_DTYPE_F16, VC_DTYPE_F64};
     uint64_t n[4] = {0};
     size_t most = 0;

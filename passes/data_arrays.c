@@ -78,7 +78,7 @@ enum vc_status vc_array_find(struct vc_ctx *ctx, const struct vc_model *data, st
     *out = vc_model_find(data, given != NULL ? given : name);
     return *out != VC_NO_TENSOR || given == NULL
                ? VC_OK
-               : vc_fail(ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", vc_model_path(data), given);
+               : vc_fail(ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", data->path, given);
 }
 
 /* The one array that is neither y nor mask; VC_NO_TENSOR: there are several. */
@@ -88,7 +88,7 @@ static size_t find_only(const struct vc_model *data, struct vc_array_names names
     const char *mask = vc_array_named(names, "mask");
     size_t found = VC_NO_TENSOR;
 
-    for (size_t i = 0; i < vc_model_tensor_count(data); i++) {
+    for (size_t i = 0; i < data->n_tensors; i++) {
         const char *name = vc_model_tensor(data, i)->name;
 
         if (strcmp(name, y != NULL ? y : "y") == 0 || strcmp(name, mask != NULL ? mask : "mask") == 0) {
@@ -124,8 +124,8 @@ enum vc_status vc_array_of_input(struct vc_ctx *ctx, const struct vc_model *data
         *out = find_only(data, names);
     }
     VC_REFUSE_IF(*out == VC_NO_TENSOR && !input->optional, ctx, VC_E_ARGUMENT,
-                 "%s: there is no array for the input %s of the graph; %s %s=NAME says which it is",
-                 vc_model_path(data), input->name, vc_option(ctx, "arrays"), input->name);
+                 "%s: there is no array for the input %s of the graph; %s %s=NAME says which it is", data->path,
+                 input->name, vc_option(ctx, "arrays"), input->name);
     return VC_OK;
 }
 
@@ -136,10 +136,10 @@ enum vc_status vc_array_check_type(struct vc_ctx *ctx, const struct vc_model *da
     bool floats = array->dtype >= VC_DTYPE_F16 && array->dtype <= VC_DTYPE_F64;
 
     VC_REFUSE_IF(array->dtype == VC_DTYPE_RAW, ctx, VC_E_ARGUMENT, "%s: %s has no numbers, but objects or raw bytes",
-                 vc_model_path(data), array->name);
+                 data->path, array->name);
     VC_REFUSE_IF(array->quant != NULL || !(vc_is_integer(array->dtype) || (floats && real)), ctx, VC_E_ARGUMENT,
-                 "%s: %s is of type %s; the input %s takes %s", vc_model_path(data), array->name,
-                 vc_dtype_name(array->dtype), input->name, real ? "numbers" : "integers");
+                 "%s: %s is of type %s; the input %s takes %s", data->path, array->name, vc_dtype_name(array->dtype),
+                 input->name, real ? "numbers" : "integers");
     return VC_OK;
 }
 
@@ -167,6 +167,6 @@ enum vc_status vc_array_refuse_shape(struct vc_ctx *ctx, const struct vc_model *
         at += (size_t)snprintf(wants + at, sizeof wants - at, "%s%s", k != 0 ? ", " : "",
                                vc_graph_dim_text(graph, input->shape[k], dim, sizeof dim));
     }
-    return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s is %s; the input %s of the graph is %s]", vc_model_path(data),
-                   array->name, has, input->name, wants);
+    return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s is %s; the input %s of the graph is %s]", data->path, array->name, has,
+                   input->name, wants);
 }

@@ -101,10 +101,7 @@ static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
 /* Whether rows are whole blocks, of a matrix that loaders take as blocks. */
 static bool takes_blocks(const struct vc_item *item, const struct vc_dialect_tensor *tensor, enum vc_dtype type)
 {
-    size_t n_elems, n_bytes;
-
-    vc_dtype_block(type, &n_elems, &n_bytes);
-    return tensor->n_dims >= 2 && tensor->shape[tensor->n_dims - 1] % n_elems == 0 &&
+    return tensor->n_dims >= 2 && tensor->shape[tensor->n_dims - 1] % vc_dtype_facts(type)->block_elems == 0 &&
            !vc_dialect_keeps_type(item->set->dialect, tensor);
 }
 

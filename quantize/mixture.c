@@ -81,13 +81,6 @@ static void read_keys(const struct vc_program *program, struct vc_mixture_plan *
         (out->rules.n_layers == 68 && strcmp(architecture, "jais2") == 0);
 }
 
-const char *vc_quantize_mixture_at(size_t index)
-{
-    const struct vc_mixture *mixture = vc_mixture_at(index);
-
-    return mixture != NULL ? mixture->name : NULL;
-}
-
 /* ---- places ---- */
 
 /* A tensor while places are counted. */

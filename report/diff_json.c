@@ -13,6 +13,16 @@ static bool is_exact(double sqnr_db)
     return isinf(sqnr_db) && sqnr_db > 0;
 }
 
+static size_t beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < diff->n_rows; i++) {
+        n += !vc_diff_within(limits, &diff->rows[i]);
+    }
+    return n;
+}
+
 #include "report/rows_write.inc"
 
 #include "report/model_file.inc"

@@ -20,9 +20,9 @@ double vc_student_width(const struct vc_distill_options *o)
 const char *vc_teacher_path(const struct vc_distill_options *o)
 {
     if (o->teacher.weights != NULL) {
-        return vc_model_path(o->teacher.weights);
+        return vc_model_facts(o->teacher.weights)->path;
     }
-    return o->n_logits != 0 ? vc_model_path(o->logits[0]) : NULL;
+    return o->n_logits != 0 ? vc_model_facts(o->logits[0])->path : NULL;
 }
 
 #define TRAINING

@@ -19,6 +19,9 @@ static vc_document_writer *const writers[] = {
     [VC_DOCUMENT_FIT_MATRIX] = vc_write_fit_matrix,
     [VC_DOCUMENT_TIMELINE] = vc_write_timeline,
     [VC_DOCUMENT_STEPS] = vc_write_steps,
+    [VC_DOCUMENT_REPORT] = vc_write_report,
+    [VC_DOCUMENT_VERIFY] = vc_write_verify,
+    [VC_DOCUMENT_ERROR] = vc_write_error,
 };
 
 enum vc_status vc_document_json(struct vc_ctx *ctx, const struct vc_document *document, char **text)

@@ -7,9 +7,7 @@
 /* The metric of the task; whether a larger value is better is not in the document, since the metric's name says it. */
 static double vc_task_value(const struct vc_quality *q)
 {
-    bool rises;
-
-    return vc_metric_value(q, vc_metric_of_task(q), &rises);
+    return vc_metric_figure(q, VC_METRIC_AUTO).value;
 }
 
 #include "report/rows_write.inc"

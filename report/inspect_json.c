@@ -2,6 +2,7 @@
 #include <vcompress/inspect.h>
 
 #include "core/model/code_schemes.h"
+#include "core/model/source.h"
 #include "report/document_json.h"
 #include "report/document_parts.h"
 

@@ -8,7 +8,16 @@
 /* NULL behind the last symbol, and without a graph: the map of sizes is then empty. */
 static const char *symbol_name(const struct vc_graph *graph, size_t k)
 {
-    return graph == NULL ? NULL : vc_graph_symbol(graph, (uint32_t)k);
+    return graph == NULL ? NULL : vc_graph_symbol(graph, (uint32_t)k, NULL);
+}
+
+/* -1 without a size. */
+static int64_t symbol_size(const struct vc_graph *graph, size_t k)
+{
+    int64_t size = -1;
+
+    (void)vc_graph_symbol(graph, (uint32_t)k, &size);
+    return size;
 }
 
 /* NULL, which becomes null, for "as it is stored". */

@@ -15,9 +15,8 @@
  * an error (then "exact" is true). Decides nothing and computes only ratios. */
 #include <math.h>
 
-#include <vcompress/fit.h>
-
 #include "core/model/source.h"
+#include "report/document_json.h"
 #include "report/document_parts.h"
 
 /* NaN, which becomes null, where nothing is left. */
@@ -48,10 +47,10 @@ static const char *worst_tensor(const struct vc_report *report)
 
 #include "report/report.inc"
 
-enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **out)
+enum vc_status vc_write_report(struct vc_ctx *ctx, const struct vc_document *d, char **text)
 {
     char tool[64];
 
     (void)snprintf(tool, sizeof tool, "vcompress %s", vc_version());
-    return document_report(ctx, out, report, tool);
+    return document_report(ctx, text, d->of, tool);
 }

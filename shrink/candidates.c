@@ -98,9 +98,9 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     vc_memory_defaults(&memory);
     vc_fit_defaults(&fit);
     fit.weights_only = s->sized == NULL;
-    vc_memory_set_program(&memory, vc_memory_program(layout, vc_model_format(s->given), &memory), layout);
+    vc_memory_set_program(&memory, vc_memory_program(layout, vc_model_facts(s->given)->format, &memory), layout);
     memory.allocator = vc_memory_program_facts(memory.program)->allocator;
-    options.visible_bytes = vc_gpu_visible_bytes(s->gpu, NULL);
+    options.visible_bytes = s->gpu->visible_bytes;
     options.usual_positions = true;
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
     VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));

@@ -19,7 +19,7 @@ bool vc_shrink_is_gguf(const struct vc_shrinking *s)
 {
     const char *format = s->write.format != NULL ? s->write.format : vc_format_of_name(s->write.path);
 
-    format = format != NULL ? format : vc_model_format(s->given);
+    format = format != NULL ? format : vc_model_facts(s->given)->format;
     return strncmp(format, "GGUF", 4) == 0 || strcmp(format, "gguf") == 0;
 }
 
@@ -167,7 +167,7 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_shrink_cha
     add_number(text, "seed", s->options.seed);
     if (vc_shrink_compares(s) != VC_TEACHER_LOSS_AUTO &&
         (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD)) {
-        add_option(text, "loss", vc_teacher_loss_name(vc_shrink_compares(s)));
+        add_option(text, "loss", vc_teacher_loss_facts(vc_shrink_compares(s))->word);
     }
     if (vc_shrink_task(s) != VC_NET_TASK_AUTO) {
         add_option(text, "task", vc_word(VC_WORDS_NET_TASK, vc_shrink_task(s)));

@@ -34,7 +34,7 @@ static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, con
     if (rows != NULL) {
         options.row_tokens = rows->length;
         options.token_bits = rows->token_bits;
-        options.tokenizer = rows->tokenizer != NULL ? rows->tokenizer : vc_model_path(s->given);
+        options.tokenizer = rows->tokenizer != NULL ? rows->tokenizer : vc_model_facts(s->given)->path;
         options.most_rows = 1; /* of a text: its bytes are what counts */
     }
     if (path != NULL && vc_digest_built_in()) {
@@ -98,8 +98,8 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
                 s->result.limit_bytes, o->max_loss, o->seed, o->steps, w->format != NULL ? w->format : "",
                 w->layout != NULL ? w->layout : "", (int)w->deflate, w->max_shard_bytes, s->name);
     if (s->gpu != NULL) {
-        vc_text_add(text, " device=%u,%u,%" PRIu64 " native=%d", s->gpu->types, s->gpu->count,
-                    vc_gpu_visible_bytes(s->gpu, NULL), (int)o->native);
+        vc_text_add(text, " device=%u,%u,%" PRIu64 " native=%d", s->gpu->types, s->gpu->count, s->gpu->visible_bytes,
+                    (int)o->native);
     }
     if (o->loss != VC_TEACHER_LOSS_AUTO) {
         vc_text_add(text, " compares=%d", (int)o->loss);

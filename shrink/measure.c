@@ -67,15 +67,14 @@ static const char *why_not_measured(const struct vc_quality *q)
     return q->n_labels != 0 ? "y has classes" : "there is no y";
 }
 
-/* By the task, where the option leaves it open (vc_metric_of_task). */
+/* By the task, where the option leaves it open (vc_metric_figure). */
 enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
 {
-    enum vc_metric metric =
-        s->options.metric != VC_METRIC_AUTO ? (enum vc_metric)s->options.metric : vc_metric_of_task(&s->whole);
+    struct vc_metric_value figure = vc_metric_figure(&s->whole, (enum vc_metric)s->options.metric);
+    enum vc_metric metric = figure.metric;
     struct vc_metric_miss miss;
-    bool rises;
 
-    VC_REFUSE_IF(metric != VC_METRIC_AUTO && isnan(vc_metric_value(&s->whole, metric, &rises)), s->ctx, VC_E_ARGUMENT,
+    VC_REFUSE_IF(metric != VC_METRIC_AUTO && isnan(figure.value), s->ctx, VC_E_ARGUMENT,
                  "%s: %s of the model is not measured on these rows: %s", vc_option(s->ctx, "metric"),
                  vc_word(VC_WORDS_METRIC, metric), why_not_measured(&s->whole));
     VC_REFUSE_IF(s->options.min_accuracy > 0 && isnan(s->whole.accuracy), s->ctx, VC_E_ARGUMENT,
@@ -91,10 +90,10 @@ enum vc_status vc_shrink_choose_metric(struct vc_shrinking *s)
 /* By how much that figure is worse, 0 where it is better. */
 static double loss_by(enum vc_metric metric, const struct vc_quality *whole, const struct vc_quality *now)
 {
-    bool rises = true;
-    double loss = vc_metric_value(now, metric, &rises) - vc_metric_value(whole, metric, &rises);
+    struct vc_metric_value is = vc_metric_figure(now, metric);
+    double loss = is.value - vc_metric_figure(whole, metric).value;
 
-    loss = rises ? -loss : loss;
+    loss = is.rises ? -loss : loss;
     return loss <= 0 ? 0 : loss; /* no -0 */
 }
 
@@ -105,7 +104,7 @@ double vc_shrink_loss(const struct vc_shrinking *s, const struct vc_quality *who
 
     if (whole->n_parts != 0 && s->result.metric == VC_METRIC_AUTO) { /* each by its own figure */
         for (size_t k = 0; k < whole->n_parts && k < now->n_parts; k++) {
-            loss = loss_by(vc_metric_of_task(&whole->parts[k]), &whole->parts[k], &now->parts[k]);
+            loss = loss_by(vc_metric_figure(&whole->parts[k], VC_METRIC_AUTO).metric, &whole->parts[k], &now->parts[k]);
             most = !isnan(most) && !(loss <= most) ? loss : most; /* one that is not known stays so */
         }
         return most;
@@ -412,7 +411,7 @@ enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
         c->seconds = vc_seconds() - began;
         VC_CALL(vc_journal_add(s, k));
     }
-    c->measure = isnan(c->kd) ? NULL : vc_teacher_loss_measure(s->whole.loss);
+    c->measure = isnan(c->kd) ? NULL : vc_teacher_loss_facts(s->whole.loss)->measure;
     s->longest = c->steps == 0 && c->seconds > s->longest ? c->seconds : s->longest;
     if (s->options.tell != NULL) {
         s->options.tell(s->options.user, c, vc_shrink_rest(s));

@@ -38,14 +38,15 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
     bool there;
 
     VC_CALL_ALLOC(parent);
-    if (stat(vc_model_path(s->given), &info) != 0) {
-        return vc_is_absence(errno) ? VC_OK
-                                    : vc_fail_errno(s->ctx, errno, "%s: cannot be looked at", vc_model_path(s->given));
+    if (stat(vc_model_facts(s->given)->path, &info) != 0) {
+        return vc_is_absence(errno)
+                   ? VC_OK
+                   : vc_fail_errno(s->ctx, errno, "%s: cannot be looked at", vc_model_facts(s->given)->path);
     }
     if (!S_ISDIR(info.st_mode)) {
         return VC_OK;
     }
-    VC_CALL(vc_real_path(s->ctx, vc_model_path(s->given), source, &there));
+    VC_CALL(vc_real_path(s->ctx, vc_model_facts(s->given)->path, source, &there));
     if (there) {
         VC_CALL(vc_real_path(s->ctx, parent, target, &there));
     }

@@ -35,7 +35,7 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     struct vc_memory_report report;
     struct vc_fit_options options;
     const struct vc_layout *layout = vc_model_layout(net->model);
-    const char *format = vc_model_format(net->model);
+    const char *format = vc_model_facts(net->model)->format;
     enum vc_dtype type = vc_memory_float_type(NULL, net->model);
 
     vc_memory_defaults(&memory);
@@ -55,7 +55,7 @@ enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net 
     }
     VC_CALL(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
     options.weights_only = report.unknown != NULL;
-    return vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out);
+    return vc_fit_decide(s->ctx, &report, &memory, s->gpu->visible_bytes, &options, out);
 }
 
 /* Limits of figures on the rows to prove. */
@@ -126,7 +126,7 @@ static void add_files(struct vc_shrinking *s, struct vc_text *text)
 
     vc_text_init(&files, s->ctx);
     vc_text_add_shell_path(&files, s->recipe);
-    vc_text_add_shell_path(&files, vc_model_path(s->given));
+    vc_text_add_shell_path(&files, vc_model_facts(s->given)->path);
     vc_text_add(&files, " -o");
     vc_text_add_shell_path(&files, s->write.path);
     text->status = files.status != VC_OK ? files.status : text->status;
@@ -245,7 +245,7 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
         status = VC_OK;
     }
     VC_TRY(status);
-    s->result.output_bytes = vc_model_file_bytes(net.model);
+    s->result.output_bytes = vc_model_facts(net.model)->file_bytes;
     if (s->gpu != NULL) {
         if (net.graph != NULL || s->sized == NULL) {
             VC_TRY(vc_shrink_fit(s, &net, &s->result.fit));

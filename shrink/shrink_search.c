@@ -78,7 +78,7 @@ static void set_limits(struct vc_shrinking *s)
 {
     struct vc_shrinkage *r = &s->result;
 
-    r->input_bytes = vc_model_file_bytes(s->given);
+    r->input_bytes = vc_model_facts(s->given)->file_bytes;
     r->limit_bytes = s->options.max_bytes;
     if (s->options.ratio > 0) {
         uint64_t by_ratio = vc_max_u64((uint64_t)((double)r->input_bytes / s->options.ratio), 1); /* 0: no limit */
@@ -117,7 +117,7 @@ static enum vc_status open_graph(struct vc_shrinking *s)
     VC_TRY(status);
     VC_TRY(vc_shrink_open(s->ctx, NULL, s->options.graph_path, &sized));
     s->sized = sized.graph;
-    VC_TRY(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_format(s->given)));
+    VC_TRY(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_facts(s->given)->format));
     VC_TRY(vc_couplings_of_graph(s->ctx, s->sized, &s->couplings));
 out:
     vc_model_close(sized.beside);
@@ -142,7 +142,7 @@ static void divide_rows(struct vc_shrinking *s)
     for (size_t i = 0; i < 3; i++) { /* candidates of other formats have no tokenizer beside them */
         struct vc_data_options *rows[] = {&s->train, &s->choose, &s->prove};
 
-        rows[i]->tokenizer = rows[i]->tokenizer != NULL ? rows[i]->tokenizer : vc_model_path(s->given);
+        rows[i]->tokenizer = rows[i]->tokenizer != NULL ? rows[i]->tokenizer : vc_model_facts(s->given)->path;
     }
 }
 
@@ -515,7 +515,7 @@ static const char *say_states(struct vc_shrinking *s)
 {
     uint64_t bytes = 0;
 
-    for (size_t i = 0; i < vc_model_tensor_count(s->given); i++) {
+    for (size_t i = 0; i < vc_model_facts(s->given)->n_tensors; i++) {
         const struct vc_tensor *tensor = vc_model_tensor(s->given, i);
 
         bytes += tensor->role == VC_ROLE_OPTIMIZER && tensor->alias_of == VC_NO_TENSOR ? tensor->size_bytes : 0;
@@ -663,7 +663,7 @@ static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_optio
     set_limits(s);
     VC_CALL(vc_shrink_names(s));
     s->zeros = vc_format_of_name(s->write.path) != NULL && strcmp(vc_format_of_name(s->write.path), "npz") == 0;
-    s->onnx = strcmp(vc_model_format(s->given), "onnx") == 0;
+    s->onnx = strcmp(vc_model_facts(s->given)->format, "onnx") == 0;
     VC_CALL(open_graph(s));
     VC_CALL(check_need(s));
     return vc_shrink_try_output(s);

@@ -424,11 +424,14 @@ FILE *app_notes(struct app *app)
 void app_warn(struct app *app, int status)
 {
     bool answered = status == EXIT_YES || status == EXIT_NO;
-    const char *known = answered && app->ctx != NULL && !app->common.quiet ? vc_ctx_unused_known(app->ctx) : NULL;
+    struct vc_ctx_facts facts = {.unused_known = NULL};
 
-    if (known != NULL) {
+    if (answered && app->ctx != NULL && !app->common.quiet) {
+        vc_ctx_look(app->ctx, &facts);
+    }
+    if (facts.unused_known != NULL) {
         fputs("note: --known ", app_notes(app));
-        print_clean(app_notes(app), known);
+        print_clean(app_notes(app), facts.unused_known);
         fputs("=N changed nothing: no graph of this run has an input of one number of that name, nor an open size, "
               "which is 1 or more\n",
               app_notes(app));

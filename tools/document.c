@@ -441,7 +441,9 @@ static char *error_text(const char *schema, enum vc_status status, const char *m
 
     (void)vc_ctx_create(&ctx); /* may fail for VC_CPU_MASK, and gives a context then, too */
     if (ctx != NULL) {
-        (void)vc_error_json(ctx, schema, status, message, &text);
+        (void)vc_document_json(
+            ctx, &(struct vc_document){.kind = VC_DOCUMENT_ERROR, .of = schema, .failure = status, .missed = message},
+            &text);
     }
     vc_ctx_free(ctx);
     return text;

@@ -441,8 +441,8 @@ void help_man(FILE *to)
             ".SH DESCRIPTION\n"
             "Reads checkpoints of neural networks (",
             vc_version());
-    for (size_t i = 0; vc_format_extension(i) != NULL; i++) {
-        fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_format_extension(i));
+    for (size_t i = 0; vc_name_at(VC_NAMES_EXTENSIONS, i) != NULL; i++) {
+        fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_name_at(VC_NAMES_EXTENSIONS, i));
     }
     fputs(
         "), stores the weights in fewer bits, and reports size and error of every tensor. The input is never "

@@ -25,13 +25,13 @@ static int open_one(struct app *app, char **name)
     if (strncmp(*name, "hf:", 3) != 0) {
         (*name)[strcspn(*name, "?#")] = '\0'; /* the model's name */
     }
-    size_t n;
-    const char *config = vc_remote_config(app->remotes[app->n_remotes++], &n);
+    const struct vc_remote_info *facts = vc_remote_facts(app->remotes[app->n_remotes++]);
+    const char *config = facts->config;
     if (config != NULL && !app->common.quiet) {
         fprintf(app_notes(app),
                 "note: %s: config.json answers; the headers of its %zu files of weights, which inspect reads, were not "
                 "asked for\n",
-                *name, n);
+                *name, facts->n_left_out);
     }
     *name = config != NULL ? (char *)(uintptr_t)config : *name;
     return GO_ON;
@@ -57,11 +57,11 @@ int remote_inputs_open(struct app *app)
 void remote_inputs_close(struct app *app)
 {
     for (size_t i = 0; i < app->n_remotes; i++) {
-        uint64_t n_requests, n_bytes;
+        const struct vc_remote_info *facts = vc_remote_facts(app->remotes[i]);
 
-        vc_remote_traffic(app->remotes[i], &n_requests, &n_bytes);
         if (app->common.verbose > 0 && !app->common.quiet) {
-            fprintf(app_notes(app), "vcompress: %" PRIu64 " requests, %" PRIu64 " bytes read\n", n_requests, n_bytes);
+            fprintf(app_notes(app), "vcompress: %" PRIu64 " requests, %" PRIu64 " bytes read\n", facts->n_requests,
+                    facts->n_bytes);
         }
         vc_result_free(app->remotes[i]);
     }

@@ -140,11 +140,6 @@ enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level)
     return VC_OK;
 }
 
-const char *vc_ctx_cpu_level(const struct vc_ctx *ctx)
-{
-    return vc_cpu_level_name(ctx->shared->cpu_level);
-}
-
 /* "auto", "cpu", "cuda", "cuda:N" with N of at most four digits. */
 static bool device_is_valid(const char *s)
 {
@@ -192,7 +187,7 @@ enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t va
     return VC_OK;
 }
 
-const char *vc_ctx_unused_known(const struct vc_ctx *ctx)
+static const char *unused_known(const struct vc_ctx *ctx)
 {
     for (const struct vc_known_input *known = ctx->shared->known; known != NULL; known = known->next) {
         if (!atomic_load(&known->used)) {
@@ -223,9 +218,13 @@ void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to)
     vc_pool_print(ctx->shared->pool, to);
 }
 
-uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx)
+void vc_ctx_look(const struct vc_ctx *ctx, struct vc_ctx_facts *out)
 {
-    return vc_pool_peak(ctx->shared->pool);
+    *out = (struct vc_ctx_facts){.threads = vc_ctx_threads(ctx),
+                                 .max_memory = vc_ctx_max_memory(ctx),
+                                 .peak_bytes = vc_pool_peak(ctx->shared->pool),
+                                 .cpu_level = vc_cpu_level_name(ctx->shared->cpu_level),
+                                 .unused_known = unused_known(ctx)};
 }
 
 const char *vc_version(void)

@@ -95,6 +95,10 @@ enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF
 
 void vc_clear_error(struct vc_ctx *ctx);
 
+/* Members of vc_ctx_facts that the library asks for. */
+unsigned vc_ctx_threads(const struct vc_ctx *ctx);
+uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
+
 /* As vc_ctx_set_device has it; borrowed until the next such call. */
 const char *vc_ctx_device(const struct vc_ctx *ctx);
 

@@ -38,11 +38,10 @@ static void add_block_scales(enum vc_dtype dtype, uint64_t n_elems, struct vc_re
         [VC_DTYPE_Q2_K] = {16, 20}, [VC_DTYPE_Q3_K] = {16, 14}, [VC_DTYPE_IQ4_NL] = {1, 2}, [VC_DTYPE_IQ4_XS] = {8, 8},
         [VC_DTYPE_MXFP4] = {1, 1},  [VC_DTYPE_NVFP4] = {4, 4},  [VC_DTYPE_Q1_0] = {1, 2},   [VC_DTYPE_Q2_0] = {1, 2},
         [VC_DTYPE_TQ1_0] = {1, 2},  [VC_DTYPE_TQ2_0] = {1, 2}};
-    size_t block_elems, block_bytes;
+    uint64_t n_blocks = n_elems / vc_dtype_facts(dtype)->block_elems;
 
-    vc_dtype_block(dtype, &block_elems, &block_bytes);
-    row->n_scales += n_elems / block_elems * scales[dtype].n;
-    row->scale_bytes += n_elems / block_elems * scales[dtype].n_bytes;
+    row->n_scales += n_blocks * scales[dtype].n;
+    row->scale_bytes += n_blocks * scales[dtype].n_bytes;
 }
 
 static void fill_kept(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)

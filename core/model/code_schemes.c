@@ -107,10 +107,9 @@ uint64_t vc_code_whole_group(uint64_t group, uint64_t row)
 
 unsigned vc_code_bits(const struct vc_code_scheme *row)
 {
-    size_t n_elems, n_bytes;
+    const struct vc_dtype_info *codes = vc_dtype_facts(row->codes);
 
-    vc_dtype_block(row->codes, &n_elems, &n_bytes);
-    return (unsigned)(8 * n_bytes / n_elems);
+    return (unsigned)(8 * codes->block_bytes / codes->block_elems);
 }
 
 struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales,

@@ -72,9 +72,8 @@ static bool is(const struct vc_mixture_rules *p, const char *name)
 
 static enum vc_dtype type_of_output(const struct vc_mixture_rules *p, uint64_t row)
 {
-    size_t elems, bytes;
+    size_t elems = vc_dtype_facts(p->mixture->base)->block_elems;
 
-    vc_dtype_block(p->mixture->base, &elems, &bytes);
     if (is(p, "MXFP4_MOE") || p->falcon || row % elems != 0) {
         return VC_DTYPE_Q8_0;
     }
@@ -214,13 +213,9 @@ static enum vc_dtype smaller_blocks(enum vc_dtype type)
 
 enum vc_dtype vc_mixture_whole_blocks(enum vc_dtype type, uint64_t row)
 {
-    size_t elems, bytes;
-
-    vc_dtype_block(type, &elems, &bytes);
-    if (row % elems != 0) {
+    if (row % vc_dtype_facts(type)->block_elems != 0) {
         type = smaller_blocks(type);
-        vc_dtype_block(type, &elems, &bytes);
-        type = row % elems != 0 ? VC_DTYPE_F16 : type;
+        type = row % vc_dtype_facts(type)->block_elems != 0 ? VC_DTYPE_F16 : type;
     }
     return type;
 }

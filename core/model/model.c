@@ -8,39 +8,9 @@
 #include "core/model/program.h"
 #include "core/text/text.h"
 
-const char *vc_model_path(const struct vc_model *model)
+const struct vc_model_info *vc_model_facts(const struct vc_model *model)
 {
-    return model->path;
-}
-
-const char *vc_model_format(const struct vc_model *model)
-{
-    return model->format_name;
-}
-
-uint64_t vc_model_file_bytes(const struct vc_model *model)
-{
-    return model->file_bytes;
-}
-
-size_t vc_model_part_count(const struct vc_model *model)
-{
-    return model->n_parts;
-}
-
-const struct vc_part *vc_model_part(const struct vc_model *model, size_t index)
-{
-    return index < model->n_parts ? &model->parts[index] : NULL;
-}
-
-size_t vc_model_tensor_count(const struct vc_model *model)
-{
-    return model->n_tensors;
-}
-
-const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index)
-{
-    return index < model->n_facts ? &model->facts[index] : NULL;
+    return &model->public;
 }
 
 const struct vc_layout *vc_model_layout(const struct vc_model *model)
@@ -51,6 +21,12 @@ const struct vc_layout *vc_model_layout(const struct vc_model *model)
         i++;
     }
     return i < model->n_tensors && model->layout.name != NULL ? &model->layout : NULL;
+}
+
+const char *vc_model_set_path(struct vc_ctx *ctx, struct vc_model *model, char *path)
+{
+    vc_free(ctx, (void *)(uintptr_t)model->path);
+    return model->path = path;
 }
 
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
@@ -73,7 +49,8 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
     for (c = value; *c != '\0'; c++) {
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* one line, as promised */
     }
-    model->facts[model->n_facts++] = (struct vc_fact){key, value};
+    model->own_facts[model->n_facts++] = (struct vc_fact){key, value};
+    model->facts = model->own_facts;
     return VC_OK;
 }
 
@@ -340,7 +317,6 @@ static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *mode
                                  uint64_t n_elems, void *dst, size_t capacity_bytes)
 {
     const struct vc_tensor *tensor = vc_model_tensor(model, index);
-    size_t block_elems, block_bytes;
     enum vc_status status;
 
     VC_REFUSE_IF(tensor == NULL, ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
@@ -350,7 +326,7 @@ static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *mode
     if (n_elems == 0) {
         return VC_OK;
     }
-    vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
+    size_t block_elems = vc_dtype_facts(tensor->dtype)->block_elems;
     VC_REFUSE_IF(first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems), ctx,
                  VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
     uint64_t n_bytes = vc_tensor_bytes(tensor, n_elems);
@@ -468,6 +444,6 @@ void vc_model_close(struct vc_model *model)
     vc_free(ctx, model->recipe);
     vc_free(ctx, model->absent);
     vc_free(ctx, model->unseen);
-    vc_free(ctx, model->path);
+    vc_model_set_path(ctx, model, NULL);
     vc_free(ctx, model);
 }

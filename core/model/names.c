@@ -277,34 +277,6 @@ bool vc_name_is_quantized_part(const char *name)
     return vc_glob_set_find(&set, name) != SIZE_MAX;
 }
 
-/* What separates the parts of a name. */
-static bool is_joint(char c)
-{
-    return c == '.' || c == '/' || c == '_' || c == '-' || c == ':' || c == '\0';
-}
-
-size_t vc_name_pattern(const char *name, char *to, size_t room)
-{
-    char before = '\0';
-    size_t n = 0;
-
-    while (*name != '\0' && n + 1 < room) {
-        size_t digits = *name >= '0' && *name <= '9' && is_joint(before) ? strspn(name, "0123456789") : 0;
-
-        if (digits > 0 && is_joint(name[digits])) {
-            before = '*';
-            name += digits;
-        } else {
-            before = *name++;
-        }
-        to[n++] = before;
-    }
-    if (room != 0) {
-        to[n] = '\0';
-    }
-    return n;
-}
-
 const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base)
 {
     static const char *const sets[][4] = {{"q_proj", "k_proj", "v_proj"},

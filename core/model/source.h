@@ -136,15 +136,24 @@ struct vc_component {
 };
 
 struct vc_model {
+    union {
+        struct vc_model_info public; /* what programs read: the same members */
+        struct {
+            const char *path;        /* the pool's */
+            const char *format_name; /* of `format`, for sentences and reports; never compared */
+            uint64_t file_bytes;
+            size_t n_tensors;
+            size_t n_parts;
+            const struct vc_part *parts; /* the reader's own */
+            size_t n_facts;
+            const struct vc_fact *facts; /* `own_facts` */
+        };
+    };
     struct vc_ctx *ctx; /* its pool owns everything below */
     const struct vc_source_ops *ops;
-    void *self; /* the reader's own */
-    char *path;
+    void *self;                     /* the reader's own */
     const struct vc_format *format; /* who read it: only that format's own code may look into `self` */
-    const char *format_name;        /* of it, for sentences and reports; never compared */
     const char *left_behind;        /* for the report: what an output of another format does not get; NULL: nothing */
-    uint64_t file_bytes;
-    size_t n_tensors;
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
     struct vc_name_table names; /* for vc_model_find */
@@ -208,16 +217,13 @@ struct vc_model {
     const struct vc_component *components;
 
     /* The reader's own; none of them is the rule. */
-    const struct vc_part *parts;
-    size_t n_parts;
     const struct vc_refused *refused;
     size_t n_refused;
     /* Values that are in no list and that jobs carry over as they are: their bytes, and what of them has a size that
      * the file does not tell ("a sparse tensor"; NULL: nothing). */
     uint64_t unlisted_bytes;
     const char *unlisted;
-    size_t n_facts;
-    struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
+    struct vc_fact own_facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
     /* What estimates of memory have counted of the model (memory/made_as.c), freed by vc_model_close. */
     void *counted;
     void (*free_counted)(void *counted);
@@ -234,6 +240,16 @@ const struct vc_model *vc_model_of(const struct vc_model *model, size_t tensor, 
 
 /* Name of a role, "scale"; never NULL. */
 const char *vc_part_role_name(enum vc_part_role role);
+
+/* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */
+const char *vc_scheme_name(enum vc_scheme scheme);
+
+/* Index of the tensor that scales come from (f32, f16 or bf16; bytes for MXFP8, MXFP4
+ * and NVFP4): the part VC_PART_SCALE or VC_PART_ABSMAX. */
+size_t vc_quant_scale(const struct vc_quant *quant);
+
+/* The model gets another path, which is the pool's, in place of the one that it has. Returns it. */
+const char *vc_model_set_path(struct vc_ctx *ctx, struct vc_model *model, char *path);
 
 /* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)

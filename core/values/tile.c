@@ -16,11 +16,8 @@ void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64
 
 void vc_tile_rows_of(const struct vc_tensor *tensor, uint64_t *n_rows, uint64_t *row_len)
 {
-    size_t block_elems, block_bytes;
-
     vc_rows_of(tensor->shape, tensor->n_dims, n_rows, row_len);
-    vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
-    if (*row_len % block_elems != 0) {
+    if (*row_len % vc_dtype_facts(tensor->dtype)->block_elems != 0) {
         *row_len *= *n_rows;
         *n_rows = 1;
     }

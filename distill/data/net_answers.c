@@ -111,17 +111,18 @@ static const struct task {
     [VC_NET_TASK_EMBEDDINGS] = {VC_TEACHER_LOSS_COSINE, {false, false, true}},
 };
 
-/* Names come from losses.inc, as all else that is known of a loss. */
-const char *vc_teacher_loss_name(enum vc_teacher_loss loss)
+/* Facts come from losses.inc, as all else that is known of a loss. */
+const struct vc_teacher_loss_info *vc_teacher_loss_facts(enum vc_teacher_loss loss)
 {
-    static const char *const names[] = {
-#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = #word,
+    static const struct vc_teacher_loss_info facts[] = {
+#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = {#word, measure},
 #include "distill/math/losses.inc"
 #undef VC_LOSS
-        [VC_TEACHER_LOSS_AUTO] = "auto",
+        [VC_TEACHER_LOSS_AUTO] = {"auto", NULL},
     };
+    static const struct vc_teacher_loss_info unknown = {NULL, NULL};
 
-    return (size_t)loss < sizeof names / sizeof *names ? names[loss] : NULL;
+    return (size_t)loss < sizeof facts / sizeof *facts ? &facts[loss] : &unknown;
 }
 
 /* All numbers of y are between 0 and 1; whole: 0 or 1. */
@@ -317,7 +318,7 @@ static enum vc_status decide(struct vc_net *net, struct vc_rows *rows)
                ? VC_OK
                : vc_fail(net->ctx, VC_E_ARGUMENT, "%s %s and %s %s: this loss is not one of this task",
                          vc_option(net->ctx, "net_task"), vc_word(VC_WORDS_NET_TASK, net->task),
-                         vc_option(net->ctx, "loss.kind"), vc_teacher_loss_name(net->loss));
+                         vc_option(net->ctx, "loss.kind"), vc_teacher_loss_facts(net->loss)->word);
 }
 
 /* A softmax runs along another axis than that of the classes. */

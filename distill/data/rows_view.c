@@ -22,7 +22,7 @@ static const char *symbol_of(const struct vc_graph *graph, struct vc_dim dim)
         return NULL;
     }
     vc_graph_dim_text(graph, dim, text, sizeof text);
-    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
+    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k, NULL)) != NULL; k++) {
         if (strcmp(symbol, text) == 0) {
             return symbol;
         }

@@ -12,6 +12,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "graph/build.h"
 #include "passes/random.h"
 
 /* The tensors of a graph, and where their parts lie in one block: floats, then shapes, then names. */
@@ -167,8 +168,7 @@ enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uin
     VC_TRY(vc_memory_model_create(ctx, t.tensors, t.n, out));
     vc_memory_model_give(*out, t.block);
     t.block = NULL;
-    vc_free(ctx, (*out)->path);
-    VC_TRY_ALLOC((*out)->path = vc_strdup(ctx, VC_TAG_NAMES, path));
+    VC_TRY_ALLOC(vc_model_set_path(ctx, *out, vc_strdup(ctx, VC_TAG_NAMES, path)));
 out:
     if (status != VC_OK) {
         vc_model_close(*out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
+#include "graph/base/graph_state.h"
 
 #define N_NEAREST  3
 #define MOST_CHARS 128 /* of a printed name */

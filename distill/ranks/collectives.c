@@ -51,8 +51,10 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *tr
 
     *out = NULL;
     VC_TRY_ALLOC(r);
-    *r = (struct vc_ranks){
-        .ctx = ctx, .transport = transport, .handle = handle, .facts = {.rank = rank, .size = size, .threads = 1}};
+    *r = (struct vc_ranks){.ctx = ctx,
+                           .transport = transport,
+                           .handle = handle,
+                           .facts = {.rank = rank, .size = size, .threads = 1, .library = transport->name}};
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->notes, size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->pieces, (size_t)2 * size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->note_pieces, (size_t)2 * size));
@@ -92,11 +94,6 @@ void vc_ranks_set_machine(struct vc_ranks *r, unsigned threads, unsigned before)
 unsigned vc_ranks_place(const struct vc_ranks *r)
 {
     return r != NULL ? r->place : 0;
-}
-
-const char *vc_ranks_name(const struct vc_ranks *r)
-{
-    return r != NULL ? r->transport->name : NULL;
 }
 
 struct vc_piece *vc_ranks_pieces(struct vc_ranks *r)

@@ -40,7 +40,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct vc_evaluate_options o, 
     }
     VC_TRY(status);
     *loss = quality.kd;
-    *what = vc_teacher_loss_measure(quality.loss);
+    *what = vc_teacher_loss_facts(quality.loss)->measure;
 out:
     vc_planned_free(&planned);
     vc_job_free(job);

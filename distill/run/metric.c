@@ -27,7 +27,7 @@ static const struct metric {
 };
 
 /* The figure that a task is judged by; without labels or targets, agreement with the teacher. */
-enum vc_metric vc_metric_of_task(const struct vc_quality *q)
+static enum vc_metric metric_of_task(const struct vc_quality *q)
 {
     if (q->n_parts != 0) {
         return VC_METRIC_AUTO;
@@ -51,20 +51,18 @@ enum vc_metric vc_metric_of_task(const struct vc_quality *q)
     }
 }
 
-/* Reads the member of the struct that the row names. */
-double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *rises)
+/* The member of the struct that the row names; of several outputs the worst one. */
+static double value_of(const struct vc_quality *q, enum vc_metric metric)
 {
-    if (vc_word(VC_WORDS_METRIC, metric) == NULL) {
-        return (double)NAN;
-    }
-    *rises = metrics[metric].rises;
+    bool rises = metrics[metric].rises;
+
     if (q->n_parts != 0) {
         double worst = (double)NAN;
 
         for (size_t k = 0; k < q->n_parts; k++) {
-            double is = vc_metric_value(&q->parts[k], metric, rises);
+            double is = value_of(&q->parts[k], metric);
 
-            worst = isnan(worst) || (*rises ? is < worst : is > worst) ? is : worst;
+            worst = isnan(worst) || (rises ? is < worst : is > worst) ? is : worst;
         }
         return worst;
     }
@@ -77,19 +75,33 @@ double vc_metric_value(const struct vc_quality *q, enum vc_metric metric, bool *
     return *(const double *)(const void *)((const char *)q + metrics[metric].at);
 }
 
+struct vc_metric_value vc_metric_figure(const struct vc_quality *q, enum vc_metric metric)
+{
+    struct vc_metric_value figure = {.metric = metric, .value = (double)NAN, .rises = true};
+
+    if (metric == VC_METRIC_AUTO) {
+        figure.metric = metric_of_task(q);
+    }
+    if (vc_word(VC_WORDS_METRIC, figure.metric) != NULL) {
+        figure.value = value_of(q, figure.metric);
+        figure.rises = metrics[figure.metric].rises;
+    }
+    return figure;
+}
+
 bool vc_metric_missed(const struct vc_quality *q, const struct vc_metric_limits *limits, struct vc_metric_miss *out)
 {
     bool missed = false;
 
     for (size_t k = VC_METRIC_ACCURACY; k < sizeof metrics / sizeof *metrics; k++) {
         struct vc_metric_miss now = {.metric = (enum vc_metric)k, .value = (double)NAN, .field = metrics[k].field};
-        bool rises = true;
+        bool rises = metrics[k].rises;
 
         if (now.field != NULL) {
             now.limit = *(const double *)(const void *)((const char *)limits + metrics[k].limit_at);
         }
         if (q != NULL) {
-            now.value = vc_metric_value(q, now.metric, &rises);
+            now.value = value_of(q, now.metric);
         }
         if (now.limit != 0 && !(rises ? now.value >= now.limit : now.value <= now.limit) &&
             (!missed || isnan(now.value))) {

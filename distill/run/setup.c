@@ -96,7 +96,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
 
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
                        files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
-                       vc_teacher_loss_name(o->loss.kind));
+                       vc_teacher_loss_facts(o->loss.kind)->word);
     }
     for (size_t k = 0; o->loss.alpha == 0 && o->moving.alpha_end <= 0 && k < t->data.rows.n_outputs; k++) {
         const struct vc_rows_output *output = &t->data.rows.outputs[k];

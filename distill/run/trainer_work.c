@@ -104,18 +104,6 @@ static void take_control(struct vc_trainer *t)
 
 /* ---- judgement ---- */
 
-/* What the figure of a loss is called, from losses.inc. */
-const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
-{
-    static const char *const measures[] = {
-#define VC_LOSS(KIND, word, OF, of_y, measure) [VC_TEACHER_LOSS_##KIND] = measure,
-#include "distill/math/losses.inc"
-#undef VC_LOSS
-    };
-
-    return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
-}
-
 /* The sentence for a student that was better before. */
 static const char *became_worse(struct vc_trainer *t, const struct vc_distillation *r, struct vc_arena *arena)
 {
@@ -136,7 +124,7 @@ static const char *became_worse(struct vc_trainer *t, const struct vc_distillati
     }
     if (vc_is_measured(&r->after)) {
         return vc_arena_printf(t->ctx, arena, "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
-                               vc_teacher_loss_measure(t->options.loss.kind), r->before.kd, r->after.kd);
+                               vc_teacher_loss_facts(t->options.loss.kind)->measure, r->before.kd, r->after.kd);
     }
     return vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                            isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",

@@ -43,7 +43,7 @@ static enum vc_status quantize(struct vc_ctx *ctx, const struct vc_reader *from,
     open.reader = from;
     vc_quantize_defaults(&quantize);
     vc_write_defaults(&write);
-    write.writer = vc_memory_writer(to);
+    write.writer = &to->writer;
     write.format = format;
     enum vc_status status = vc_model_open(ctx, "stdin", &open, &model); /* "<stdin>" in sentences */
     if (status == VC_OK) {
@@ -71,7 +71,6 @@ int main(int argc, char **argv)
     enum vc_status status = vc_ctx_create(&ctx);
     size_t n = 0;
     unsigned char *bytes = read_all(&n);
-    uint64_t n_out = 0;
 
     from.bytes = bytes;
     from.size_bytes = n;
@@ -84,12 +83,9 @@ int main(int argc, char **argv)
             fprintf(stderr, "in_memory: %s\n", vc_ctx_message(ctx));
         }
     }
-    if (status == VC_OK) {
-        const void *out = vc_memory_bytes(to, &n_out);
-
-        if (fwrite(out, 1, (size_t)n_out, stdout) != n_out || fflush(stdout) != 0) {
-            status = VC_E_IO;
-        }
+    if (status == VC_OK &&
+        (fwrite(to->bytes, 1, (size_t)to->size_bytes, stdout) != to->size_bytes || fflush(stdout) != 0)) {
+        status = VC_E_IO;
     }
     free(bytes);
     vc_memory_free(to);

@@ -22,17 +22,6 @@ void vc_dialect_hint_release(struct vc_dialect_hint *hint)
     hint->mlx = NULL;
 }
 
-/* Layout number `index` that a user may ask for. */
-const char *vc_layout_name(size_t index)
-{
-    for (size_t i = 0; i < n_dialects; i++) {
-        if (dialects[i]->is_choice && index-- == 0) {
-            return dialects[i]->name;
-        }
-    }
-    return NULL;
-}
-
 /* *out NULL: none was asked for, the writer chooses. */
 enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_options *options,
                                 const struct vc_dialect **out)

@@ -76,9 +76,8 @@ static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry
 static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
 {
     uint64_t row = entry->n_dims == 0 ? 1 : entry->shape[entry->n_dims - 1];
-    size_t block_elems, block_bytes;
+    size_t block_elems = vc_dtype_facts(entry->dtype)->block_elems;
 
-    vc_dtype_block(entry->dtype, &block_elems, &block_bytes);
     VC_REFUSE_IF(row % block_elems != 0, ctx, VC_E_FORMAT,
                  "%s: its rows have %" PRIu64 " elements; %s has blocks of %zu", entry->name, row,
                  vc_dtype_name(entry->dtype), block_elems);

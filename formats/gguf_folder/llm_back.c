@@ -180,12 +180,11 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
                             .scale = 1.0F,
                             .function = logarithm ? LLM_LOG_OF_MINUS : LLM_LINEAR,
                             .n_pieces = 1};
-    size_t block, size;
+    size_t block = vc_dtype_facts(t->dtype)->block_elems;
     struct llm_piece *piece;
 
     /* Refusals. Rows of one element and values that change need floats. Columns that move need floats, too, unless they
      * move by whole blocks. */
-    vc_dtype_block(t->dtype, &block, &size);
     VC_REFUSE_IF(t->n_dims == 0 || t->n_dims - begin > 3 ||
                      (experts && (t->n_dims != 3 || t->shape[0] != n_experts || t->n_elems == 0)),
                  b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,

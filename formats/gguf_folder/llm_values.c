@@ -501,7 +501,7 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
-    size_t block, size;
+    size_t size = vc_dtype_facts(tensor->dtype)->block_bytes;
     unsigned char *to = dst;
 
     if (tensor->part != LLM_ALL_PARTS) {
@@ -510,7 +510,6 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
     if (tensor->from != tensor->dtype && vc_dtype_is_quantized(tensor->dtype)) {
         return read_blocks(ctx, source, tensor, offset, to, n_bytes);
     }
-    vc_dtype_block(tensor->dtype, &block, &size);
     VC_REFUSE_IF(offset % size != 0 || n_bytes % size != 0, ctx, VC_E_INTERNAL, "%s: a read of parts of elements",
                  tensor->name);
     if (tensor->values == NULL) {

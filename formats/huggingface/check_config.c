@@ -280,10 +280,8 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
         return VC_OK;
     }
     if (m->t->dtype != VC_DTYPE_I32) {
-        size_t n_elems, n_bytes;
-
-        vc_dtype_block(m->t->dtype, &n_elems, &n_bytes);
-        int own = (int)(8 * n_bytes / n_elems);
+        const struct vc_dtype_info *facts = vc_dtype_facts(m->t->dtype);
+        int own = (int)(8 * facts->block_bytes / facts->block_elems);
 
         return bits == own ? VC_OK
                            : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,

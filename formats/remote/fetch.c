@@ -209,8 +209,8 @@ static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const ch
     a->skipped = 0;
     enum vc_http_end end = f->http->get(f->handle, &get, why);
     a->cut = end == VC_HTTP_BROKEN;
-    f->n_requests++;
-    f->n_bytes += a->got;
+    f->traffic->n_requests++;
+    f->traffic->n_bytes += a->got;
     return end;
 }
 
@@ -445,12 +445,13 @@ out:
 
 /* ---- open, close ---- */
 
-enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_fetcher *out)
+enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_remote_info *traffic,
+                               struct vc_fetcher *out)
 {
     char why[VC_HTTP_WHY] = "";
     size_t n = endpoint != NULL ? origin_bytes(endpoint) : 0;
 
-    *out = (struct vc_fetcher){.seconds = vc_http_timeout(), .pause = vc_http_pause()};
+    *out = (struct vc_fetcher){.seconds = vc_http_timeout(), .pause = vc_http_pause(), .traffic = traffic};
     VC_CALL_ALLOC(out->answer = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *out->answer));
     VC_CALL_ALLOC(out->next = vc_alloc(ctx, VC_TAG_IO, 2 * (size_t)MAX_URL));
     VC_CALL(vc_http_load(ctx, &out->http));

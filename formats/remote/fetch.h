@@ -11,6 +11,8 @@
 #pragma once
 
 #include "core/text/text.h"
+#include <vcompress/remote.h>
+
 #include "formats/remote/http.h"
 
 #define VC_FETCH_UNKNOWN UINT64_MAX
@@ -21,13 +23,13 @@ struct vc_answer;
 struct vc_fetcher {
     const struct vc_http *http;
     void *handle;
-    char *authorization; /* "Bearer ..."; NULL: there is no token. The pool's, cleared before it is freed */
-    char origin[256];    /* who may get it: "https://host:port" */
-    unsigned seconds;    /* without a byte */
-    double pause;        /* before the second try, in seconds */
-    uint64_t n_requests, n_bytes;
-    struct vc_answer *answer; /* of the request that is made; the pool's */
-    char *next;               /* two URLs, of redirects; the pool's */
+    char *authorization;            /* "Bearer ..."; NULL: there is no token. The pool's, cleared before it is freed */
+    char origin[256];               /* who may get it: "https://host:port" */
+    unsigned seconds;               /* without a byte */
+    double pause;                   /* before the second try, in seconds */
+    struct vc_remote_info *traffic; /* whose requests and bytes are counted */
+    struct vc_answer *answer;       /* of the request that is made; the pool's */
+    char *next;                     /* two URLs, of redirects; the pool's */
 };
 
 /* What is known of one URL. Zeros, `url`, and `size` where a list has told it (else VC_FETCH_UNKNOWN), before the first
@@ -41,7 +43,8 @@ struct vc_fetched {
 
 /* Loads the plug-in and reads the environment. endpoint: "https://host", whose origin gets the token; NULL: nobody does.
  * Release in any case. */
-enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_fetcher *out);
+enum vc_status vc_fetcher_open(struct vc_ctx *ctx, const char *endpoint, struct vc_remote_info *traffic,
+                               struct vc_fetcher *out);
 void vc_fetcher_close(struct vc_ctx *ctx, struct vc_fetcher *fetcher);
 
 /* Both are of one server: "https://host:port" is the same. A token goes to no other. */

@@ -40,6 +40,7 @@ struct entry {
 };
 
 struct vc_remote {
+    struct vc_remote_info facts; /* first: what programs read */
     struct vc_ctx *ctx;
     struct vc_arena arena;
     struct vc_fetcher fetcher;
@@ -48,8 +49,8 @@ struct vc_remote {
     bool mounted;
     char *top;          /* "/tmp/vcompress-a1b2c3"; NULL: not made */
     const char *folder; /* the one in it */
-    size_t most_weights, n_left_out;
-    const char *config; /* the name of config.json, once weights are left out */
+    size_t most_weights;
+    const char *config; /* the name of config.json, once it has said that weights may be left out */
     size_t n, capacity;
     struct entry **entries; /* in the arena: lists point to them */
 };
@@ -217,7 +218,7 @@ static enum vc_status leave_out(struct vc_remote *r)
             VC_RETURN_IF(!leave, VC_OK);
         }
     }
-    r->n_left_out = n;
+    r->facts.n_left_out = n;
     return VC_OK;
 }
 
@@ -372,7 +373,7 @@ static enum vc_status list_url(struct vc_remote *r, const char *url)
         VC_CALL(probe(r, beside(r, shards[i]), shards[i], false));
     }
     r->entries[0]->left_out = leave;
-    r->n_left_out = leave ? n : 0;
+    r->facts.n_left_out = leave ? n : 0;
     return VC_OK;
 }
 
@@ -493,7 +494,7 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
                      "hf:OWNER/NAME/FILE");
         VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, n));
         VC_CALL(vc_hub_endpoint(r->ctx, endpoint, sizeof endpoint));
-        VC_CALL(vc_fetcher_open(r->ctx, endpoint, &r->fetcher));
+        VC_CALL(vc_fetcher_open(r->ctx, endpoint, &r->facts, &r->fetcher));
         VC_CALL(list_hub(r, endpoint));
         if (name[n] == '\0') { /* not one file or folder of it */
             VC_CALL(leave_out(r));
@@ -510,7 +511,8 @@ static enum vc_status open_remote(struct vc_remote *r, const char *name)
         VC_CALL_ALLOC(r->mount.name = vc_arena_copy(r->ctx, &r->arena, name, n));
         bool hub = vc_hub_endpoint(r->ctx, endpoint, sizeof endpoint) == VC_OK;
         vc_clear_error(r->ctx); /* offline, other hosts are asked all the same */
-        VC_CALL(vc_fetcher_open(r->ctx, hub && vc_fetch_same_origin(name, endpoint) ? endpoint : NULL, &r->fetcher));
+        VC_CALL(vc_fetcher_open(r->ctx, hub && vc_fetch_same_origin(name, endpoint) ? endpoint : NULL, &r->facts,
+                                &r->fetcher));
         VC_CALL(list_url(r, name));
     }
     return make_folder(r);
@@ -551,18 +553,7 @@ enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_
         vc_result_free(r);
         return ctx->status;
     }
+    r->facts.config = r->facts.n_left_out != 0 ? r->config : NULL;
     *out = r;
     return VC_OK;
-}
-
-void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uint64_t *n_bytes)
-{
-    *n_requests = remote->fetcher.n_requests;
-    *n_bytes = remote->fetcher.n_bytes;
-}
-
-const char *vc_remote_config(const struct vc_remote *remote, size_t *n_left_out)
-{
-    *n_left_out = remote->n_left_out;
-    return remote->n_left_out != 0 ? remote->config : NULL;
 }

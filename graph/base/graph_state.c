@@ -36,13 +36,37 @@ void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (graph->n_problems < VC_GRAPH_MAX_PROBLEMS) {
-        graph->problems[graph->n_problems] = vc_graph_copy_text(graph, text);
+        graph->kept_problems[graph->n_problems] = vc_graph_copy_text(graph, text);
     }
+    graph->problems = graph->kept_problems;
     graph->n_problems++;
     if (graph->n_problems > VC_GRAPH_MAX_PROBLEMS) {
         snprintf(text, sizeof text, "and %u more problems", (unsigned)(graph->n_problems - VC_GRAPH_MAX_PROBLEMS + 1));
-        graph->problems[VC_GRAPH_MAX_PROBLEMS - 1] = vc_graph_copy_text(graph, text);
+        graph->kept_problems[VC_GRAPH_MAX_PROBLEMS - 1] = vc_graph_copy_text(graph, text);
     }
+}
+
+/* Values are found by name in a hash table of their numbers. */
+struct key {
+    const struct vc_graph *graph;
+    const char *name;
+};
+
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+
+    return strcmp(key->graph->values[number].name, key->name) == 0;
+}
+
+/* The value with that name, or VC_NO_VALUE. In constant time on average: readers of ONNX files call it for
+ * each input of each node. */
+uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
+{
+    const struct key key = {graph, name};
+    size_t at = vc_hash_find(&graph->by_name, vc_hash_text(name), is_same, &key);
+
+    return at != SIZE_MAX ? (uint32_t)at : VC_NO_VALUE;
 }
 
 bool vc_graph_same_kind(const struct vc_graph_value *a, const struct vc_graph_value *b)

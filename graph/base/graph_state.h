@@ -12,10 +12,9 @@
 #include "graph/base/dims.h"
 
 /* Bounds on files: a graph of a million nodes is refused, and of a file with more problems only the first hundred
- * are kept. */
-#define VC_GRAPH_MAX_NODES    1000000
-#define VC_GRAPH_MAX_PROBLEMS 100
-#define VC_GRAPH_ANSWERS      32 /* outputs, from the first on, that may be answers (graph/answers/) */
+ * are kept (VC_GRAPH_MAX_PROBLEMS). */
+#define VC_GRAPH_MAX_NODES 1000000
+#define VC_GRAPH_ANSWERS   32 /* outputs, from the first on, that may be answers (graph/answers/) */
 
 /* How the value appears in the file that the graph was made from (an ONNX file or ONNX's textual form). Couplings
  * ask for it: a size that the file states (of a Reshape, a Slice) has to be written anew there once units are
@@ -65,6 +64,9 @@ struct vc_graph {
             uint32_t *inputs, *outputs;
             uint64_t max_positions;
             const char *note;
+            uint32_t n_problems; /* may be more than are kept */
+            const char *const *problems;
+            const char *batch;
         };
     };
     struct vc_ctx *ctx;
@@ -73,11 +75,10 @@ struct vc_graph {
     size_t node_capacity, value_capacity, param_capacity, input_capacity, output_capacity;
     struct vc_value_facts *facts;
 
-    struct vc_hash_table by_name; /* of the values */
-    uint32_t n_problems;
-    const char *problems[VC_GRAPH_MAX_PROBLEMS];
-    uint32_t n_training;  /* nodes that are to compute as in training */
-    const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
+    struct vc_hash_table by_name;                     /* of the values */
+    const char *kept_problems[VC_GRAPH_MAX_PROBLEMS]; /* what `problems` points to */
+    uint32_t n_training;                              /* nodes that are to compute as in training */
+    const char *training;                             /* the first of them: "BatchNormalization 'bn1'"; the arena's */
     const char
         *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL if there is none */
     uint64_t n_unrolled; /* nodes and names of loops, in each of their steps: what unrolling has cost */
@@ -105,6 +106,9 @@ struct vc_graph {
 /* Notes a problem: a sentence without a full stop. Building goes on, so that one run finds all problems of a file.
  * Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more there are. */
 void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+/* The value with this name. Returns VC_NO_VALUE if no value has the name. */
+uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
 
 /* Copies n elements of `size` bytes into the arena. Returns NULL if memory is short, which graph->status remembers. */
 void *vc_graph_copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size);

@@ -128,12 +128,6 @@ static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, siz
 
 /* ---- problems ---- */
 
-/* Problems beyond VC_GRAPH_MAX_PROBLEMS are counted and not kept: n_problems may be larger than the list. */
-const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
-{
-    return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
-}
-
 /* An operator asks to be computed as in training (training_mode of BatchNormalization or Dropout). That is
  * a note for the user and no problem. Only the first is kept by name; the note counts the others. */
 void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name)
@@ -178,34 +172,10 @@ void vc_graph_leave(struct vc_graph *graph, const char *tensor)
 
 /* ---- names ---- */
 
-/* Values are found by name in a hash table of their numbers. */
-struct key {
-    const struct vc_graph *graph;
-    const char *name;
-};
-
-/* The two functions that the hash table calls: whether element `number` has the name of the key, and what
- * its hash is when the table grows. */
-static bool is_same(const void *user, size_t number)
-{
-    const struct key *key = user;
-
-    return strcmp(key->graph->values[number].name, key->name) == 0;
-}
-
+/* What the hash of a value is when the table of names (vc_graph_find) grows. */
 static uint64_t hash_of(const void *graph, size_t number)
 {
     return vc_hash_text(((const struct vc_graph *)graph)->values[number].name);
-}
-
-/* The value with that name, or VC_NO_VALUE. In constant time on average: readers of ONNX files call it for
- * each input of each node. */
-uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
-{
-    const struct key key = {graph, name};
-    size_t at = vc_hash_find(&graph->by_name, vc_hash_text(name), is_same, &key);
-
-    return at != SIZE_MAX ? (uint32_t)at : VC_NO_VALUE;
 }
 
 /* A copy of the name if it is free. A name that is taken is a problem, and like an empty one it is replaced by
@@ -624,30 +594,20 @@ void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token,
 
 /* ---- walking ---- */
 
-/* Symbol number `index`: atoms that are quotients do not count. NULL if there are fewer symbols. */
-static const struct vc_dim_atom *symbol_at(const struct vc_graph *graph, uint32_t index)
+/* Names and sizes of the open dimensions, in the order of their first use: atoms that are quotients do not count. */
+const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index, int64_t *size)
 {
     for (uint32_t k = 0; k < graph->dims.n_atoms; k++) {
-        if (graph->dims.atoms[k].name != NULL && index-- == 0) {
-            return &graph->dims.atoms[k];
+        const struct vc_dim_atom *atom = &graph->dims.atoms[k];
+
+        if (atom->name != NULL && index-- == 0) {
+            if (size != NULL) {
+                *size = atom->known ? atom->value : -1;
+            }
+            return atom->name;
         }
     }
     return NULL;
-}
-
-/* Names and sizes of the open dimensions, in the order of their first use. -1: no size was given yet. */
-const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
-{
-    const struct vc_dim_atom *atom = symbol_at(graph, index);
-
-    return atom == NULL ? NULL : atom->name;
-}
-
-int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index)
-{
-    const struct vc_dim_atom *atom = symbol_at(graph, index);
-
-    return atom == NULL || !atom->known ? -1 : atom->value;
 }
 
 /* Gives an open dimension its size: batch = 8. A later call for the same symbol replaces the size, and the
@@ -673,7 +633,7 @@ const char *vc_graph_batch_symbol(const struct vc_graph *graph)
 {
     const char *name;
 
-    for (uint32_t i = 0; (name = vc_graph_symbol(graph, i)) != NULL; i++) {
+    for (uint32_t i = 0; (name = vc_graph_symbol(graph, i, NULL)) != NULL; i++) {
         if (strncmp(name, "batch", 5) == 0) {
             return name;
         }
@@ -698,10 +658,11 @@ enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph)
         {"batch", 1},    {"batch_size", 1}, {"sequence", 128}, {"sequence_length", 128}, {"decoder_sequence", 128},
         {"height", 224}, {"width", 224}};
     const char *name;
+    int64_t size;
 
-    for (uint32_t i = 0; (name = vc_graph_symbol(graph, i)) != NULL; i++) {
+    for (uint32_t i = 0; (name = vc_graph_symbol(graph, i, &size)) != NULL; i++) {
         for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
-            if (strcmp(name, usual[k].name) == 0 && vc_graph_symbol_size(graph, i) < 0) {
+            if (strcmp(name, usual[k].name) == 0 && size < 0) {
                 VC_CALL(vc_graph_bind(ctx, graph, name, usual[k].size));
             }
         }

@@ -110,6 +110,9 @@ void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *
 /* The end of building: one sentence about all of them, since a network has fifty. */
 void vc_graph_write_note(struct vc_graph *graph);
 
+/* vc_graph_lists.batch: the first symbol whose name begins with "batch", else the first symbol that leads an input. */
+const char *vc_graph_batch_symbol(const struct vc_graph *graph);
+
 /* Notes a tensor of the checkpoint that nothing needs, which is no problem: vc_graph.unused. */
 void vc_graph_leave(struct vc_graph *graph, const char *tensor);
 

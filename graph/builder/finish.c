@@ -283,6 +283,7 @@ enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out)
             return vc_fail(ctx, VC_E_FORMAT, "%s", graph->problems[0]);
         }
     }
+    graph->batch = vc_graph_batch_symbol(graph);
     *out = graph;
     return VC_OK;
 out:

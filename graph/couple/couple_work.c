@@ -93,13 +93,13 @@ static bool list_axes(const struct vc_couple *c, const struct vc_graph_node *nod
 static enum vc_status name_sizes(struct vc_couple *c)
 {
     const char *name;
+    int64_t size;
     struct vc_text text;
 
     vc_text_init(&text, c->ctx);
-    for (uint32_t k = 0; (name = vc_graph_symbol(c->graph, k)) != NULL; k++) {
-        if (vc_graph_symbol_size(c->graph, k) >= 0) {
-            vc_text_add(&text, "%s%s %lld", text.n != 0 ? ", " : "", name,
-                        (long long)vc_graph_symbol_size(c->graph, k));
+    for (uint32_t k = 0; (name = vc_graph_symbol(c->graph, k, &size)) != NULL; k++) {
+        if (size >= 0) {
+            vc_text_add(&text, "%s%s %lld", text.n != 0 ? ", " : "", name, (long long)size);
         }
     }
     return vc_text_take(&text, c->arena, &c->sizes->work_at);

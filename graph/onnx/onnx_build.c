@@ -746,9 +746,8 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     find_opset(&b);
     VC_TRY(vc_onnx_inline(&b, &own));
     b.program = &own;
-    b.of_param_capacity =
-        (source->model != NULL ? vc_model_tensor_count(source->model) : source->program->n_constants) +
-        source->program->n_inputs + 1;
+    b.of_param_capacity = (source->model != NULL ? source->model->n_tensors : source->program->n_constants) +
+                          source->program->n_inputs + 1;
     VC_TRY(VC_ZEROS(b.ctx, VC_TAG_NAMES, b.of_param, b.of_param_capacity));
     VC_TRY(collect_names(&b));
     VC_TRY(check_uses(&b));

@@ -263,7 +263,7 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
     }
     to->transposed = strcmp(to->reader->op, "MatMul") == 0 && to->input == 1;
     for (unsigned part = 0; part < 2 && n_found == 0; part++) {
-        for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+        for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
             const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
             const char *leaf = leaf_of(other, module);
             uint64_t rows = vc_onnx_fits(t, other, to->transposed, part != 0);
@@ -305,7 +305,7 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
         return VC_OK; /* vectors are too often alike; statistics are folded into convolutions */
     }
     for (unsigned k = 0; k < 4 && n_found == 0; k++) {
-        for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+        for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
             const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
             struct vc_onnx_match with = {.index = i, .transposed = k % 2 != 0};
             struct vc_onnx_likeness like = {0};
@@ -341,7 +341,7 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
     if (reader == NULL || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
         return NULL;
     }
-    for (size_t i = 0; i < vc_model_tensor_count(b->source->weights); i++) {
+    for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
         const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
         bool fits = vc_onnx_fits(t, other, false, false) != 0 || vc_onnx_fits(t, other, true, false) != 0;
 

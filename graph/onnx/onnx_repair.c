@@ -130,7 +130,7 @@ static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c,
 /* Tensors of the file. */
 static size_t count_own(const struct vc_onnx_build *b)
 {
-    return b->source->model != NULL ? vc_model_tensor_count(b->source->model) : 0;
+    return b->source->model != NULL ? b->source->model->n_tensors : 0;
 }
 
 /* The first reader of each constant of the file's graph; order: the constants as they are read, n_order of them. What an
@@ -215,7 +215,7 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, const uint64_t *claim
 {
     const struct vc_model *weights = b->source->weights;
 
-    for (size_t k = 0; k < vc_model_tensor_count(weights); k++) {
+    for (size_t k = 0; k < weights->n_tensors; k++) {
         const struct vc_tensor *t = vc_model_tensor(weights, k);
 
         if (claimed[k] == 0 && vc_onnx_is_weight(t) && t->alias_of == VC_NO_TENSOR) {
@@ -249,7 +249,7 @@ static bool is_variance(const char *name)
 /* A variance of the checkpoint that no tensor of the graph is; NULL: there is none. */
 static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const uint64_t *claimed)
 {
-    for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {
+    for (size_t k = 0; k < b->source->weights->n_tensors; k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
 
         if (claimed[k] == 0 && t->n_dims == 1 && vc_onnx_is_weight(t) && is_variance(t->name)) {
@@ -287,7 +287,7 @@ static void complain_folded(struct vc_onnx_build *b, const char *name, const cha
 /* The first tensor of the checkpoint of which some rows are constants and others are nothing; NULL: there is none. */
 static const struct vc_tensor *find_torn(const struct vc_onnx_build *b, const uint64_t *claimed)
 {
-    for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {
+    for (size_t k = 0; k < b->source->weights->n_tensors; k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
 
         if (claimed[k] != 0 && claimed[k] != UINT64_MAX && claimed[k] != t->shape[0]) {
@@ -439,8 +439,8 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 
     VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
     note_constants(b, b->matches);
-    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, vc_model_tensor_count(weights) + count_own(b) + 1));
-    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, claimed, vc_model_tensor_count(weights) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, list, weights->n_tensors + count_own(b) + 1));
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, claimed, weights->n_tensors + 1));
     VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, order, count_own(b) + 1));
     note_readers(b, claimed, order, &n_order);
     for (size_t k = 0; k < count_own(b); k++) {
@@ -455,15 +455,14 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
             VC_CALL(stays_constant(b, t, k, &stays));
         }
         if (!stays && !by_name(b, t, k, claimed) && t->n_elems > 1) { /* of single numbers the name alone tells */
-            list[vc_model_tensor_count(weights) + n_left++] =
-                (struct weight_sum){.model = b->source->model, .index = k, .of = k};
+            list[weights->n_tensors + n_left++] = (struct weight_sum){.model = b->source->model, .index = k, .of = k};
         }
     }
     if (n_left != 0) {
         VC_CALL(sum_weights(b, claimed, list, &n));
     }
     for (size_t k = 0; k < n_left; k++) {
-        struct weight_sum *c = &list[vc_model_tensor_count(weights) + k];
+        struct weight_sum *c = &list[weights->n_tensors + k];
 
         VC_CALL(vc_check_cancelled(b->ctx));
         VC_CALL(sum_up(b->ctx, c));

@@ -38,18 +38,15 @@ VC_API enum vc_status vc_ctx_keep_file(struct vc_ctx *ctx, const char *path);
 /* Number of threads, at most 256. 0: every processor that this process may use (affinity and cgroup quota respected).
  */
 VC_API enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads);
-VC_API unsigned vc_ctx_threads(const struct vc_ctx *ctx);
 
 /* Upper bound in bytes for all memory that the library allocates with this context, its models and jobs together. A
  * call that needs more returns VC_E_NOMEM; the context stays usable, with a larger limit for example. 0: a quarter of
  * the memory that is free at this call, at least 64 MiB. A new context has the same limit. Not counted: code, stacks of
  * threads, and short allocations of jansson and of the codecs. */
 VC_API enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes);
-VC_API uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
 
 /* Highest CPU level to use: "ref", "base", "avx2", "avx512", "neon" or "all". The output never depends on it. */
 VC_API enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level);
-VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in use, "avx2"; a static string */
 
 /* "auto", "cpu", "cuda" or "cuda:N". "auto" lets the first CUDA device encode weights where it is expected to
  * be faster than the processors (docs/performance.md); vc_report.device_reason says why it does not. "cuda" without a usable device fails with VC_E_DEVICE and the reason, at the first use. The
@@ -60,9 +57,6 @@ VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
  * called `name` is `value` in every run. The graph has a number there and no input, so that an If is one of its branches
  * and a Loop has its steps. A name that a graph does not have changes nothing. VC_E_NOMEM. */
 VC_API enum vc_status vc_ctx_set_known(struct vc_ctx *ctx, const char *name, int64_t value);
-/* A name of these that changed no graph built so far, the one said last of several: none has such an input or open
- * size, or the value is below 1 and it is a size. NULL if there is none. Borrowed, valid as long as the context. */
-VC_API const char *vc_ctx_unused_known(const struct vc_ctx *ctx);
 
 struct vc_progress {
     const char *what;     /* "quantize", "verify", ... */
@@ -92,7 +86,20 @@ VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 
 /* Prints the bytes of the memory pool, now and at the peak, by purpose, on host and device. */
 VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
-VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
+
+/* What a context uses. Strings are static, or valid as long as the context. */
+struct vc_ctx_facts {
+    unsigned threads;      /* at least 1 */
+    uint64_t max_memory;   /* the limit of vc_ctx_set_max_memory, bytes */
+    uint64_t peak_bytes;   /* most bytes of the memory pool at once, so far */
+    const char *cpu_level; /* the level in use, "avx2" */
+    /* A name of vc_ctx_set_known that changed no graph built so far, the one said last of several: no graph has such an
+     * input or open size, or the value is below 1 and it is a size. NULL: every name changed one. */
+    const char *unused_known;
+};
+
+/* The facts of this moment. */
+VC_API void vc_ctx_look(const struct vc_ctx *ctx, struct vc_ctx_facts *out);
 
 /* Frees a result (vc_devices, vc_verification, and what experimental headers say), with all that its members point to,
  * before the context; accepts NULL. */

@@ -124,10 +124,12 @@ enum vc_teacher_loss {
     VC_TEACHER_LOSS_BCE = 6,
     VC_TEACHER_LOSS_HUBER = 7
 };
-/* The word of --loss, "kd"; NULL for an unknown number. */
-VC_API const char *vc_teacher_loss_name(enum vc_teacher_loss loss);
-/* The name of vc_quality.kd: "divergence", "squared error", "1 - cosine", ...; NULL for an unknown number. */
-VC_API const char *vc_teacher_loss_measure(enum vc_teacher_loss loss);
+struct vc_teacher_loss_info {
+    const char *word;    /* of --loss, "kd" */
+    const char *measure; /* the name of vc_quality.kd: "divergence", "squared error", "1 - cosine", ... */
+};
+/* What is known of a loss, static, never NULL; both words are NULL for an unknown number. AUTO has no measure. */
+VC_API const struct vc_teacher_loss_info *vc_teacher_loss_facts(enum vc_teacher_loss loss);
 
 /* What a network answers with. LOGITS: the output as it is, taken for logits of classes. SOFTMAX: the output is shares
  * that add up to 1, made by Softmax or by what computes the same, and the answers are the logits before it. LOGARITHM:
@@ -492,10 +494,13 @@ enum vc_metric {
     VC_METRIC_IOU = 9,
     VC_METRIC_EXACT_MATCH = 10
 };
-/* The metric of the task (AUTO: of several outputs each has its own), and its value, of several outputs the worst one that has it; NaN: it
- * was not measured. *rises: larger values are better. */
-VC_API enum vc_metric vc_metric_of_task(const struct vc_quality *quality);
-VC_API double vc_metric_value(const struct vc_quality *quality, enum vc_metric metric, bool *rises);
+struct vc_metric_value {
+    enum vc_metric metric;
+    double value; /* of several outputs the worst one that has it; NaN: it was not measured */
+    bool rises;   /* larger values are better */
+};
+/* The figure of a metric. AUTO: that of the task; of several outputs each has its own, and the whole has none. */
+VC_API struct vc_metric_value vc_metric_figure(const struct vc_quality *quality, enum vc_metric metric);
 
 /* A limit that is not met. */
 struct vc_metric_miss {
@@ -636,8 +641,8 @@ VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_opt
 /* Weight initialization of a new network: the tensors of a text (vc_graph_is_text), with the shapes that follow from
  * the text, as f32. Weights with two or more dimensions, and their biases, are uniform between -b and b, b = 1 /
  * sqrt(inputs of one output); norms begin as the identity. The same seed gives the same numbers everywhere. The caller
- * closes the model with vc_model_close. As a student the model needs the graph of vc_graph_read_text with
- * vc_graph_options.weights = *out. */
+ * closes the model with vc_model_close. As a student the model needs the graph of vc_graph_open with
+ * `weights` = *out. */
 VC_API enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uint64_t seed,
                                               struct vc_model **out);
 

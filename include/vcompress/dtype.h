@@ -17,7 +17,7 @@ VC_BEGIN_C
  * Numbers are stable. A new type gets the next number, so VC_DTYPE_COUNT grows: use VC_DTYPE_COUNT for the size of
  * arrays only; no function returns VC_DTYPE_COUNT. VC_DTYPE_NONE means "no type".
  *
- * A block type stores a fixed number of consecutive elements of a row in a fixed number of bytes (vc_dtype_block).
+ * A block type stores a fixed number of consecutive elements of a row in a fixed number of bytes (vc_dtype_facts).
  * Example: a block of Q8_0 is 32 elements in 34 bytes. */
 enum vc_dtype {
     VC_DTYPE_RAW = 0,
@@ -59,7 +59,7 @@ enum vc_dtype {
     VC_DTYPE_Q4_K = 32,
     VC_DTYPE_Q5_K = 33,
     VC_DTYPE_Q6_K = 34,
-    /* More of them; vc_dtype_is_quantized says which the library decodes: all but Q8_1, Q8_K, IQ1, IQ2 and IQ3. */
+    /* More of them; vc_dtype_facts.is_quantized says which the library decodes: all but Q8_1, Q8_K, IQ1, IQ2 and IQ3. */
     VC_DTYPE_Q8_1 = 35,
     VC_DTYPE_Q2_K = 36,
     VC_DTYPE_Q3_K = 37,
@@ -89,27 +89,41 @@ enum vc_dtype {
     VC_DTYPE_NONE = 255
 };
 
-/* Short name ("f32", "bf16", "i8"), a static string, never NULL; "unknown" if the number is no type. */
-VC_API const char *vc_dtype_name(enum vc_dtype dtype);
+/* What is known of a type. Later versions may add members at the end. */
+struct vc_dtype_info {
+    const char *name; /* "f32", "bf16", "i8"; "unknown" if the number is no type */
+    size_t
+        size; /* bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types */
+    size_t block_elems, block_bytes; /* of one block; 1 and `size` for types without blocks */
+    bool is_float;                   /* f16, bf16, f32 and f64, the types that passes compute on */
+    bool is_quantized;               /* a block type that the library can decode to floats: Q8_0 and others */
+};
+
+/* The facts of a type, static; never NULL. */
+VC_API const struct vc_dtype_info *vc_dtype_facts(enum vc_dtype dtype);
+
+static inline const char *vc_dtype_name(enum vc_dtype dtype)
+{
+    return vc_dtype_facts(dtype)->name;
+}
+static inline size_t vc_dtype_size(enum vc_dtype dtype)
+{
+    return vc_dtype_facts(dtype)->size;
+}
+static inline bool vc_dtype_is_float(enum vc_dtype dtype)
+{
+    return vc_dtype_facts(dtype)->is_float;
+}
+static inline bool vc_dtype_is_quantized(enum vc_dtype dtype)
+{
+    return vc_dtype_facts(dtype)->is_quantized;
+}
 
 /* The type with this short name. Returns VC_DTYPE_NONE if the name is unknown. */
 VC_API enum vc_dtype vc_dtype_from_name(const char *name);
 
-/* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types. */
-VC_API size_t vc_dtype_size(enum vc_dtype dtype);
-
-/* Writes the elements of one block to *n_elems and its bytes to *n_bytes; 1 and vc_dtype_size for types without blocks.
- */
-VC_API void vc_dtype_block(enum vc_dtype dtype, size_t *n_elems, size_t *n_bytes);
-
 /* Bytes of n elements; the last block counts whole. 0 for VOID. Returns UINT64_MAX on overflow. */
 VC_API uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems);
-
-/* True for f16, bf16, f32 and f64, the types that passes compute on. */
-VC_API bool vc_dtype_is_float(enum vc_dtype dtype);
-
-/* True for block types that the library can decode to floats: Q8_0 and others. */
-VC_API bool vc_dtype_is_quantized(enum vc_dtype dtype);
 
 VC_END_C
 #endif

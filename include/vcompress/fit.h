@@ -59,7 +59,7 @@ struct vc_fit {
     int64_t headroom_bytes; /* usable_bytes - need_bytes */
 };
 
-/* Decides whether the need of a report fits one device. visible_bytes: vc_gpu_visible_bytes of the device. memory: the
+/* Decides whether the need of a report fits one device. visible_bytes: vc_gpu.visible_bytes of the device. memory: the
  * options that the report was made with. options may be NULL. */
 VC_API enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                     const struct vc_memory_options *memory, uint64_t visible_bytes,
@@ -107,10 +107,6 @@ struct vc_fit_row {
     bool has_cpu_moe; /* it fits with the experts of cpu_moe of n_moe layers on the host; see vc_fit_cpu_moe */
     uint64_t cpu_moe, n_moe;
 };
-
-/* The answer of a row in words: vc_fit_word of `fit`. If the asked size does not fit: "smaller fits" if a smaller batch
- * or context does, "some layers fit" if some layers do. */
-VC_API const char *vc_fit_row_word(const struct vc_fit_row *row);
 
 /* ---- a model in several types, on several GPUs ---- */
 
@@ -167,8 +163,10 @@ VC_API enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_repor
                                        const struct vc_graph *graph, const struct vc_fit_options *options,
                                        struct vc_fit_change *change);
 
-/* The word of the verdict; "weights fit" if only weights were counted and they fit. */
-VC_API const char *vc_fit_word(const struct vc_fit *fit);
+/* The word of the verdict; "weights fit" if only weights were counted and they fit. row: the one that the answer is of, or
+ * NULL. If the asked size does not fit: "smaller fits" if a smaller batch or context of the row does, "some layers fit" if some
+ * layers do. */
+VC_API const char *vc_fit_word(const struct vc_fit *fit, const struct vc_fit_row *row);
 
 VC_END_C
 #endif

@@ -1,7 +1,7 @@
 /* gpus.h - a catalogue of GPUs: names, memory that a program sees, types that the GPU computes with.
  *
  * "The memory of a card" has three meanings (docs/memory-model.md): the vendor's number (24 GB), the driver's number
- * (24,564 MiB), and the memory that a CUDA program gets (24,210 MiB). vc_gpu_visible_bytes returns the third number, or
+ * (24,564 MiB), and the memory that a CUDA program gets (24,210 MiB). vc_gpu.visible_bytes is the third number, or
  * a safe estimate. No GPU is needed.
  *
  * Experimental: see experimental.h. */
@@ -30,7 +30,7 @@ enum vc_gpu_type {
 };
 #define VC_GPU_TYPES 8
 
-/* Source of vc_gpu_visible_bytes. Numbers are stable. */
+/* Source of vc_gpu.visible_bytes. Numbers are stable. */
 enum vc_gpu_source {
     VC_GPU_FROM_CUDA = 0,   /* reported to a CUDA program */
     VC_GPU_FROM_DRIVER = 1, /* the driver's number less the driver's own use */
@@ -51,6 +51,8 @@ struct vc_gpu {
     const char *note;                                /* "" */
     const struct vc_gpu *of;                         /* an instance: the GPU inside; else NULL */
     unsigned count;                                  /* an instance: number of GPUs, each with its own memory; else 1 */
+    uint64_t visible_bytes; /* what a program sees before its first allocation; 0 for an instance */
+    enum vc_gpu_source visible_from;
     double nvlink_gb_s; /* NVLink to other GPUs, both directions together, 10^9 bytes per second; 0: none, or unknown */
 };
 
@@ -85,13 +87,10 @@ VC_API enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpu
 /* True if name, aliases or architecture contain all words of the text. For lists. */
 VC_API bool vc_gpu_matches(const struct vc_gpu *gpu, const char *text);
 
-/* Bytes of memory that a program sees before its first allocation. `source` may be NULL. 0 for an instance. */
-VC_API uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source);
-
 /* Whether ECC takes a sixteenth of the memory (GDDR only; HBM has extra bits for ECC). Numbers are stable. */
 enum vc_gpu_ecc { VC_GPU_ECC_AS_LISTED = 0, VC_GPU_ECC_ON = 1, VC_GPU_ECC_OFF = 2 };
 
-/* The same for `part` of `of` slices of the GPU (MIG), a little less than part / of of the memory. 1 of 1: the whole
+/* Of vc_gpu.visible_bytes what a program sees of `part` of `of` slices of the GPU (MIG), a little less than part / of of the memory. 1 of 1: the whole
  * GPU. */
 VC_API uint64_t vc_gpu_part_bytes(const struct vc_gpu *gpu, enum vc_gpu_ecc ecc, unsigned part, unsigned of);
 

@@ -28,11 +28,12 @@
 
 VC_BEGIN_C
 
-#define VC_GRAPH_OPSET    23 /* the operator set of ONNX whose definitions hold */
-#define VC_GRAPH_MAX_DIMS 8
-#define VC_NO_VALUE       ((uint32_t)-1)
-#define VC_NO_NODE        ((uint32_t)-1)
-#define VC_NO_PARAM       ((uint32_t)-1)
+#define VC_GRAPH_OPSET        23 /* the operator set of ONNX whose definitions hold */
+#define VC_GRAPH_MAX_DIMS     8
+#define VC_GRAPH_MAX_PROBLEMS 100 /* sentences that a graph keeps */
+#define VC_NO_VALUE           ((uint32_t)-1)
+#define VC_NO_NODE            ((uint32_t)-1)
+#define VC_NO_PARAM           ((uint32_t)-1)
 
 /* A dimension: a number, or an expression in the sizes of the inputs: "batch", "2*sequence + 1". */
 struct vc_dim {
@@ -153,34 +154,26 @@ static inline void vc_graph_defaults(struct vc_graph_options *options)
 VC_API enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model,
                                      const struct vc_graph_options *options, struct vc_graph **out);
 
-/* Builds the graph of a config.json, or of the config.json in a folder, without weights: the index of every parameter
- * is VC_NO_TENSOR. Problems are returned as by vc_graph_build. VC_E_IO if the file cannot be read. */
-VC_API enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out);
-
 /* Renders the graph in ONNX's textual form. *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
 
 /* For estimates of memory alone: a decoder of known kind with the sizes that a configuration of transformers states
  * whose architecture is not known: that beside the weights of `model`, or (model NULL) the file `path`. Its parameters
  * are none of the model's tensors, and it computes something else. vc_memory_estimate calls its figures assumed. Fails
- * like vc_graph_build_config, also where the architecture is known, or is no decoder of text. */
+ * like vc_graph_open, also where the architecture is known, or is no decoder of text. */
 VC_API enum vc_status vc_graph_build_sizes(struct vc_ctx *ctx, const struct vc_model *model, const char *path,
                                            struct vc_graph **out);
 
 /* True if the file is the text of a graph, by its first characters or by its extension (.txt, .onnxtxt). A text is a
  * list of layers or ONNX's textual form; docs/graph.md describes both. */
 VC_API bool vc_graph_is_text(const char *path);
-/* Builds the graph of a text file. Parameters are tensors of options->weights; without weights, parameters have no
- * tensors. Fails like vc_graph_build. */
-VC_API enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
-                                         struct vc_graph **out);
-
-/* Builds the graph of a file of its own, a text or an ONNX file, whose parameters are tensors of `weights`; path NULL:
- * the graph that the file of `weights` describes. plain_inputs: as in vc_graph_options. *beside: the ONNX file, opened
- * unless *beside is not NULL; the caller closes it after the graph. Fails like vc_model_open and vc_graph_build. */
+/* Builds the graph of a file of its own. path: a text (vc_graph_is_text); a config.json, whatever is in front of ".json", or
+ * the folder of one, if weights is NULL; else an ONNX file; NULL: the graph that the file of `weights` describes. Parameters
+ * are tensors of `weights`; without weights, parameters of texts and configurations have no tensors (VC_NO_TENSOR).
+ * plain_inputs: as in vc_graph_options. *beside: the ONNX file, opened unless *beside is not NULL; the caller closes it after
+ * the graph. Fails like vc_model_open and vc_graph_build. VC_E_IO if the file cannot be read. */
 VC_API enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct vc_model *weights,
                                     bool plain_inputs, struct vc_model **beside, struct vc_graph **out);
-
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);
 
@@ -201,6 +194,13 @@ struct vc_graph_lists {
     /* What is computed differently from the file, a sentence; NULL: nothing. Example: nodes with training_mode = 1 are
      * computed as in inference. */
     const char *note;
+    /* What is wrong with a graph that could not be built, sentences. Of more than VC_GRAPH_MAX_PROBLEMS the last one that is
+     * there says how many more there are. */
+    uint32_t n_problems;
+    const char *const *problems;
+    /* The symbol of the batch: named so ("batch", "batch_size"), or else the leading dimension of an input, as exporters
+     * leave it open ("n", "s77"). NULL: there is none. */
+    const char *batch;
 };
 
 static inline const struct vc_graph_lists *vc_graph_lists(const struct vc_graph *graph)
@@ -247,24 +247,24 @@ static inline uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t in
 {
     return index < vc_graph_lists(graph)->n_outputs ? vc_graph_lists(graph)->outputs[index] : VC_NO_VALUE;
 }
+static inline const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
+{
+    return index < vc_graph_lists(graph)->n_problems && index < VC_GRAPH_MAX_PROBLEMS
+               ? vc_graph_lists(graph)->problems[index]
+               : NULL;
+}
 static inline uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token)
 {
     *per_token = vc_graph_lists(graph)->experts_per_token;
     return vc_graph_lists(graph)->n_experts;
 }
 
-/* The value with this name. Returns VC_NO_VALUE if no value has the name. */
-VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
+/* Symbol number `index`, an open size of the inputs: "batch", "sequence". Returns NULL after the last symbol. *size: what is
+ * bound to it, -1 if it has no size; `size` may be NULL. */
+VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index, int64_t *size);
 
-/* Symbol number `index`, an open size of the inputs: "batch", "sequence". Returns NULL after the last symbol. */
-VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
-/* The size bound to the symbol. Returns -1 if the symbol has no size. */
-VC_API int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index);
 /* Binds a size to a symbol, for vc_graph_dim_value. VC_E_ARGUMENT if the symbol is unknown or the size is below 1. */
 VC_API enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size);
-/* The symbol of the batch: named so ("batch", "batch_size"), or else the leading dimension of an input, as exporters
- * leave it open ("n", "s77"). Returns NULL if there is none. */
-VC_API const char *vc_graph_batch_symbol(const struct vc_graph *graph);
 /* Binds usual sizes to symbols without a size: batch and batch_size 1; sequence, sequence_length and decoder_sequence
  * 128; height and width 224; every other leading dimension of an input 1. */
 VC_API enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph);
@@ -272,9 +272,6 @@ VC_API enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *g
 VC_API int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim);
 /* Writes a dimension as text, at most n bytes: "batch", "2*sequence + 1", "12". Returns buffer. */
 VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim dim, char *buffer, size_t n);
-
-/* Problem number `index` of a graph that could not be built, a sentence. Returns NULL after the last problem. */
-VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
 
 /* ---- running ---- */
 
@@ -395,10 +392,6 @@ struct vc_graph_blocks {
  * parameters; NULL: 0 bytes for parameters from there. Free *out with vc_result_free, before vc_graph_close. */
 VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                            const struct vc_model *weights, struct vc_graph_blocks **out);
-
-/* Renders the graph with the bound sizes as a self-contained SVG drawing. Free *text with vc_text_free. */
-VC_API enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                   const struct vc_graph_blocks *blocks, const char *title, char **text);
 
 VC_END_C
 #endif

@@ -26,11 +26,6 @@ enum vc_deflate {
     VC_DEFLATE_AUTO = 3
 };
 
-/* A layout is how quantized weights are stored in an output, and so which loaders understand the output. Returns the
- * name of layout number `index`, "plain", a static string; NULL after the last layout. docs/formats.md shows the bytes
- * of each layout. */
-VC_API const char *vc_layout_name(size_t index);
-
 #define VC_MAX_OUTPUTS 8
 
 /* Strings and arrays are read during the call of vc_job_plan, and copied. */
@@ -50,7 +45,8 @@ struct vc_write_options {
     size_t n_emit;
     bool force; /* replace an existing file, or a folder that vcompress wrote, but never the input */
     enum vc_deflate deflate;
-    /* A name of vc_layout_name. NULL or "auto": the layout of the input if the input has a layout, else the layout that
+    /* How quantized weights are stored in the output, and so which loaders understand it: of VC_NAMES_LAYOUTS, whose bytes
+     * docs/formats.md shows. NULL or "auto": the layout of the input if the input has a layout, else the layout that
      * the usual loader of the input takes; VC_E_UNSUPPORTED if this loader takes no layout. Codes that a later pass
      * decodes again without rules are in the layout "auto" of their own where this one has no place for them. */
     const char *layout;
@@ -63,7 +59,7 @@ struct vc_write_options {
     bool dry_run;       /* plan only: vc_job_run must not be called, path is only reported */
     uint64_t max_bytes; /* gate: largest size of every output file; 0: no gate */
     double min_sqnr_db; /* gate: smallest SQNR of every changed tensor; 0: no gate */
-    /* Format of the only output, a name of vc_format_name. NULL: the format of each output's name, else the format of
+    /* Format of the only output, of VC_NAMES_FORMATS. NULL: the format of each output's name, else the format of
      * the input. */
     const char *format;
     /* Gate on pruned tensors, from 0 to 1; 0: no gate. With 0.5, all pruned tensors together must have at least the sum

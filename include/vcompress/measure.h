@@ -72,8 +72,6 @@ static inline void vc_diff_limits_defaults(struct vc_diff_limits *limits)
  * Limits that vc_document_json refuses (not made by vc_diff_limits_defaults, or with a field unknown to this version) allow
  * no difference. */
 VC_API bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row);
-/* Number of rows that are not within the limits. */
-VC_API size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff);
 
 /* Compares every kernel variant of this machine with the reference on small inputs, and does a round trip through a
  * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; free with vc_text_free. */

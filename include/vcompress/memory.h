@@ -273,7 +273,7 @@ VC_API enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_
                                             const struct vc_model *model, const struct vc_memory_options *options,
                                             struct vc_memory_layers **out);
 
-/* The program that usually runs a file of this format (vc_model_format) with codes in this layout, for a run with these
+/* The program that usually runs a file of this format (vc_model_facts.format) with codes in this layout, for a run with these
  * options. llama.cpp: GGUF, and `scheme` of GGUF; onnxruntime: ONNX; bitsandbytes: its layout and its schemes;
  * transformers: other codes in safetensors; PyTorch: all else, and training. layout NULL: no codes; format NULL: no
  * file; options NULL: inference with the defaults. */
@@ -291,11 +291,12 @@ VC_API const struct vc_program_facts *vc_memory_program_facts(enum vc_memory_pro
  * (VC_RUN_BY_MCU): context and workspace become 0, and values are written in place. docs/memory-model.md has a table. */
 VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
                                   const struct vc_layout *layout);
-/* Whether a program that was named makes floats of weights that `scheme` names as it loads them: PyTorch and
- * transformers of all codes; of bitsandbytes' types PyTorch keeps the codes. And whether it loads such weights at all:
- * llama.cpp GGUF's types alone, onnxruntime none of them. */
-VC_API bool vc_memory_program_decodes(enum vc_memory_program program, const char *scheme);
-VC_API bool vc_memory_program_takes(enum vc_memory_program program, const char *scheme);
+/* What a program that was named does with weights that a scheme names. NOT_TAKEN: it does not load them; llama.cpp loads
+ * GGUF's types alone, onnxruntime none of these. DECODED: it makes floats of them as it loads them, as PyTorch and
+ * transformers do of all codes; of bitsandbytes' types PyTorch keeps the codes. */
+enum vc_program_weights { VC_WEIGHTS_NOT_TAKEN = 0, VC_WEIGHTS_KEPT = 1, VC_WEIGHTS_DECODED = 2 };
+VC_API enum vc_program_weights vc_memory_program_weights(enum vc_memory_program program, const char *scheme);
+
 /* Gives the symbol "sequence" of the graph, where it has one, the positions of a sequence that the program computes at
  * once where nobody says otherwise: llama.cpp 512 of all sequences ("batch") together (n_ubatch), at most context_tokens
  * and what the model was made for. Other programs: `otherwise`; 0: it stays as it is. */
@@ -313,6 +314,7 @@ VC_API enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *
 /* Name of weight scheme number `index`: "int8", "nf4", "q4_k". Schemes with groups are listed as "int8-gN"; a program
  * writes a number for N: "int8-g128". Returns NULL after the last scheme. docs/memory-model.md has a table of bytes. */
 VC_API const char *vc_weight_scheme_name(size_t index);
+
 /* Bytes of a weight with this shape; products sum along the last axis. A weight of one dimension takes two bytes per
  * element. Returns UINT64_MAX if the scheme is unknown or the number overflows. */
 VC_API uint64_t vc_weight_scheme_bytes(const char *scheme, const uint64_t *shape, unsigned n_dims);

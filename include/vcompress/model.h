@@ -103,15 +103,8 @@ struct vc_quant {
     uint64_t scale_run;
 };
 
-/* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */
-VC_API const char *vc_scheme_name(enum vc_scheme scheme);
-
 /* Index of the tensor that has this role. Returns VC_NO_TENSOR if no part has the role. */
 VC_API size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role);
-/* Index of the tensor that scales come from (f32, f16 or bf16; bytes for MXFP8, MXFP4
- * and NVFP4): the part VC_PART_SCALE or VC_PART_ABSMAX. */
-VC_API size_t vc_quant_scale(const struct vc_quant *quant);
-
 /* What a tensor is for. Passes change weights only; other tensors are copied, or dropped on request (vc_job_drop). */
 enum vc_role {
     VC_ROLE_WEIGHT = 0,
@@ -175,6 +168,27 @@ struct vc_part {
     bool chosen;         /* the tensors of role VC_ROLE_WEIGHT come from this part */
     size_t n_tensors;    /* readable tensors */
     uint64_t size_bytes; /* bytes of their values; each storage counts once */
+};
+
+/* A fact that the file states, or that the user should know: key "architecture", value "llama". Keys may repeat. */
+struct vc_fact {
+    const char *key;   /* lower case, a word or two */
+    const char *value; /* one line, copied from the file: not necessarily UTF-8 */
+};
+
+/* Key of facts that every user of the file should know; reports repeat them. */
+#define VC_FACT_NOTE "note"
+
+/* What is known of a model as a whole. Later versions may add members at the end. */
+struct vc_model_info {
+    const char *path;            /* as it was opened: "llama/", "-" */
+    const char *format;          /* "npz" */
+    uint64_t file_bytes;         /* of all its files */
+    size_t n_tensors;            /* numbers of vc_model_tensor are below it */
+    size_t n_parts;              /* 0 if the format has no parts */
+    const struct vc_part *parts; /* in file order */
+    size_t n_facts;
+    const struct vc_fact *facts; /* in the order in which the reader found the facts */
 };
 
 /* Strings are read during the call of vc_model_open only. */
@@ -258,18 +272,12 @@ VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const 
                                     struct vc_model **out);
 VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
 
-VC_API const char *vc_model_path(const struct vc_model *model);
-VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
+/* Valid until the model is closed. */
+VC_API const struct vc_model_info *vc_model_facts(const struct vc_model *model);
 
 /* The format of a name by its extension: "npz" for "a.npz", a static string. Returns NULL if the extension is unknown.
  */
 VC_API const char *vc_format_of_name(const char *path);
-/* The usual extension, ".npz", of writable format number `index`; a static string. Returns NULL after the last format.
- */
-VC_API const char *vc_format_extension(size_t index);
-/* The name, "npz", of the same format, as in vc_model_format and vc_write_options.format. */
-VC_API const char *vc_format_name(size_t index);
-
 /* True if the path is a checkpoint of several files: a folder, the index in a folder, or one file of a split GGUF
  * model. The output is then a folder unless its name asks for a file. Only the name decides for a path that is not a
  * folder. */
@@ -278,7 +286,7 @@ VC_API bool vc_path_is_divided(const char *path);
 struct vc_name_options {
     size_t struct_size; /* set by vc_name_defaults */
     const char *tag;    /* word to insert: "int8" makes model.int8.npz from model.npz, "" makes model.npz */
-    /* The path that the user gave. NULL: vc_model_path, which names the file if a folder holds one file. */
+    /* The path that the user gave. NULL: vc_model_facts.path, which names the file if a folder holds one file. */
     const char *input;
     bool more_tensors;  /* the output has more tensors than the model, such as scales: .npy becomes .npz */
     bool folder;        /* the output is a folder of files (vc_write_options.max_shard_bytes) */
@@ -298,12 +306,6 @@ static inline void vc_name_defaults(struct vc_name_options *options)
 VC_API enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
                                            const struct vc_name_options *options, char **name);
 
-VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
-/* Parts of the file, in file order; 0 parts if the format has no parts. vc_model_part returns NULL after the last part.
- */
-VC_API size_t vc_model_part_count(const struct vc_model *model);
-VC_API const struct vc_part *vc_model_part(const struct vc_model *model, size_t index);
-VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
 
 /* Layout of the quantized weights in a file, and the program that loads the file as stored. "" where nothing is known.
@@ -320,19 +322,6 @@ struct vc_layout {
  */
 VC_API const struct vc_layout *vc_model_layout(const struct vc_model *model);
 
-/* A fact that the file states, or that the user should know: key "architecture", value "llama". Keys may repeat. */
-struct vc_fact {
-    const char *key;   /* lower case, a word or two */
-    const char *value; /* one line, copied from the file: not necessarily UTF-8 */
-};
-
-/* Key of facts that every user of the file should know; reports repeat them. */
-#define VC_FACT_NOTE "note"
-
-/* Fact number `index` (from 0 on), in the order in which the reader found the facts. Returns NULL after the last fact.
- */
-VC_API const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index);
-
 /* Index of the tensor with this name. Returns VC_NO_TENSOR if no tensor has the name. */
 VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
 
@@ -341,11 +330,6 @@ VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
  * compressed member checks the member's checksum. */
 VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
                                     uint64_t n_elems, void *dst, size_t capacity_bytes);
-
-/* Writes the pattern of a name to `to`: "layers.*.w" for layers.0.w, layers.1.w and so on. Each part of the name that
- * is digits only becomes '*'; "conv1" stays. Writes at most `room` bytes with the NUL; strlen(name) + 1 bytes are
- * always enough. Returns the length. */
-VC_API size_t vc_name_pattern(const char *name, char *to, size_t room);
 
 struct vc_index_summary {
     char name[256]; /* of the index in the folder */

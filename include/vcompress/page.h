@@ -7,6 +7,7 @@
 #define VCOMPRESS_PAGE_H
 
 #include <vcompress/distill.h>
+#include <vcompress/document.h>
 #include <vcompress/fit.h>
 #include <vcompress/measure.h>
 #include <vcompress/plan.h>
@@ -61,53 +62,9 @@ VC_API enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const st
 VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const struct vc_report *report,
                                                     const struct vc_model *before, struct vc_value_histograms **out);
 
-/* ---- documents ---- */
-
-/* A kind says what vc_document.of is, what else the document is made of (may be NULL where nothing else is said), and its
- * schema: vcompress.fit/1, installed as fit-1.schema.json. Numbers are stable. */
-enum vc_document_kind {
-    VC_DOCUMENT_INSPECT = 0,  /* of: struct vc_inspection */
-    VC_DOCUMENT_DIFF = 1,     /* of: struct vc_diff, of the models a and b; limits */
-    VC_DOCUMENT_GRAPH = 2,    /* of: struct vc_graph, with the bound sizes; blocks; model */
-    VC_DOCUMENT_ESTIMATE = 3, /* of: struct vc_memory_report; memory: its options; graph; layers; path of the model */
-    VC_DOCUMENT_FIT = 4,      /* as ESTIMATE, without layers; rows and n: the answers */
-    VC_DOCUMENT_PLAN = 5,     /* of: struct vc_recipes; gpu: its name; path of the model; lines: an entry per recipe */
-    VC_DOCUMENT_SHRINK = 6,   /* of: struct vc_shrinkage */
-    VC_DOCUMENT_DISTILL = 7,  /* of: struct vc_distillation */
-    VC_DOCUMENT_EVALUATE = 8, /* of: struct vc_quality; evaluate: its options; missed: the sentence of a missed gate */
-    VC_DOCUMENT_SENSITIVITY = 9, /* of: struct vc_sensitivity */
-    VC_DOCUMENT_GPUS = 10,       /* of: struct vc_gpus; match: as for vc_gpu_matches, NULL: all GPUs */
-    /* Members of documents that pages show, by their names in the schemas. */
-    VC_DOCUMENT_HISTOGRAMS = 11, /* "histograms"; of: struct vc_value_histograms */
-    VC_DOCUMENT_FIT_MATRIX = 12, /* "gpus"; of: struct vc_fit_matrix */
-    VC_DOCUMENT_TIMELINE = 13,   /* "timeline"; of: struct vc_memory_timeline */
-    /* "steps"; of: n of struct vc_distill_step from vc_distill_options.tell, all or some, in order. Control steps and
-     * evaluations are left out. */
-    VC_DOCUMENT_STEPS = 14
-};
-
-struct vc_document {
-    enum vc_document_kind kind;
-    const void *of;
-    size_t n;
-    const struct vc_model *a, *b, *model;
-    const struct vc_graph *graph;
-    const struct vc_graph_blocks *blocks;
-    const struct vc_memory_options *memory;
-    const struct vc_memory_layers *layers;
-    const struct vc_fit_row *rows;
-    const struct vc_evaluate_options *evaluate;
-    const struct vc_diff_limits *limits;
-    const struct vc_recipe_lines *lines;
-    const char *path, *gpu, *match, *missed;
-};
-
-/* Renders a document, or a member, as JSON. *text is NUL-terminated; free with vc_text_free. */
-VC_API enum vc_status vc_document_json(struct vc_ctx *ctx, const struct vc_document *document, char **text);
-
 /* ---- members of documents that pages show ---- */
 
-/* Adds a member at the end of a document. *document: of vc_report_json and its like; replaced by a longer text. value:
+/* Adds a member at the end of a document. *document: of vc_document_json; replaced by a longer text. value:
  * JSON. VC_E_FORMAT if the document is no object. */
 VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value);
 /* The same with a string: "command_line", "file", "baseline". */
@@ -115,8 +72,8 @@ VC_API enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document
 
 /* ---- pages ---- */
 
-/* Makes the page of a document. document: JSON of vc_report_json, vc_document_json and so on, with or
- * without the members above. drawing: SVG of vc_graph_svg or vc_sensitivity_svg, which becomes a part of the page, or
+/* Makes the page of a document. document: JSON of vc_document_json, with or
+ * without the members above. drawing: SVG of vc_document_svg, which becomes a part of the page, or
  * NULL. Free *text with vc_text_free. VC_E_FORMAT if the document is no JSON. */
 VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **text);
 

@@ -32,7 +32,7 @@ enum vc_lever {
 
 struct vc_recipe_options {
     size_t struct_size;     /* set by vc_recipe_defaults */
-    uint64_t visible_bytes; /* of the device, vc_gpu_visible_bytes; must be set */
+    uint64_t visible_bytes; /* of the device, vc_gpu.visible_bytes; must be set */
     unsigned without;       /* bits of enum vc_lever: changes that no recipe makes */
     /* Use vc_memory_options.runtime for all recipes; false: the runtime of the usual loader of each output. */
     bool runtime_given;

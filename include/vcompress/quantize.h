@@ -38,7 +38,7 @@ enum vc_target {
      * the sign of scales depend on
      * vc_write_options.layout. */
     VC_TARGET_INT4 = 6,
-    /* quantize only: codes of float grids with scales; vc_scheme_name and docs/numerics.md say which. Scales per row of
+    /* quantize only: codes of float grids with scales; VC_NAMES_SCHEMES and docs/numerics.md say which. Scales per row of
      * axis 0 or per block (FP8), per 64 elements unless granularity_given (NF4, FP4), per 32 (MXFP8, MXFP4) or 16
      * (NVFP4). With NVFP4 vc_job_plan reads all weights: joined layers share a global scale. */
     VC_TARGET_FP8 = 7,
@@ -212,9 +212,6 @@ struct vc_quantize_scheme {
 
 /* Scheme number `index`, without GGUF's block types. Returns false after the last scheme. */
 VC_API bool vc_quantize_scheme_at(size_t index, struct vc_quantize_scheme *out);
-
-/* The name of mixture number `index` for vc_quantize_options.gguf, "Q4_K_M". Returns NULL after the last mixture. */
-VC_API const char *vc_quantize_mixture_at(size_t index);
 
 struct vc_dequantize_options {
     size_t struct_size;    /* set by vc_dequantize_defaults */

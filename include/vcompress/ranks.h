@@ -31,11 +31,12 @@ enum vc_ranks_kind {
  * torchrun, which has no MPI, started the processes. */
 VC_API enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out);
 
-/* What a vc_ranks begins with, for reading; the functions have 0 and 1, 0 (all processors) and false if ranks is NULL. */
+/* What a vc_ranks begins with, for reading; the functions have 0 and 1, 0 (all processors), false and NULL if ranks is NULL. */
 struct vc_ranks_facts {
     unsigned rank, size; /* number of this rank, from 0, and number of ranks */
     unsigned threads;    /* processors for each rank of this machine, at least 1 */
     bool lost;           /* a rank did not answer: no further exchange is possible */
+    const char *library; /* of MPI, "Open MPI 4.1.4"; NULL without MPI */
 };
 
 static inline unsigned vc_ranks_rank(const struct vc_ranks *ranks)
@@ -54,13 +55,15 @@ static inline bool vc_ranks_lost(const struct vc_ranks *ranks)
 {
     return ranks != NULL && ((const struct vc_ranks_facts *)(const void *)ranks)->lost;
 }
+static inline const char *vc_ranks_library(const struct vc_ranks *ranks)
+{
+    return ranks != NULL ? ((const struct vc_ranks_facts *)(const void *)ranks)->library : NULL;
+}
 /* If the device of the context is "cuda", picks a device for this rank: "cuda:0" for the first rank of a machine,
  * "cuda:1" for the second, and so on, or the only device that the launcher shows (CUDA_VISIBLE_DEVICES). Other devices
  * are not changed. VC_E_DEVICE if the machine has fewer devices than ranks; then call vc_ranks_agree to tell the other
  * ranks. */
 VC_API enum vc_status vc_ranks_pick_device(struct vc_ctx *ctx, const struct vc_ranks *ranks); /* accepts NULL */
-/* Name of the MPI library, "Open MPI 4.1.4". Returns NULL without MPI. */
-VC_API const char *vc_ranks_name(const struct vc_ranks *ranks);
 
 /* Exchanges the statuses of all ranks. Returns VC_OK if all ranks have VC_OK, else the status of the first failed rank;
  * the sentence is the failed rank's, after "rank 2: ", or the common sentence if all ranks say the same. A rank that

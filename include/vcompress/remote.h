@@ -28,6 +28,19 @@ VC_BEGIN_C
 
 struct vc_remote;
 
+/* What a vc_remote begins with, for reading. */
+struct vc_remote_info {
+    /* Where files of weights were left out: the name of the model's config.json. Else NULL. */
+    const char *config;
+    size_t n_left_out;            /* how many they are */
+    uint64_t n_requests, n_bytes; /* requests so far, redirects and tries included, and bytes of their answers */
+};
+
+static inline const struct vc_remote_info *vc_remote_facts(const struct vc_remote *remote)
+{
+    return (const struct vc_remote_info *)(const void *)remote;
+}
+
 /* The name begins as above. */
 VC_API bool vc_remote_is(const char *name);
 
@@ -40,13 +53,6 @@ VC_API bool vc_remote_is(const char *name);
  * are there. A name that is one of the files has that file. Free *out with vc_result_free, which removes
  * the folder, when all its models are closed. */
 VC_API enum vc_status vc_remote_open(struct vc_ctx *ctx, const char *name, size_t most_weights, struct vc_remote **out);
-
-/* Where files of weights were left out: the name of the model's config.json, the remote's, and how many they are. Else
- * NULL. */
-VC_API const char *vc_remote_config(const struct vc_remote *remote, size_t *n_left_out);
-
-/* Requests so far, redirects and tries included, and bytes of their answers. */
-VC_API void vc_remote_traffic(const struct vc_remote *remote, uint64_t *n_requests, uint64_t *n_bytes);
 
 VC_END_C
 #endif

@@ -254,11 +254,7 @@ struct vc_report {
  * to the report. Returns false after the last row. */
 VC_API bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_report_row *row);
 
-/* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
- * NUL-terminated and freed with vc_text_free. */
-VC_API enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **text);
-
-/* Reads the figures of an earlier report, a document of vc_report_json, for the gates of vc_write_options beside it.
+/* Reads the figures of an earlier report, a document of VC_DOCUMENT_REPORT, for the gates of vc_write_options beside it.
  * *file_bytes: of its largest output; 0: not known. *sqnr_db: over all changed tensors; NAN: not measured. VC_E_FORMAT if
  * the file is no such document. */
 VC_API enum vc_status vc_report_read_baseline(struct vc_ctx *ctx, const char *path, uint64_t *file_bytes,
@@ -277,12 +273,6 @@ VC_API void vc_text_free(char *text);
  * "$(printf '\\033')". For command lines that are printed or stored: `vcompress run` reads such words in recipes. NULL if
  * memory is short. Free it with vc_text_free. */
 VC_API char *vc_shell_word(const char *word);
-
-/* Renders the document of a failure: the name of the status and the sentence, in place of a document of `schema`
- * ("vcompress.report/1"). Allocates memory of ctx: after VC_E_NOMEM pass another context. Free *text with vc_text_free.
- */
-VC_API enum vc_status vc_error_json(struct vc_ctx *ctx, const char *schema, enum vc_status failure, const char *message,
-                                    char **text);
 
 VC_END_C
 #endif

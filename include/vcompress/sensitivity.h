@@ -180,9 +180,6 @@ VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensi
  * called in the order of the bytes, and neither `begin` nor `commit`: what came before a failure is no document. */
 VC_API enum vc_status vc_sensitivity_json_write(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity,
                                                 const struct vc_writer *writer);
-/* Renders the sensitivity as a self-contained SVG drawing. Free *text with vc_text_free. */
-VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
-
 /* For vc_quantize_options.costs. */
 struct vc_sensitivity_costs {
     size_t n;

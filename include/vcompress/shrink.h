@@ -31,7 +31,7 @@ struct vc_shrink_candidate {
     /* On the rows to choose: what the limit max_loss is compared with (see vc_shrink_options), the share of equal
      * answers, the divergence (or `measure`), the accuracy. */
     double loss, agreement, kd, accuracy;
-    const char *measure; /* the name of kd, as vc_teacher_loss_measure has it; NULL: not measured */
+    const char *measure; /* the name of kd, vc_teacher_loss_facts.measure; NULL: not measured */
     double seconds;      /* that making and measuring took */
     const char *reason;  /* why the candidate was left out, a sentence; NULL: it was not */
     bool front;          /* no other candidate is both smaller and better */

@@ -40,16 +40,15 @@ struct vc_writer {
 };
 
 /* An output in memory, outside of the limit of vc_ctx_set_max_memory. */
-struct vc_memory;
+struct vc_memory {
+    struct vc_writer writer; /* for vc_write_options.writer; its functions change what follows */
+    const void *bytes;       /* the whole output after vc_job_run; NULL if no output was completed */
+    uint64_t size_bytes;     /* its size, 0 without one */
+};
 
 /* Returns NULL if memory is short. */
 VC_API struct vc_memory *vc_memory_create(void);
 VC_API void vc_memory_free(struct vc_memory *memory); /* accepts NULL */
-/* What vc_write_options.writer points to; valid until vc_memory_free. */
-VC_API const struct vc_writer *vc_memory_writer(struct vc_memory *memory);
-/* The whole output after vc_job_run, and its size; NULL if no output was completed. Borrowed: valid until the memory is
- * freed or written again. */
-VC_API const void *vc_memory_bytes(const struct vc_memory *memory, uint64_t *size_bytes);
 
 VC_END_C
 #endif

@@ -48,9 +48,11 @@
 
 #include <vcompress/context.h>
 #include <vcompress/device.h>
+#include <vcompress/document.h>
 #include <vcompress/dtype.h>
 #include <vcompress/job.h>
 #include <vcompress/model.h>
+#include <vcompress/name_lists.h>
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>
 #include <vcompress/report.h>

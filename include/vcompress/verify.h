@@ -100,11 +100,5 @@ struct vc_verification {
 VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                                 struct vc_verification **out);
 
-/* Renders the verification as one JSON document, schema vcompress.verify/1 (installed as verify-1.schema.json). Member
- * "fine" is true if there are no errors and, with `strict`, no warnings. *text is NUL-terminated; free with
- * vc_text_free. */
-VC_API enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *verification, bool strict,
-                                     char **text);
-
 VC_END_C
 #endif

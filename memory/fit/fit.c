@@ -11,22 +11,20 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 
-/* Of weights alone the word says so. */
-const char *vc_fit_word(const struct vc_fit *fit)
+/* Of weights alone the word says so. A smaller batch, context or number of layers of the row that fits takes the place of
+ * "does not fit". */
+const char *vc_fit_word(const struct vc_fit *fit, const struct vc_fit_row *row)
 {
-    return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_word(VC_WORDS_VERDICT, fit->verdict);
-}
-
-/* A smaller batch, context or number of layers that fits takes the place of "does not fit". */
-const char *vc_fit_row_word(const struct vc_fit_row *row)
-{
-    bool largest = (row->has_batch || row->has_context) && (!row->has_batch || row->largest_batch != 0) &&
-                   (!row->has_context || row->largest_context != 0);
-
-    if (row->fit.verdict != VC_FITS && row->has_layers && row->largest_layers != 0) {
-        return "some layers fit";
+    if (row != NULL && fit->verdict != VC_FITS) {
+        if (row->has_layers && row->largest_layers != 0) {
+            return "some layers fit";
+        }
+        if ((row->has_batch || row->has_context) && (!row->has_batch || row->largest_batch != 0) &&
+            (!row->has_context || row->largest_context != 0)) {
+            return "smaller fits";
+        }
     }
-    return row->fit.verdict != VC_FITS && largest ? "smaller fits" : vc_fit_word(&row->fit);
+    return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_word(VC_WORDS_VERDICT, fit->verdict);
 }
 
 /* False: a part is not known, nor taken to be `activation_bytes`. *peak is what is. */
@@ -188,10 +186,11 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
 static int64_t size_of(const struct vc_graph *graph, const char *symbol)
 {
     const char *name;
+    int64_t size;
 
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
         if (strcmp(name, symbol) == 0) {
-            return vc_graph_symbol_size(graph, k);
+            return size;
         }
     }
     return -1;

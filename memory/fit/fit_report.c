@@ -17,7 +17,7 @@ static enum vc_status decide(struct vc_ctx *ctx, const struct vc_memory_report *
         vc_fit_defaults(&own);
     }
     own.weights_only = own.weights_only || change->weights_only;
-    return vc_fit_decide(ctx, report, memory, vc_gpu_visible_bytes(change->gpu, NULL), &own, out);
+    return vc_fit_decide(ctx, report, memory, change->gpu->visible_bytes, &own, out);
 }
 
 /* The program that usually runs a file of this format with codes in this layout, and what follows from it. */
@@ -35,7 +35,7 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
                                    struct vc_fit_change *change, bool kept, struct vc_fit *out)
 {
     const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
-    const char *format = report->output_format != NULL ? report->output_format : vc_model_format(model);
+    const char *format = report->output_format != NULL ? report->output_format : vc_model_facts(model)->format;
     struct vc_memory_options memory;
     struct vc_memory_report after;
     struct vc_planned_weights written = {.n = 0};
@@ -79,7 +79,7 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
 
     vc_clear_error(ctx);
     vc_memory_defaults(&memory);
-    set_program(&memory, vc_model_layout(model), vc_model_format(model));
+    set_program(&memory, vc_model_layout(model), vc_model_facts(model)->format);
     VC_CALL(vc_memory_estimate(ctx, graph, model, &memory, &counted));
     change->weights_only = counted.unknown != NULL;
     VC_CALL(decide(ctx, &counted, &memory, options, change, &change->before));

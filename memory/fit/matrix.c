@@ -47,8 +47,8 @@ static int by_memory(const void *a, const void *b)
 {
     const struct vc_gpu *x = *(const struct vc_gpu *const *)a;
     const struct vc_gpu *y = *(const struct vc_gpu *const *)b;
-    uint64_t m = vc_gpu_visible_bytes(x, NULL);
-    uint64_t n = vc_gpu_visible_bytes(y, NULL);
+    uint64_t m = x->visible_bytes;
+    uint64_t n = y->visible_bytes;
 
     return m != n ? (m < n ? -1 : 1) : strcmp(x->name, y->name);
 }
@@ -98,8 +98,8 @@ static enum vc_status decide(struct owned *o, const struct way *ways, const stru
     VC_CALL(VC_ARRAY(o->ctx, VC_TAG_REPORT, o->fits, o->matrix.n_rows * n + 1));
     for (size_t r = 0; r < o->matrix.n_rows; r++) {
         for (size_t c = 0; c < n; c++) {
-            VC_CALL(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),
-                                  options, &o->fits[r * n + c]));
+            VC_CALL(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, o->gpus[r]->visible_bytes, options,
+                                  &o->fits[r * n + c]));
         }
     }
     o->matrix.fits = o->fits;

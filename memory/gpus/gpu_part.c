@@ -14,14 +14,14 @@ static bool is_listed_with_ecc(const struct vc_gpu *gpu)
     bool geforce = strstr(gpu->name, "GeForce") != NULL || strstr(gpu->name, "TITAN") != NULL;
 
     if (gpu->driver_bytes == 0) {
-        return !geforce; /* as vc_gpu_visible_bytes takes it */
+        return !geforce; /* as vc_gpu.visible_bytes takes it */
     }
     return (double)gpu->driver_bytes < SHARE_WITH_ECC * gpu->memory_gb * GIB;
 }
 
 uint64_t vc_gpu_part_bytes(const struct vc_gpu *gpu, enum vc_gpu_ecc ecc, unsigned part, unsigned of)
 {
-    uint64_t bytes = vc_gpu_visible_bytes(gpu, NULL);
+    uint64_t bytes = gpu->visible_bytes;
 
     if (strncmp(gpu->memory_type, "GDDR", 4) == 0) {
         bool on = is_listed_with_ecc(gpu);

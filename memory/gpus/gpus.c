@@ -325,6 +325,36 @@ static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
     return status;
 }
 
+/* What the driver reports, at least, for a card of which only the name is known. The lowest shares of the cards whose
+ * figures are known: 0.931 with ECC inside the memory, 0.986 with HBM, whose ECC has bits of its own, 0.995 for games.
+ */
+static uint64_t driver_bytes_of_name(const struct vc_gpu *gpu)
+{
+    bool games = strncmp(gpu->name, "GeForce", 7) == 0 || strncmp(gpu->name, "TITAN", 5) == 0;
+    double share = games ? 0.99 : strncmp(gpu->memory_type, "HBM", 3) == 0 ? 0.98 : 0.93;
+
+    return (uint64_t)(gpu->memory_gb * share * (double)GIB);
+}
+
+/* What the driver keeps of it: 354 to 719 MiB on the cards of which both figures are known. */
+static uint64_t kept_bytes(uint64_t driver_bytes)
+{
+    return driver_bytes < 48 * GIB ? 512 * MIB : 768 * MIB;
+}
+
+/* The best source decides: what CUDA reports, else what the driver reports less what it keeps, else what the name
+ * says. */
+static void set_visible(struct vc_gpu *gpu)
+{
+    uint64_t driver = gpu->driver_bytes != 0 ? gpu->driver_bytes : driver_bytes_of_name(gpu);
+    uint64_t kept = kept_bytes(driver);
+    uint64_t seen = driver > kept ? driver - kept : 0;
+
+    gpu->visible_bytes = gpu->cuda_bytes != 0 ? gpu->cuda_bytes : seen;
+    gpu->visible_from = gpu->driver_bytes != 0 ? VC_GPU_FROM_DRIVER : VC_GPU_FROM_NAME;
+    gpu->visible_from = gpu->cuda_bytes != 0 ? VC_GPU_FROM_CUDA : gpu->visible_from;
+}
+
 static void end(void *result)
 {
     struct vc_gpus *gpus = result;
@@ -347,41 +377,12 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
     if (path != NULL) {
         VC_TRY(add_file(gpus, path));
     }
+    for (size_t k = 0; k < gpus->list.n; k++) {
+        set_visible(gpus->list.rows[k]);
+    }
     *out = gpus;
     return VC_OK;
 out:
     vc_result_free(gpus);
     return status;
-}
-
-/* What the driver reports, at least, for a card of which only the name is known. The lowest shares of the cards whose
- * figures are known: 0.931 with ECC inside the memory, 0.986 with HBM, whose ECC has bits of its own, 0.995 for games.
- */
-static uint64_t driver_bytes_of_name(const struct vc_gpu *gpu)
-{
-    bool games = strncmp(gpu->name, "GeForce", 7) == 0 || strncmp(gpu->name, "TITAN", 5) == 0;
-    double share = games ? 0.99 : strncmp(gpu->memory_type, "HBM", 3) == 0 ? 0.98 : 0.93;
-
-    return (uint64_t)(gpu->memory_gb * share * (double)GIB);
-}
-
-/* What the driver keeps of it: 354 to 719 MiB on the cards of which both figures are known. */
-static uint64_t kept_bytes(uint64_t driver_bytes)
-{
-    return driver_bytes < 48 * GIB ? 512 * MIB : 768 * MIB;
-}
-
-/* The best source decides: what CUDA reports, else what the driver reports less what it keeps, else what the name
- * says. */
-uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source)
-{
-    uint64_t driver = gpu->driver_bytes != 0 ? gpu->driver_bytes : driver_bytes_of_name(gpu);
-    uint64_t kept = kept_bytes(driver);
-
-    if (source != NULL) {
-        *source = gpu->cuda_bytes != 0     ? VC_GPU_FROM_CUDA
-                  : gpu->driver_bytes != 0 ? VC_GPU_FROM_DRIVER
-                                           : VC_GPU_FROM_NAME;
-    }
-    return gpu->cuda_bytes != 0 ? gpu->cuda_bytes : driver > kept ? driver - kept : 0;
 }

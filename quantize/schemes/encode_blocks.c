@@ -197,13 +197,11 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
     uint64_t row = desc->n_dims == 0 ? 1 : desc->shape[desc->n_dims - 1];
     size_t per_row = tile->row_len; /* elements of the tile in one of its rows */
     size_t done = 0;
-    size_t elems, bytes;
 
     if (s->importance == NULL) {
         VC_KERNEL_CALL(s->kernels->encode(k, x, tile->n_rows, tile->row_len, &how, blocks));
         return VC_OK;
     }
-    vc_dtype_block(step->out.dtype, &elems, &bytes);
     per_row = (size_t)vc_min_u64(row, tile->n_elems);
     while (done < tile->n_elems) {
         uint64_t flat = tile->first + done;
@@ -211,7 +209,8 @@ static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, con
         size_t n = (size_t)vc_min_u64((tile->n_elems - done) / per_row, n_rows - at % n_rows);
 
         how.importance = s->importance + at / n_rows * row + flat % row;
-        VC_KERNEL_CALL(s->kernels->encode(k, x + done, n, per_row, &how, blocks + done / elems * bytes));
+        VC_KERNEL_CALL(
+            s->kernels->encode(k, x + done, n, per_row, &how, blocks + vc_dtype_bytes(step->out.dtype, done)));
         done += n * per_row;
     }
     return VC_OK;
@@ -293,7 +292,6 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
 {
     struct blocks_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
-    size_t bytes;
 
     VC_CALL_ALLOC(s);
     if (vc_calibration_find(ctx, options->calibration, item, false, &s->calibration) != VC_OK) {
@@ -302,7 +300,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     }
     s->options = options;
     s->kernels = kernels_of(type);
-    vc_dtype_block(type, &s->block, &bytes);
+    s->block = vc_dtype_facts(type)->block_elems;
     VC_CALL(vc_blocks_add_step(ctx, item, &blocks_ops, options, type, &s->policy, &step));
     step->state_bytes = (size_t)vc_calibration_elems(&s->calibration) * sizeof(float);
     if (scaled && type == VC_DTYPE_NVFP4) {

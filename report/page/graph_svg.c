@@ -333,6 +333,7 @@ static void draw_head(struct drawing *d, const char *title)
     const struct vc_graph_block *all = &d->blocks->blocks[0];
     int width = RIGHT + 20 + MAX_LANES * LANE;
     const char *name;
+    int64_t size;
 
     vc_text_add(&d->text,
                 "<!-- vcompress graph -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
@@ -355,9 +356,7 @@ static void draw_head(struct drawing *d, const char *title)
     vc_text_add(&d->text, "</text><text class=\"q\" x=\"%d\" y=\"54\">%" PRIu32 " nodes, ", LEFT, all->n_nodes);
     add_count(d, all->n_params);
     vc_text_add(&d->text, " parameters");
-    for (uint32_t k = 0; (name = vc_graph_symbol(d->graph, k)) != NULL; k++) {
-        int64_t size = vc_graph_symbol_size(d->graph, k);
-
+    for (uint32_t k = 0; (name = vc_graph_symbol(d->graph, k, &size)) != NULL; k++) {
         if (size >= 0) {
             vc_text_add(&d->text, "; ");
             vc_svg_add_text(&d->text, name, 40);
@@ -374,21 +373,20 @@ static void draw_head(struct drawing *d, const char *title)
 }
 
 /* Frames: at most two for each block, since a block may be entered again after another one. */
-enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-                            const char *title, char **out)
+enum vc_status vc_draw_graph(struct vc_ctx *ctx, const struct vc_document *document, char **out)
 {
-    struct drawing d = {.ctx = ctx, .graph = graph, .blocks = blocks};
-    size_t n = vc_graph_node_count(graph);
+    const struct vc_graph_blocks *blocks = document->blocks;
+    struct drawing d = {.ctx = ctx, .graph = document->of, .blocks = blocks};
+    size_t n = vc_graph_node_count(d.graph);
     enum vc_status status = VC_OK;
 
-    *out = NULL;
     vc_text_init(&d.text, ctx);
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.row, n + 1));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.order, n + 1));
     d.max_frames = blocks->n < 20000 ? 2 * blocks->n + 100 : 40000;
     VC_TRY(VC_ZEROS(ctx, VC_TAG_REPORT, d.frames, d.max_frames));
     place(&d);
-    draw_head(&d, title);
+    draw_head(&d, document->path);
     draw_frames(&d);
     draw_nodes(&d);
     draw_lines(&d);

@@ -11,6 +11,7 @@
 
 #include "report/document_tree.h"
 #include "report/page/page_tables.h"
+#include "report/page/svg_text.h"
 
 #ifndef VC_PAGE_FOLDER
 #define VC_PAGE_FOLDER "report/page/" /* a build by hand starts at the root of the tree */
@@ -152,4 +153,16 @@ out:
     vc_text_release(&page.tables);
     vc_text_release(&page.title);
     return status;
+}
+
+enum vc_status vc_document_svg(struct vc_ctx *ctx, const struct vc_document *document, char **text)
+{
+    *text = NULL;
+    vc_clear_error(ctx);
+    if (document->kind == VC_DOCUMENT_GRAPH) {
+        return vc_draw_graph(ctx, document, text);
+    }
+    VC_REFUSE_IF(document->kind != VC_DOCUMENT_SENSITIVITY, ctx, VC_E_ARGUMENT, "documents of kind %u have no drawing",
+                 (unsigned)document->kind);
+    return vc_draw_sensitivity(ctx, document, text);
 }

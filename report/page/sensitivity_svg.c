@@ -180,12 +180,12 @@ static void add_head(struct drawing *d, unsigned height)
                 "<!-- vcompress sensitivity -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
                 "height=\"%u\" viewBox=\"0 0 %d %u\" role=\"img\">\n<title>",
                 WIDTH, height, WIDTH, height);
-    vc_svg_add_text(text, file_name(vc_model_path(s->model)), 200);
+    vc_svg_add_text(text, file_name(vc_model_facts(s->model)->path), 200);
     vc_text_add(text, ": what each tensor loses</title>\n");
     add_style(text);
     vc_text_add(text, "<rect class=\"bg\" width=\"%d\" height=\"%u\"/>\n", WIDTH, height);
     vc_text_add(text, "<text class=\"h\" x=\"16\" y=\"32\">");
-    vc_svg_add_text(text, file_name(vc_model_path(s->model)), 60);
+    vc_svg_add_text(text, file_name(vc_model_facts(s->model)->path), 60);
     vc_text_add(text,
                 ": what each tensor loses</text>\n<text class=\"dim\" x=\"16\" y=\"52\">Relative error in percent: "
                 "RMS of the change / RMS of the tensor, from the weights alone. %zu of %zu weights measured",
@@ -517,13 +517,13 @@ static void add_changes(struct drawing *d, unsigned top)
 }
 
 /* The height is known beforehand, from the number of rows. */
-enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **out)
+enum vc_status vc_draw_sensitivity(struct vc_ctx *ctx, const struct vc_document *document, char **out)
 {
+    const struct vc_sensitivity *s = document->of;
     const unsigned plot = 60 + 34 + PLOT_H + 64;
     struct drawing d = {.s = s};
     unsigned bottom;
 
-    *out = NULL;
     vc_text_init(&d.text, ctx);
     d.rows = vc_alloc_array(ctx, VC_TAG_REPORT, s->n_rows + 1, sizeof *d.rows);
     d.scratch = vc_alloc_array(ctx, VC_TAG_REPORT, s->n_rows + 1, sizeof *d.scratch);

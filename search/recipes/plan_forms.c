@@ -140,7 +140,8 @@ static enum vc_runtime given_runtime(const struct vc_planning *p, const struct v
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
 static void set_runtime(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
 {
-    const char *format = form->scheme != NULL && form->scheme->gguf != NULL ? "gguf" : vc_model_format(form->model);
+    const char *format =
+        form->scheme != NULL && form->scheme->gguf != NULL ? "gguf" : vc_model_facts(form->model)->format;
 
     form->runtime = p->options.runtime_given ? given_runtime(p, layout) : vc_memory_runtime(layout);
     if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
@@ -251,9 +252,10 @@ static void set_without_file(const struct vc_planning *p, struct vc_weights_form
     form->type = VC_DTYPE_NONE;
     form->dtype = form->scheme->dtype;
     form->program = p->memory.program == VC_RUN_BY_ANY ? VC_RUN_BY_COUNT : form->scheme->program;
-    form->runtime = !p->options.runtime_given                                   ? VC_RUNTIME_NATIVE
-                    : vc_memory_program_decodes(p->memory.program, form->dtype) ? VC_RUNTIME_DEQUANTIZE
-                                                                                : p->memory.runtime;
+    form->runtime = !p->options.runtime_given ? VC_RUNTIME_NATIVE
+                    : vc_memory_program_weights(p->memory.program, form->dtype) == VC_WEIGHTS_DECODED
+                        ? VC_RUNTIME_DEQUANTIZE
+                        : p->memory.runtime;
 }
 
 /* Adds a form if the passes accept the form. */
@@ -278,7 +280,7 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
 
 static bool has_format(const struct vc_planning *p, const char *format)
 {
-    return p->model != NULL && strcmp(vc_model_format(p->model), format) == 0;
+    return p->model != NULL && strcmp(vc_model_facts(p->model)->format, format) == 0;
 }
 
 /* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */

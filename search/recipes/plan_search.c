@@ -51,10 +51,11 @@ static const struct vc_planned_weights *weights_of(const struct vc_weights_form 
 static uint64_t size_of(const struct vc_graph *graph, const char *symbol)
 {
     const char *name;
+    int64_t size;
 
-    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
         if (strcmp(name, symbol) == 0) {
-            return (uint64_t)(vc_graph_symbol_size(graph, k) > 0 ? vc_graph_symbol_size(graph, k) : 0);
+            return (uint64_t)(size > 0 ? size : 0);
         }
     }
     return 0;
@@ -504,7 +505,7 @@ static enum vc_status choose(struct search *s, struct vc_search_point *points)
 /* The size that --batch of fit sets, which plan's lines ask with. */
 static void find_batch(struct vc_planning *p)
 {
-    const char *name = p->graph != NULL ? vc_graph_batch_symbol(p->graph) : NULL;
+    const char *name = p->graph != NULL ? vc_graph_lists(p->graph)->batch : NULL;
     uint64_t size = name != NULL ? size_of(p->graph, name) : 0;
 
     p->batch_symbol = size != 0 ? name : NULL;

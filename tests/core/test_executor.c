@@ -552,7 +552,7 @@ static void memory_limit_sets_workers(void **state)
     assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_OK);
     assert_in_range(n, 1, 3);
     assert_int_equal(vc_exec_run(ctx, &r.exec), VC_OK);
-    assert_true(vc_ctx_peak_bytes(ctx) <= (uint64_t)8 << 20);
+    assert_true(vc_pool_peak(ctx->shared->pool) <= (uint64_t)8 << 20);
     run_release(ctx, &r);
     vc_ctx_free(ctx);
 }

@@ -47,7 +47,7 @@ static struct vc_model *open_model(struct vc_ctx *ctx, const char *name)
     memset(&options, 0xff, sizeof options);
     forget(path);
     forget(key);
-    assert_string_equal(vc_model_path(model), in_folder(name));
+    assert_string_equal(vc_model_facts(model)->path, in_folder(name));
     return model;
 }
 
@@ -124,7 +124,13 @@ static void test_text(void **unused)
     char *text = NULL;
 
     (void)unused;
-    assert_int_equal(vc_error_json(ctx, "vcompress.report/1", VC_E_IO, "full", &text), VC_OK);
+    assert_int_equal(vc_document_json(ctx,
+                                      &(struct vc_document){.kind = VC_DOCUMENT_ERROR,
+                                                            .of = "vcompress.report/1",
+                                                            .failure = VC_E_IO,
+                                                            .missed = "full"},
+                                      &text),
+                     VC_OK);
     vc_ctx_free(ctx);
     assert_non_null(strstr(text, "\"full\""));
     vc_text_free(text);

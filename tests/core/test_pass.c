@@ -453,7 +453,7 @@ static void expect_file(struct vc_ctx *ctx, const char *name, const struct shape
     size_t t;
     size_t i;
 
-    assert_int_equal(vc_model_tensor_count(model), N_TENSORS + 1);
+    assert_int_equal(vc_model_facts(model)->n_tensors, N_TENSORS + 1);
     for (t = 0; t < N_TENSORS; t++) {
         size_t index = vc_model_find(model, names[t]);
         const struct vc_tensor *tensor = vc_model_tensor(model, index);

@@ -2,6 +2,7 @@
  * what surrounds training. Included once by each test. */
 #pragma once
 
+#include "graph/build.h"
 #include "scratch.h"
 #include "support.h"
 

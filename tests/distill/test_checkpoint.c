@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "graph/build.h"
 #include "graph/builder/builder.h"
 
 #define STOP_AT 5

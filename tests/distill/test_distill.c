@@ -13,6 +13,7 @@ struct golden {
 };
 
 #include "goldens.h"
+#include "graph/build.h"
 
 static void test_goldens(void **unused)
 {

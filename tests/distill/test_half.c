@@ -503,7 +503,7 @@ static void write_scale(const char *from, const char *to, const double scale[3])
     size_t n;
 
     assert_int_equal(vc_model_open(ctx, in_folder(from), NULL, &model), VC_OK);
-    n = vc_model_tensor_count(model);
+    n = vc_model_facts(model)->n_tensors;
     assert_true(n < 64);
     for (size_t k = 0; k < n; k++) {
         const struct vc_tensor *t = vc_model_tensor(model, k);

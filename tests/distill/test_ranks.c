@@ -1,6 +1,7 @@
 /* test_ranks.c - several ranks train what one process trains, to the last bit: losses, weights, running statistics,
  * answers, control, checkpoints. One that fails or dies ends all with a sentence. The ranks are threads here. */
 #include "distill_test.h"
+#include "graph/build.h"
 #include "same_figures.h"
 #include "thread_ranks.h"
 

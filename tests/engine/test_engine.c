@@ -1,5 +1,6 @@
 /* test_engine.c - programs as a whole: memory, threads, several engines over one set of weights, what is refused. */
 #include "engine_test.h"
+#include "graph/base/graph_state.h"
 
 #include <math.h>
 #include <stdlib.h>

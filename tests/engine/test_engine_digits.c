@@ -2,6 +2,7 @@
  * those of the plain loops, for all images
  * (under AddressSanitizer for every ninth of their number). VCOMPRESS_EXAMPLES is the folder. */
 #include "engine_test.h"
+#include "graph/build.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -55,13 +55,13 @@ static float *read_weights(struct vc_ctx *ctx, const struct vc_model *model, con
     snprintf(name, sizeof name, "%s.%s", layer, part);
     index = vc_model_find(model, name);
     if (index == VC_NO_TENSOR || vc_model_tensor(model, index)->n_elems != n) {
-        fprintf(stderr, "%s: %s: expected %zu values, %s\n", vc_model_path(model), name, n,
+        fprintf(stderr, "%s: %s: expected %zu values, %s\n", vc_model_facts(model)->path, name, n,
                 index == VC_NO_TENSOR ? "there is no such tensor" : "found another number");
         return NULL;
     }
     values = (float *)malloc(n * sizeof *values);
     if (values == NULL) {
-        fprintf(stderr, "%s: %s: no memory\n", vc_model_path(model), name);
+        fprintf(stderr, "%s: %s: no memory\n", vc_model_facts(model)->path, name);
     } else if (vc_tensor_read_f32(ctx, model, index, values, n) != VC_OK) {
         fprintf(stderr, "%s\n", vc_ctx_message(ctx));
         free(values);

@@ -294,7 +294,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     VC_TRY(vc_job_plan(ctx, job, &options));
     VC_TRY(vc_job_run(ctx, job));
     written = true;
-    VC_TRY(vc_report_json(ctx, vc_job_report(job), &json));
+    VC_TRY(vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_REPORT, .of = vc_job_report(job)}, &json));
 out:
     vc_text_free(json);
     vc_job_free(job);

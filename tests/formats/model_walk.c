@@ -40,10 +40,8 @@ void walk_file_close(int fd, const char *path)
 
 static size_t item_bytes(const struct vc_tensor *tensor)
 {
-    size_t n_elems;
-    size_t n_bytes;
+    size_t n_bytes = vc_dtype_facts(tensor->dtype)->block_bytes;
 
-    vc_dtype_block(tensor->dtype, &n_elems, &n_bytes);
     return tensor->n_elems == 0 || tensor->dtype != VC_DTYPE_VOID ? (n_bytes == 0 ? 1 : n_bytes)
                                                                   : (size_t)(tensor->size_bytes / tensor->n_elems);
 }

@@ -29,16 +29,16 @@ static void test_names(void **state)
             fail_msg("%s is %s", names[i][0], got != NULL ? got : "no format");
         }
     }
-    for (i = 0; vc_format_name(i) != NULL; i++) {
-        const char *extension = vc_format_extension(i);
+    for (i = 0; vc_name_at(VC_NAMES_FORMATS, i) != NULL; i++) {
+        const char *extension = vc_name_at(VC_NAMES_EXTENSIONS, i);
         char name[32];
 
         assert_non_null(extension);
         snprintf(name, sizeof name, "a%s", extension);
-        assert_string_equal(vc_format_of_name(name), vc_format_name(i));
+        assert_string_equal(vc_format_of_name(name), vc_name_at(VC_NAMES_FORMATS, i));
     }
     assert_int_equal(i, 6);
-    assert_null(vc_format_extension(i));
+    assert_null(vc_name_at(VC_NAMES_EXTENSIONS, i));
 }
 
 static struct task asked(const char *format, uint64_t max_shard_bytes)

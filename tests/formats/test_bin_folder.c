@@ -91,9 +91,9 @@ static void test_shards(void **state)
     unsigned char got[16];
 
     (void)state;
-    assert_string_equal(vc_model_format(model), "torch");
+    assert_string_equal(vc_model_facts(model)->format, "torch");
     assert_string_equal(vc_model_extension(model), "");
-    assert_int_equal(vc_model_tensor_count(model), 3);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 3);
     assert_string_equal(vc_model_tensor(model, 2)->name, "l.w");
     assert_int_equal(vc_model_tensor(model, 1)->alias_of, 0);
     assert_int_equal(vc_model_find(model, "l.w"), 2);
@@ -128,10 +128,10 @@ static size_t count_tensors(const char *path)
 {
     struct vc_ctx *ctx = test_ctx();
     struct vc_model *model = must_open(ctx, path);
-    size_t n = vc_model_tensor_count(model);
+    size_t n = vc_model_facts(model)->n_tensors;
     size_t i;
 
-    assert_string_equal(vc_model_format(model), "safetensors");
+    assert_string_equal(vc_model_facts(model)->format, "safetensors");
     for (i = n; i > 0; i--) {
         n -= vc_model_tensor(model, i - 1)->alias_of != VC_NO_TENSOR;
     }
@@ -214,14 +214,14 @@ static void test_both(void **state)
     (void)save_text(FOLDER_INDEX, FOLDER_MAPPED);
     (void)unlink(in_folder("config.json"));
     model = must_open(ctx, scratch_folder());
-    assert_string_equal(vc_model_format(model), "safetensors");
-    for (i = 0; vc_model_fact(model, i) != NULL; i++) {
-        said = said || strstr(vc_model_fact(model, i)->value, "not the weights in " SHARD_1) != NULL;
+    assert_string_equal(vc_model_facts(model)->format, "safetensors");
+    for (i = 0; i < vc_model_facts(model)->n_facts; i++) {
+        said = said || strstr(vc_model_facts(model)->facts[i].value, "not the weights in " SHARD_1) != NULL;
     }
     assert_true(said);
     vc_model_close(model);
     model = must_open(ctx, in_folder(BIN_INDEX)); /* unless the other index is given */
-    assert_string_equal(vc_model_format(model), "torch");
+    assert_string_equal(vc_model_facts(model)->format, "torch");
     vc_model_close(model);
     test_ctx_done(ctx);
 }

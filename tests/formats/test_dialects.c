@@ -384,7 +384,7 @@ static void test_table(void **state)
             assert_string_not_equal(row->name, vc_dialect_row(k)->name);
         }
         if (row->is_choice) {
-            assert_string_equal(vc_layout_name(n_choices++), row->name);
+            assert_string_equal(vc_name_at(VC_NAMES_LAYOUTS, n_choices++), row->name);
         }
         if (row->file != NULL) {
             bool written = row->file->fits != NULL;
@@ -394,8 +394,8 @@ static void test_table(void **state)
             assert_true(written || row->file->find_packed != NULL || row->file->find_codes != NULL);
         }
     }
-    assert_null(vc_layout_name(n_choices));
-    assert_string_equal(vc_layout_name(0), "plain");
+    assert_null(vc_name_at(VC_NAMES_LAYOUTS, n_choices));
+    assert_string_equal(vc_name_at(VC_NAMES_LAYOUTS, 0), "plain");
     assert_string_equal(vc_dialect_usual_in_folders(NULL)->name, "compressed-tensors");
 }
 

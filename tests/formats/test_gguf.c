@@ -131,8 +131,8 @@ static void test_tensors(void **state)
     size_t i;
 
     (void)state;
-    assert_string_equal(vc_model_format(model), "gguf");
-    assert_int_equal(vc_model_tensor_count(model), sizeof want / sizeof want[0]);
+    assert_string_equal(vc_model_facts(model)->format, "gguf");
+    assert_int_equal(vc_model_facts(model)->n_tensors, sizeof want / sizeof want[0]);
     for (i = 0; i < sizeof want / sizeof want[0]; i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
 
@@ -156,7 +156,8 @@ static const char *fact(const struct vc_model *model, const char *key)
     const struct vc_fact *f;
     size_t i;
 
-    for (i = 0; (f = vc_model_fact(model, i)) != NULL; i++) {
+    for (i = 0; i < vc_model_facts(model)->n_facts; i++) {
+        f = &vc_model_facts(model)->facts[i];
         if (strcmp(f->key, key) == 0) {
             return f->value;
         }

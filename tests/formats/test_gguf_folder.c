@@ -44,8 +44,8 @@ static void test_model(void **state)
     (void)state;
     must_run(ctx, scratch_folder(), output(), as_gguf(task_copy()));
     assert_int_equal(vc_model_open(ctx, output(), NULL, &model), VC_OK);
-    assert_string_equal(vc_model_format(model), "gguf");
-    assert_int_equal(vc_model_tensor_count(model), 13);
+    assert_string_equal(vc_model_facts(model)->format, "gguf");
+    assert_int_equal(vc_model_facts(model)->n_tensors, 13);
     assert_int_not_equal(vc_model_find(model, "rope_freqs.weight"), VC_NO_TENSOR);
     assert_int_equal(vc_model_tensor(model, vc_model_find(model, "blk.0.attn_k.bias"))->n_elems, 2);
     vc_model_close(model);
@@ -66,7 +66,7 @@ static void test_ranges(void **state)
     vc_open_defaults(&options);
     options.as_gguf = true;
     assert_int_equal(vc_model_open(ctx, scratch_folder(), &options, &model), VC_OK);
-    for (size_t i = 0; i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; i < vc_model_facts(model)->n_tensors; i++) {
         uint64_t n = vc_model_tensor(model, i)->n_elems;
 
         assert_int_equal(vc_model_read(ctx, model, i, 0, n, whole, sizeof whole), VC_OK);
@@ -172,8 +172,8 @@ static void test_back(void **state)
     must_run(ctx, output(), back(), as_folder(task_copy()));
     assert_int_equal(vc_model_open(ctx, scratch_folder(), NULL, &there), VC_OK);
     assert_int_equal(vc_model_open(ctx, back(), NULL, &again), VC_OK);
-    assert_int_equal(vc_model_tensor_count(again), vc_model_tensor_count(there));
-    for (size_t i = 0; i < vc_model_tensor_count(there); i++) {
+    assert_int_equal(vc_model_facts(again)->n_tensors, vc_model_facts(there)->n_tensors);
+    for (size_t i = 0; i < vc_model_facts(there)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(there, i);
         size_t k = vc_model_find(again, t->name);
         float a[32];

@@ -94,7 +94,7 @@ static void expect_model(const char *name, size_t n_tensors, const char *shards)
     if (vc_model_open(ctx, in_folder(name), NULL, &model) != VC_OK || walk_model(ctx, model) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
-    assert_int_equal(vc_model_tensor_count(model), n_tensors);
+    assert_int_equal(vc_model_facts(model)->n_tensors, n_tensors);
     assert_string_equal(fact(model, "shards"), shards);
     vc_model_close(model);
     test_ctx_done(ctx);
@@ -304,7 +304,7 @@ static void test_copy(void **state)
     remove_path(to);
     assert_int_equal(convert(ctx, in_folder("one.gguf"), false, 0), VC_OK);
     assert_int_equal(vc_model_open(ctx, in_folder("one.gguf"), NULL, &model), VC_OK);
-    assert_int_equal(vc_model_tensor_count(model), 4);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 4);
     assert_string_equal(fact(model, "metadata"), "2 pairs");
     vc_model_close(model);
     assert_int_equal(convert(ctx, in_folder("a-00001-of-00002.gguf"), false, 0), VC_E_ARGUMENT);

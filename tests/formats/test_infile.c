@@ -62,7 +62,7 @@ static void with_stdin(int fd, enum vc_status expected, const char *needle)
     }
     if (status == VC_OK) {
         assert_int_equal(walk_model(ctx, model), VC_OK);
-        assert_string_equal(vc_model_path(model), "-");
+        assert_string_equal(vc_model_facts(model)->path, "-");
         vc_model_close(model);
     }
     test_ctx_done(ctx);

@@ -84,7 +84,7 @@ static void expect_note(const char *index, const char *needle)
 
     write_text(FOLDER_INDEX, index);
     assert_int_equal(vc_model_open(ctx, scratch_folder(), NULL, &model), VC_OK);
-    assert_int_equal(vc_model_tensor_count(model), FOLDER_TENSORS);
+    assert_int_equal(vc_model_facts(model)->n_tensors, FOLDER_TENSORS);
     for (i = 0; i < model->n_facts; i++) {
         found = found || (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0 &&
                           (needle == NULL || strstr(model->facts[i].value, needle) != NULL));

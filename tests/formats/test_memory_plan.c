@@ -40,7 +40,7 @@ static void expect_plans_hold(const char *name, struct task task, unsigned threa
         if (status != VC_OK && (status != VC_E_NOMEM || strstr(vc_ctx_message(ctx), "this needs at least") == NULL)) {
             fail_msg("%s, %u threads, %llu bytes: %s", name, threads, (unsigned long long)limit, vc_ctx_message(ctx));
         }
-        assert_true(vc_ctx_peak_bytes(ctx) <= limit);
+        assert_true(vc_pool_peak(ctx->shared->pool) <= limit);
         n_refused += status != VC_OK;
         n_done += status == VC_OK;
         vc_ctx_free(ctx);

@@ -274,9 +274,9 @@ static void expect_values(const char *what, struct bytes *file, const void *expe
     if (vc_model_open(ctx, path, &options, &model) != VC_OK) {
         fail_msg("%s: %s", what, vc_ctx_message(ctx));
     }
-    assert_int_equal(vc_model_tensor_count(model), 1);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 1);
     assert_string_equal(vc_model_tensor(model, 0)->name, "arr_0");
-    assert_string_equal(vc_model_format(model), "npy");
+    assert_string_equal(vc_model_facts(model)->format, "npy");
     assert_int_equal(vc_model_tensor(model, 0)->dtype, dtype);
     assert_int_equal(vc_model_tensor(model, 0)->n_elems, n_elems);
     assert_int_equal(vc_model_tensor(model, 0)->file_bytes, file->n);

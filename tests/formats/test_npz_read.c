@@ -52,9 +52,9 @@ static void test_members(void **state)
     zip_add_bytes(&z, "none2.npy", npy_array("<f4", false, "(0, 7)", "", 0), &deflated);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     model = open_bytes(ctx, &z.out);
-    assert_string_equal(vc_model_format(model), "npz");
-    assert_int_equal(vc_model_file_bytes(model), z.out.n);
-    assert_int_equal(vc_model_tensor_count(model), 9);
+    assert_string_equal(vc_model_facts(model)->format, "npz");
+    assert_int_equal(vc_model_facts(model)->file_bytes, z.out.n);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 9);
     assert_int_equal(vc_model_find(model, VC_MANIFEST_NAME), VC_NO_TENSOR);
     t = vc_model_tensor(model, 0);
     assert_string_equal(t->name, "layer/0.weight");

@@ -289,7 +289,7 @@ static void check_readable(const char *name, bool deflated)
     if (vc_model_open(ctx, name, NULL, &model) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
-    assert_int_equal(vc_model_tensor_count(model), N_OUTS);
+    assert_int_equal(vc_model_facts(model)->n_tensors, N_OUTS);
     for (size_t i = 0; i < N_OUTS; i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
         unsigned char *p = malloc(tensors[i].size_bytes + 1);
@@ -672,7 +672,7 @@ static void test_npy_sink(void **state)
     assert_int_equal(write_one(ctx, npy, VC_DTYPE_F16, 1, VC_DEFLATE_NONE, &format), VC_OK);
     assert_string_equal(vc_ctx_message(ctx), "");
     assert_int_equal(vc_model_open(ctx, npy, NULL, &model), VC_OK);
-    assert_string_equal(vc_model_format(model), "npy");
+    assert_string_equal(vc_model_facts(model)->format, "npy");
     assert_int_equal(vc_model_tensor(model, 0)->n_elems, shape_half[0]);
     vc_model_close(model);
     assert_int_equal(unlink(npy), 0);

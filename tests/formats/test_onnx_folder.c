@@ -51,7 +51,7 @@ static void open_made(struct vc_ctx *ctx, struct vc_model **model)
     vc_open_defaults(&options);
     options.as_onnx = true;
     assert_int_equal(vc_model_open(ctx, scratch_folder(), &options, model), VC_OK);
-    assert_string_equal(vc_model_format(*model), "onnx");
+    assert_string_equal(vc_model_facts(*model)->format, "onnx");
 }
 
 /* Rows [first, first + rows) of the folder's tensor, turned if they are not: what the made one has. */
@@ -110,7 +110,7 @@ static void test_ranges(void **state)
 
     (void)state;
     open_made(ctx, &model);
-    for (size_t i = 0; i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; i < vc_model_facts(model)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
         uint64_t n = t->size_bytes;
         uint64_t size = n / t->n_elems;

@@ -55,7 +55,7 @@ static void expect_names(const char *file, const char *const *names, size_t n)
     size_t found = 0;
     size_t i;
 
-    for (i = 0; i < vc_model_tensor_count(model); i++) {
+    for (i = 0; i < vc_model_facts(model)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
 
         if (t->part_of == VC_NO_TENSOR) {

@@ -77,10 +77,10 @@ static void test_sample(void **state)
 
     (void)state;
     open_bytes(ctx, sample(), &o);
-    assert_string_equal(vc_model_format(o.model), "onnx");
-    assert_int_equal(vc_model_tensor_count(o.model), 5); /* the words are only carried over */
-    assert_string_equal(vc_model_fact(o.model, 0)->key, "ir version");
-    assert_string_equal(vc_model_fact(o.model, 1)->value, "17");
+    assert_string_equal(vc_model_facts(o.model)->format, "onnx");
+    assert_int_equal(vc_model_facts(o.model)->n_tensors, 5); /* the words are only carried over */
+    assert_string_equal(vc_model_facts(o.model)->facts[0].key, "ir version");
+    assert_string_equal(vc_model_facts(o.model)->facts[1].value, "17");
     t = get(&o, "w");
     assert_int_equal(t->dtype, VC_DTYPE_I8);
     assert_non_null(t->quant);
@@ -420,7 +420,7 @@ static void test_constants(void **state)
     onnx_op_with(&g, "Cast", "half", "wide", "to", 1);
     onnx_op(&g, "MatMul", "x w", "y");
     open_bytes(ctx, onnx_finish(&g), &o);
-    assert_int_equal(vc_model_tensor_count(o.model), 5);
+    assert_int_equal(vc_model_facts(o.model)->n_tensors, 5);
     assert_int_equal(get(&o, "taken")->n_elems, 6);
     assert_int_equal(get(&o, "flat")->n_dims, 1);
     assert_int_equal(get(&o, "ints")->dtype, VC_DTYPE_I32);

@@ -340,8 +340,8 @@ static void expect_flood(const char *what, size_t n, const char *needle, uint64_
     if (strstr(vc_ctx_message(ctx), needle) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
     }
-    if (vc_ctx_peak_bytes(ctx) > most_bytes) {
-        fail_msg("%s: %zu bytes took %llu", needle, b.n, (unsigned long long)vc_ctx_peak_bytes(ctx));
+    if (vc_pool_peak(ctx->shared->pool) > most_bytes) {
+        fail_msg("%s: %zu bytes took %llu", needle, b.n, (unsigned long long)vc_pool_peak(ctx->shared->pool));
     }
     bytes_release(&b);
     test_ctx_done(ctx);

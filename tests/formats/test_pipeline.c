@@ -106,17 +106,17 @@ static void test_open(void **state)
     float value;
 
     (void)state;
-    assert_string_equal(vc_model_format(model), "diffusers");
+    assert_string_equal(vc_model_facts(model)->format, "diffusers");
     assert_string_equal(vc_model_extension(model), "");
-    assert_int_equal(vc_model_tensor_count(model), 4);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 4);
     assert_string_equal(vc_model_tensor(model, 1)->name, "text_encoder/l.weight");
     assert_string_equal(vc_model_tensor(model, 3)->name, "unet/l.weight");
     assert_int_equal(vc_model_find(model, "unet/embed.weight"), 2);
     assert_int_equal(vc_model_read(ctx, model, 3, 5, 1, &value, sizeof value), VC_OK);
     assert_true(value == 0.01F * (float)((128 + 5) * 37 % 101) - 0.5F);
-    assert_int_equal(vc_model_part_count(model), 2);
-    assert_string_equal(vc_model_part(model, 1)->name, "unet");
-    assert_string_equal(vc_model_part(model, 1)->what, "UNet2DConditionModel of diffusers");
+    assert_int_equal(vc_model_facts(model)->n_parts, 2);
+    assert_string_equal(vc_model_facts(model)->parts[1].name, "unet");
+    assert_string_equal(vc_model_facts(model)->parts[1].what, "UNet2DConditionModel of diffusers");
     assert_ptr_equal(vc_model_of(model, 3, &own), model->components[1].model);
     assert_string_equal(own->name, "l.weight");
     assert_null(vc_model_component(model, 4));
@@ -351,7 +351,7 @@ static void test_int8(void **state)
     vc_model_close(model);
     must_run(ctx, out_folder("out"), out_folder("back"), task_back());
     model = must_open(ctx, out_folder("back"));
-    assert_int_equal(vc_model_tensor_count(model), 4);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 4);
     assert_null(vc_model_layout(model));
     vc_model_close(model);
     vc_ctx_free(ctx); /* keeps the kernels */

@@ -39,7 +39,7 @@ static bool store_read(void *user, uint64_t offset, void *dst, size_t n)
 static bool store_begin(void *user, uint64_t size_bytes)
 {
     struct store *s = user;
-    const struct vc_writer *to = vc_memory_writer(s->out);
+    const struct vc_writer *to = &s->out->writer;
 
     s->announced = size_bytes;
     return to->begin(to->user, size_bytes) && works(s);
@@ -48,7 +48,7 @@ static bool store_begin(void *user, uint64_t size_bytes)
 static bool store_write(void *user, uint64_t offset, const void *data, size_t n)
 {
     struct store *s = user;
-    const struct vc_writer *to = vc_memory_writer(s->out);
+    const struct vc_writer *to = &s->out->writer;
 
     return to->write(to->user, offset, data, n) && works(s);
 }
@@ -56,7 +56,7 @@ static bool store_write(void *user, uint64_t offset, const void *data, size_t n)
 static bool store_commit(void *user)
 {
     struct store *s = user;
-    const struct vc_writer *to = vc_memory_writer(s->out);
+    const struct vc_writer *to = &s->out->writer;
 
     s->committed = works(s);
     return s->committed && to->commit(to->user);
@@ -143,12 +143,14 @@ static void same_bytes(void **state)
         write.format = rows[i].format;
         write.writer = &to;
         assert_int_equal(run(ctx, "m", &from, &write), VC_OK);
-        got = vc_memory_bytes(s.out, &n);
+        got = s.out->bytes;
+        n = s.out->size_bytes;
         assert_true(s.committed && n == want.n && memcmp(got, want.p, n) == 0);
         assert_true(s.announced == (rows[i].deflate != VC_DEFLATE_NONE ? 0 : n));
-        write.writer = vc_memory_writer(s.out); /* again, over what is there, from bytes */
+        write.writer = &s.out->writer; /* again, over what is there, from bytes */
         assert_int_equal(run(ctx, "m", &whole, &write), VC_OK);
-        got = vc_memory_bytes(s.out, &n);
+        got = s.out->bytes;
+        n = s.out->size_bytes;
         assert_true(n == want.n && memcmp(got, want.p, n) == 0);
         bytes_release(&want);
         bytes_release(&s.in);
@@ -167,7 +169,6 @@ static void failing_functions(void **state)
     struct vc_writer to = writer_of(&s);
     struct vc_write_options write;
     enum vc_status status = VC_E_IO;
-    uint64_t n;
 
     (void)state;
     (void)vc_ctx_set_threads(ctx, 1);
@@ -180,7 +181,7 @@ static void failing_functions(void **state)
         status = run(ctx, "m", &from, &write);
         assert_true(status == VC_OK || status == VC_E_IO);
         assert_true(status == VC_OK || strstr(vc_ctx_message(ctx), "the program ") != NULL);
-        assert_true((vc_memory_bytes(s.out, &n) != NULL) == (status == VC_OK));
+        assert_true((s.out->bytes != NULL) == (status == VC_OK));
     }
     assert_true(s.fails > 10);
     bytes_release(&s.in);
@@ -251,9 +252,9 @@ static void nothing_beside(void **state)
     save_text("config.json", "{\"model_type\": ");
     assert_int_equal(chdir(scratch_folder()), 0);
     assert_int_equal(vc_model_open(ctx, "m-00001-of-00002.gguf", &open, &model), VC_OK);
-    assert_string_equal(vc_model_path(model), "<m-00001-of-00002.gguf>");
+    assert_string_equal(vc_model_facts(model)->path, "<m-00001-of-00002.gguf>");
     assert_string_equal(vc_model_extension(model), ".gguf");
-    assert_int_equal(vc_model_tensor_count(model), 1);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 1);
     vc_model_close(model);
     assert_int_equal(chdir(before), 0);
     empty_folder();

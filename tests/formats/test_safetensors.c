@@ -95,8 +95,8 @@ static void test_tensors(void **state)
     unsigned char got[4];
 
     (void)state;
-    assert_string_equal(vc_model_format(model), "safetensors");
-    assert_int_equal(vc_model_tensor_count(model), 3);
+    assert_string_equal(vc_model_facts(model)->format, "safetensors");
+    assert_int_equal(vc_model_facts(model)->n_tensors, 3);
     t = vc_model_tensor(model, 0);
     assert_string_equal(t->name, "a");
     assert_int_equal(t->dtype, VC_DTYPE_I16);
@@ -143,7 +143,7 @@ static void expect_names(const char *metadata, size_t n_tensors)
     struct vc_model *model = open_bytes(ctx, &b);
 
     expect_good(metadata, b.p, b.n);
-    assert_int_equal(vc_model_tensor_count(model), n_tensors);
+    assert_int_equal(vc_model_facts(model)->n_tensors, n_tensors);
     if (vc_model_find(model, "v") != VC_NO_TENSOR) {
         const struct vc_tensor *v = vc_model_tensor(model, vc_model_find(model, "v"));
 
@@ -445,7 +445,7 @@ static void test_through_npz(void **state)
     vc_model_close(model);
     must_run(ctx, "in.safetensors", "x.npz", task_copy());
     assert_int_equal(vc_model_open(ctx, in_folder("x.npz"), NULL, &model), VC_OK);
-    assert_string_equal(vc_model_format(model), "npz");
+    assert_string_equal(vc_model_facts(model)->format, "npz");
     assert_int_equal(model->tensors[1].dtype, VC_DTYPE_BF16);
     vc_model_close(model);
     must_run(ctx, "x.npz", "q2.safetensors", task_int8());
@@ -478,7 +478,7 @@ static void test_extensions(void **state)
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         must_run(ctx, "in.npy", names[i][0], task_copy());
         assert_int_equal(vc_model_open(ctx, in_folder(names[i][0]), NULL, &model), VC_OK);
-        assert_string_equal(vc_model_format(model), names[i][1]);
+        assert_string_equal(vc_model_facts(model)->format, names[i][1]);
         assert_string_equal(vc_model_tensor(model, 0)->name, "arr_0");
         vc_model_close(model);
     }

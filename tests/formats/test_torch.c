@@ -29,9 +29,9 @@ static void test_plain(void **state)
         save("a.pt", &b);
         expect_good("archive", b.p, b.n);
         model = open_saved(ctx, "a.pt", NULL);
-        assert_string_equal(vc_model_format(model), "torch");
+        assert_string_equal(vc_model_facts(model)->format, "torch");
         assert_string_equal(vc_model_extension(model), ".pt");
-        assert_int_equal(vc_model_tensor_count(model), 2);
+        assert_int_equal(vc_model_facts(model)->n_tensors, 2);
         t = vc_model_tensor(model, 0);
         assert_string_equal(t->name, "w");
         assert_int_equal(t->dtype, VC_DTYPE_F32);
@@ -91,16 +91,16 @@ static void test_training(void **state)
     (void)state;
     save_training("t.pt");
     model = open_saved(ctx, "t.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 5);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 5);
     for (i = 0; i < 5; i++) {
         assert_string_equal(vc_model_tensor(model, i)->name, names[i]);
         assert_int_equal(vc_model_tensor(model, i)->role, roles[i]);
-        assert_string_equal(vc_model_part(model, i)->name, parts[i][0]);
-        assert_string_equal(vc_model_part(model, i)->what, parts[i][1]);
-        assert_int_equal(vc_model_part(model, i)->chosen, i == 1);
+        assert_string_equal(vc_model_facts(model)->parts[i].name, parts[i][0]);
+        assert_string_equal(vc_model_facts(model)->parts[i].what, parts[i][1]);
+        assert_int_equal(vc_model_facts(model)->parts[i].chosen, i == 1);
     }
-    assert_null(vc_model_part(model, 5));
-    assert_int_equal(vc_model_part(model, 1)->size_bytes, 2048 + 24);
+    assert_int_equal(vc_model_facts(model)->n_parts, 5);
+    assert_int_equal(vc_model_facts(model)->parts[1].size_bytes, 2048 + 24);
     assert_int_equal(vc_model_tensor(model, 1)->alias_of, 0);
     assert_int_equal(vc_model_tensor(model, 1)->file_bytes, 0);
     vc_model_close(model);
@@ -167,7 +167,7 @@ static void test_module(void **state)
     b = torch_archive(&pickle, NULL, sizes, 2, NULL);
     (void)save("m.pt", &b);
     model = open_saved(ctx, "m.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 2);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 2);
     assert_string_equal(vc_model_tensor(model, 0)->name, "shown");
     assert_string_equal(vc_model_tensor(model, 1)->name, "fc.weight");
     vc_model_close(model);
@@ -255,7 +255,7 @@ static void test_legacy(void **state)
     (void)state;
     (void)save("l.bin", &b);
     model = open_saved(ctx, "l.bin", NULL);
-    assert_string_equal(vc_model_format(model), "torch");
+    assert_string_equal(vc_model_facts(model)->format, "torch");
     assert_string_equal(vc_model_extension(model), ".bin");
     assert_int_equal(vc_model_read(ctx, model, 1, 0, 1, got, sizeof got), VC_OK);
     assert_memory_equal(got, "\0\1\2\3\4\5\6\7", 8);

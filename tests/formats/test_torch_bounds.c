@@ -67,8 +67,8 @@ static size_t size_of(const char *name)
 
 static void expect_peak(struct vc_ctx *ctx, uint64_t most)
 {
-    if (vc_ctx_peak_bytes(ctx) > most) {
-        fail_msg("%llu bytes of memory, expected at most %llu", (unsigned long long)vc_ctx_peak_bytes(ctx),
+    if (vc_pool_peak(ctx->shared->pool) > most) {
+        fail_msg("%llu bytes of memory, expected at most %llu", (unsigned long long)vc_pool_peak(ctx->shared->pool),
                  (unsigned long long)most);
     }
 }

@@ -294,8 +294,8 @@ static void test_refused_names(void **state)
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
     (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 1);
-    assert_string_equal(vc_model_fact(model, 1)->value,
+    assert_int_equal(vc_model_facts(model)->n_tensors, 1);
+    assert_string_equal(vc_model_facts(model)->facts[1].value,
                         "3 tensors cannot be read: a, b (is a conjugated view; resolve_conj() it first), c (is a "
                         "negated view; resolve_neg() it first)");
     assert_int_equal(vc_diff_models(ctx, model, model, &diff), VC_E_UNSUPPORTED);

@@ -55,7 +55,7 @@ static void test_round_trip(void **state)
     must_convert(ctx, "t.pt", "q.pt", (struct how){.int8 = true});
     in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
     model = open_saved(ctx, "q.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 7);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 7);
     expect_tensor(model, "w", VC_DTYPE_I8, VC_ROLE_WEIGHT);
     expect_tensor(model, "w.scale", VC_DTYPE_F32, VC_ROLE_WEIGHT);
     expect_tensor(model, "tied", VC_DTYPE_I8, VC_ROLE_WEIGHT);
@@ -64,9 +64,9 @@ static void test_round_trip(void **state)
     w = vc_model_find(model, "w");
     assert_non_null(model->tensors[w].quant);
     assert_int_equal(model->tensors[vc_model_find(model, "tied")].alias_of, w);
-    assert_string_equal(vc_model_part(model, 0)->what, "int 7");
-    assert_string_equal(vc_model_part(model, 1)->name, "model_state_dict");
-    assert_int_equal(vc_model_part_count(model), 4);
+    assert_string_equal(vc_model_facts(model)->parts[0].what, "int 7");
+    assert_string_equal(vc_model_facts(model)->parts[1].name, "model_state_dict");
+    assert_int_equal(vc_model_facts(model)->n_parts, 4);
     vc_model_close(model);
     must_convert(ctx, "q.pt", "c.pt", (struct how){.int8 = false}); /* a copy of a quantized file */
     must_convert(ctx, "c.pt", "d.pt", (struct how){.int8 = false});
@@ -121,13 +121,13 @@ static void test_drop(void **state)
     vc_job_free(job);
     vc_model_close(model);
     model = open_saved(ctx, "d.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 4);
-    assert_int_equal(vc_model_part_count(model), 3);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 4);
+    assert_int_equal(vc_model_facts(model)->n_parts, 3);
     vc_model_close(model);
     must_convert(ctx, "t.pt", "d.pt", (struct how){.drop_optimizer = true, .drop_other = true});
     model = open_saved(ctx, "d.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 3);
-    assert_int_equal(vc_model_part_count(model), 1);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 3);
+    assert_int_equal(vc_model_facts(model)->n_parts, 1);
     vc_model_close(model);
     remove_path("t.pt");
     remove_path("d.pt");
@@ -184,7 +184,7 @@ static void test_key_in_list(void **state)
     (void)save("a.pt", &b);
     must_convert(ctx, "a.pt", "o.pt", (struct how){.key = "nets.0"});
     model = open_saved(ctx, "o.pt", "last");
-    assert_int_equal(vc_model_tensor_count(model), 3);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 3);
     assert_int_equal(model->tensors[vc_model_find(model, "w")].n_elems, 4);
     assert_int_equal(model->tensors[vc_model_find(model, "nets.0.w")].n_elems, 6);
     assert_int_equal(model->tensors[vc_model_find(model, "nets.1.w")].n_elems, 12);
@@ -207,7 +207,7 @@ static void test_other_formats(void **state)
     must_convert(ctx, "t.pt", "t.npz", (struct how){.int8 = true, .drop_optimizer = true, .drop_other = true});
     must_convert(ctx, "t.npz", "u.pth", (struct how){.int8 = false});
     model = open_saved(ctx, "u.pth", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 5);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 5);
     assert_non_null(model->tensors[vc_model_find(model, "w")].quant);
     assert_non_null(model->tensors[vc_model_find(model, "tied")].quant);
     assert_int_equal(model->tensors[vc_model_find(model, "tied")].alias_of, VC_NO_TENSOR);
@@ -215,7 +215,7 @@ static void test_other_formats(void **state)
     must_convert(ctx, "u.pth", "u.safetensors", (struct how){.int8 = false});
     must_convert(ctx, "u.safetensors", "v.bin", (struct how){.int8 = false});
     model = open_saved(ctx, "v.bin", NULL);
-    assert_string_equal(vc_model_format(model), "torch");
+    assert_string_equal(vc_model_facts(model)->format, "torch");
     assert_non_null(model->tensors[vc_model_find(model, "tied")].quant);
     vc_model_close(model);
     remove_path("t.pt");
@@ -250,7 +250,7 @@ static void test_refused_tensors(void **state)
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
     (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
-    assert_int_equal(vc_model_tensor_count(model), 1);
+    assert_int_equal(vc_model_facts(model)->n_tensors, 1);
     assert_int_equal(model->n_refused, 1);
     vc_model_close(model);
     must_refuse(ctx, "a.pt", "o.pt", task_copy(), "extra.s: is a sparse tensor");

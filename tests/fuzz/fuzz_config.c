@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "facade/graph_config.h"
 #include "fuzz_target.h"
 
 static bool is_slow(const uint8_t *data, size_t n)

@@ -44,7 +44,7 @@ static void read_all(struct vc_ctx *ctx, const struct vc_model *model)
 {
     float values[64];
 
-    for (size_t i = 0; i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; i < vc_model_facts(model)->n_tensors; i++) {
         uint64_t n = vc_model_tensor(model, i)->n_elems;
 
         fuzz_promise(n <= 64 && vc_model_read(ctx, model, i, 0, n, values, sizeof values) == VC_OK, "values", ctx);

@@ -54,7 +54,7 @@ static void go_back(const char *path)
     options.as_folder = true;
     status = vc_model_open(ctx, path, &options, &model);
     fuzz_promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED, vc_status_name(status), ctx);
-    for (size_t i = 0; status == VC_OK && i < vc_model_tensor_count(model); i++) {
+    for (size_t i = 0; status == VC_OK && i < vc_model_facts(model)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
 
         enum vc_status read =

@@ -106,8 +106,8 @@ void fuzz_look(struct vc_graph *graph, const struct vc_model *model)
     struct vc_graph *again = NULL;
     char *text = NULL;
 
-    for (uint32_t k = 0; vc_graph_symbol(graph, k) != NULL; k++) {
-        (void)vc_graph_bind(fuzz_ctx(), graph, vc_graph_symbol(graph, k), 2);
+    for (uint32_t k = 0; vc_graph_symbol(graph, k, NULL) != NULL; k++) {
+        (void)vc_graph_bind(fuzz_ctx(), graph, vc_graph_symbol(graph, k, NULL), 2);
     }
     couple(graph);
     if (is_little_work(graph)) {

@@ -79,7 +79,7 @@ static enum vc_status run(struct vc_graph *graph, const struct vc_model *model, 
                           const struct vc_model *data, bool precise)
 {
     struct vc_graph_run_options options;
-    size_t n = vc_model_tensor_count(data);
+    size_t n = vc_model_facts(data)->n_tensors;
     struct vc_graph_array *inputs = calloc(n + 1, sizeof *inputs);
     enum vc_status status = VC_OK;
 

@@ -1,5 +1,7 @@
 /* test_couple.c - the couplings of small graphs, line by line as a file has them, and of every golden: what is printed
  * reads back to the same groups. */
+#include "facade/graph_config.h"
+#include "graph/build.h"
 #include "support.h"
 
 #include <dirent.h>

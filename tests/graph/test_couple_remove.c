@@ -1,6 +1,7 @@
 /* test_couple_remove.c - what couplings are for: the weights that read some units are set to 0, and then the units are
  * cut out of every tensor and out of all numbers that the graph states. Outputs stay what they were, for every group
  * of every golden and of small graphs of each kind. */
+#include "graph/base/graph_state.h"
 #include "support.h"
 
 #include <dirent.h>
@@ -489,7 +490,7 @@ static size_t golden_inputs(const struct vc_model *values, struct vc_graph_array
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < vc_model_tensor_count(values); i++) {
+    for (size_t i = 0; i < vc_model_facts(values)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(values, i);
         void *data;
 

@@ -1,4 +1,5 @@
 /* test_forward.c - the reference forward pass: values by hand, in both precisions, and inputs that do not fit. */
+#include "graph/base/graph_state.h"
 #include "graph_test.h"
 
 #include <math.h>

@@ -59,7 +59,7 @@ static size_t read_inputs(struct golden *g, struct vc_graph_array *inputs)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < vc_model_tensor_count(g->values); i++) {
+    for (size_t i = 0; i < vc_model_facts(g->values)->n_tensors; i++) {
         const struct vc_tensor *t = vc_model_tensor(g->values, i);
         void *data;
 
@@ -97,7 +97,7 @@ static void run(struct golden *g, struct vc_graph *graph, const struct vc_model 
     for (size_t i = 0; i < n; i++) {
         free((void *)(uintptr_t)inputs[i].data);
     }
-    assert_int_equal(g->n_compared + n, vc_model_tensor_count(g->values));
+    assert_int_equal(g->n_compared + n, vc_model_facts(g->values)->n_tensors);
     print_message("%-24s %s: %.1e of the largest\n", g->name, how == VC_GRAPH_F64 ? "f64" : "f32", g->worst);
     if (!(g->worst <= g->tolerance)) {
         fail_msg("%s: outputs differ by %g of the largest", g->name, g->worst);
@@ -324,7 +324,7 @@ static void quantize(const char *name, const char *layout)
     if (vc_job_plan(ctx, job, &w) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
         fail_msg("%s: %s", layout, vc_ctx_message(ctx));
     }
-    assert_true(vc_job_report(job)->totals.n_kept < vc_model_tensor_count(model));
+    assert_true(vc_job_report(job)->totals.n_kept < vc_model_facts(model)->n_tensors);
     vc_job_free(job);
     vc_model_close(model);
 }

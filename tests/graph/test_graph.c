@@ -1,4 +1,5 @@
 /* test_graph.c - building a graph: shapes that are known at once, all problems in one go, what nothing needs goes. */
+#include "graph/base/graph_state.h"
 #include "graph_test.h"
 
 static uint32_t input(const char *name, const char *symbol, int64_t size)
@@ -54,8 +55,8 @@ static void a_layer(void **state)
     y = vc_graph_find(graph, "fc");
     expect_shape(y, "batch", "10");
     assert_int_equal(vc_graph_value(graph, y)->n_uses, 1);
-    assert_string_equal(vc_graph_symbol(graph, 0), "batch");
-    assert_null(vc_graph_symbol(graph, 1));
+    assert_string_equal(vc_graph_symbol(graph, 0, NULL), "batch");
+    assert_null(vc_graph_symbol(graph, 1, NULL));
     assert_string_equal(vc_graph_dim_text(graph, vc_graph_node(graph, 0)->macs, text, sizeof text), "640*batch");
     assert_int_equal(vc_graph_bind(ctx, graph, "batch", 3), VC_OK);
     assert_int_equal(vc_graph_dim_value(graph, vc_graph_node(graph, 0)->macs), 1920);

@@ -1,5 +1,6 @@
 /* test_graph_blocks.c - the parts of a graph by the names of its blocks: sums, repeated ones, values that leave them;
  * and the blocks that names of ONNX nodes and parameters say. */
+#include "graph/base/graph_state.h"
 #include "support.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* test_graph_nodes.c - graphs from ONNX's textual form: order, older operator sets, exact rewrites, all problems at
  * once, damaged text, and the way back into text. */
+#include "graph/base/graph_state.h"
 #include "graph_test.h"
 
 #include <stdlib.h>

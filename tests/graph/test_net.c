@@ -1,5 +1,6 @@
 /* test_net.c - graphs from config.json: parameters and multiply-adds of well-known models against published
  * figures, and configurations that are damaged or say something that nobody understands. */
+#include "facade/graph_config.h"
 #include "support.h"
 
 #include <vcompress/graph.h>

@@ -1,5 +1,6 @@
 /* test_sizes.c - sizes that contradict each other: refused when the graph is built, where no sizes of inputs could be
  * right, and for the sizes that are bound, where some are. */
+#include "graph/base/graph_state.h"
 #include "graph/build.h"
 #include "graph/sizes.h"
 

@@ -1,5 +1,6 @@
 /* test_graph_run.c - vc_graph_run: parameters of every storage, sliced and transposed; inputs of every type; names and
  * shapes that do not fit. */
+#include "graph/base/graph_state.h"
 #include "support.h"
 
 #include "core/model/memory_model.h"

@@ -138,11 +138,11 @@ static void expect_small(const char *path, uint64_t inspect_bytes, uint64_t plan
     uint64_t peak;
 
     assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
-    assert_int_equal(vc_model_tensor_count(model), N_TENSORS);
+    assert_int_equal(vc_model_facts(model)->n_tensors, N_TENSORS);
     assert_int_equal(vc_inspect(ctx, model, false, &inspection), VC_OK);
     assert_true(inspection->int8_bytes != 0);
     vc_result_free(inspection);
-    peak = vc_ctx_peak_bytes(ctx) / N_TENSORS;
+    peak = vc_pool_peak(ctx->shared->pool) / N_TENSORS;
     if (peak > inspect_bytes) {
         fail_msg("%s: inspect takes %llu bytes per tensor", path, (unsigned long long)peak);
     }
@@ -155,7 +155,7 @@ static void expect_small(const char *path, uint64_t inspect_bytes, uint64_t plan
     assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_job_report(job)->n_rows, N_TENSORS);
-    peak = vc_ctx_peak_bytes(ctx) / N_TENSORS;
+    peak = vc_pool_peak(ctx->shared->pool) / N_TENSORS;
     if (peak > plan_bytes) {
         fail_msg("%s: a plan takes %llu bytes per tensor", path, (unsigned long long)peak);
     }
@@ -260,7 +260,7 @@ static enum vc_status make_call(struct vc_ctx *ctx, const struct vc_model *model
     case 3:
         vc_verify_defaults(&verify);
         verify.data = true;
-        status = vc_verify(ctx, vc_model_path(model), &verify, &verification);
+        status = vc_verify(ctx, vc_model_facts(model)->path, &verify, &verification);
         vc_result_free(verification);
         break;
     case 4:

@@ -88,11 +88,6 @@ static void test_figures(void **unused)
     remove_path("in.npy");
 }
 
-static enum vc_status document(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **text)
-{
-    return vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_SENSITIVITY, .of = s}, text);
-}
-
 /* The n-th allocation fails, n from 1 on, until the call succeeds; then the same for document and drawing. */
 static void test_out_of_memory(void **unused)
 {
@@ -100,8 +95,8 @@ static void test_out_of_memory(void **unused)
     struct vc_model *model = open_ramp(ctx);
     struct vc_pool *pool = ctx->shared->pool;
     struct vc_sensitivity *s = NULL;
-    enum vc_status (*const renders[])(struct vc_ctx *, const struct vc_sensitivity *, char **) = {document,
-                                                                                                  vc_sensitivity_svg};
+    enum vc_status (*const renders[])(struct vc_ctx *, const struct vc_document *, char **) = {vc_document_json,
+                                                                                               vc_document_svg};
     enum vc_status status = VC_E_NOMEM;
     uint64_t in_use;
     uint64_t n = 0;
@@ -127,7 +122,7 @@ static void test_out_of_memory(void **unused)
         n = 0;
         do {
             vc_pool_fail_at(pool, ++n, 0);
-            status = renders[i](ctx, s, &text);
+            status = renders[i](ctx, &(struct vc_document){.kind = VC_DOCUMENT_SENSITIVITY, .of = s}, &text);
             vc_pool_fail_at(pool, 0, 0);
             assert_true(status == VC_OK ? text != NULL : status == VC_E_NOMEM && text == NULL);
             assert_true(status == VC_OK || vc_pool_in_use(pool) == in_use);

@@ -2,6 +2,7 @@
  * written down here; the network of examples/digits is tests/judge/test_sensitivity_data.py's. */
 #include <math.h>
 
+#include "graph/build.h"
 #include "scratch.h"
 #include "support.h"
 

@@ -1,6 +1,8 @@
 /* nets.h - models of the tests of memory/: from a list of layers, or from the text of a config.json. */
 #pragma once
 
+#include "facade/graph_config.h"
+#include "graph/build.h"
 #include "scratch.h"
 #include "support.h"
 

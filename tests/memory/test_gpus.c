@@ -108,7 +108,7 @@ static void test_all_names(void **unused)
         assert_true(vc_gpu_matches(gpu, gpu->name));
         n_gtx += strstr(gpu->name, " GTX ") != NULL;
         if (gpu->of == NULL) {
-            double gb = (double)vc_gpu_visible_bytes(gpu, NULL) / (1 << 30);
+            double gb = (double)gpu->visible_bytes / (1 << 30);
 
             assert_true(gb < gpu->memory_gb * 1.02 && gb > gpu->memory_gb * 0.85 - 0.5);
         }
@@ -128,21 +128,20 @@ static void test_memory(void **unused)
     struct vc_gpus *gpus = open_catalogue(ctx, NULL);
     const uint64_t mib = 1 << 20;
     const struct vc_gpu *gpu;
-    enum vc_gpu_source source;
     unsigned n;
 
     (void)unused;
     assert_int_equal(vc_gpus_find(ctx, gpus, "RTX 4090", &gpu, &n), VC_OK);
-    assert_int_equal(vc_gpu_visible_bytes(gpu, &source), 24210 * mib);
-    assert_int_equal(source, VC_GPU_FROM_CUDA);
+    assert_int_equal(gpu->visible_bytes, 24210 * mib);
+    assert_int_equal(gpu->visible_from, VC_GPU_FROM_CUDA);
     assert_int_equal(vc_gpus_find(ctx, gpus, "T4", &gpu, &n), VC_OK);
-    assert_int_equal(vc_gpu_visible_bytes(gpu, &source), (15360 - 512) * mib);
-    assert_int_equal(source, VC_GPU_FROM_DRIVER);
+    assert_int_equal(gpu->visible_bytes, (15360 - 512) * mib);
+    assert_int_equal(gpu->visible_from, VC_GPU_FROM_DRIVER);
     assert_int_equal(vc_gpus_find(ctx, gpus, "H200", &gpu, &n), VC_OK);
-    assert_int_equal(vc_gpu_visible_bytes(gpu, &source), (143771 - 768) * mib);
+    assert_int_equal(gpu->visible_bytes, (143771 - 768) * mib);
     assert_int_equal(vc_gpus_find(ctx, gpus, "RTX 4070 Ti", &gpu, &n), VC_OK);
-    assert_int_equal(vc_gpu_visible_bytes(gpu, &source), (uint64_t)(12 * 0.99 * 1024 * (double)mib) - 512 * mib);
-    assert_int_equal(source, VC_GPU_FROM_NAME);
+    assert_int_equal(gpu->visible_bytes, (uint64_t)(12 * 0.99 * 1024 * (double)mib) - 512 * mib);
+    assert_int_equal(gpu->visible_from, VC_GPU_FROM_NAME);
     vc_result_free(gpus);
     test_ctx_done(ctx);
 }
@@ -187,7 +186,7 @@ static void test_file(void **unused)
     expect_found(ctx, gpus, "card big", "Card, big", 1);
     expect_found(ctx, gpus, "B2", "Card, big", 1);
     assert_string_equal(vc_gpu(gpus, n)->note, "a \"b\"");
-    assert_int_equal(vc_gpu_visible_bytes(vc_gpu(gpus, n), NULL), ((uint64_t)20000 << 20) + (1 << 19));
+    assert_int_equal(vc_gpu(gpus, n)->visible_bytes, ((uint64_t)20000 << 20) + (1 << 19));
     expect_found(ctx, gpus, "RTX 4090", "GeForce RTX 4090", 1);
     vc_result_free(gpus);
     gpus = open_catalogue(ctx, save_text("more.csv", "name,of\nbox,T4:3\nrack,box:2\n"));
@@ -275,7 +274,7 @@ static void test_parts(void **unused)
     (void)unused;
     assert_int_equal(vc_gpus_open(ctx, NULL, &gpus), VC_OK);
     for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
-        uint64_t listed = vc_gpu_visible_bytes(gpu, NULL);
+        uint64_t listed = gpu->visible_bytes;
         uint64_t on = vc_gpu_part_bytes(gpu, VC_GPU_ECC_ON, 1, 1);
         uint64_t off = vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1);
 
@@ -288,9 +287,9 @@ static void test_parts(void **unused)
         }
     }
     assert_int_equal(vc_gpus_find(ctx, gpus, "RTX A6000", &gpu, &count), VC_OK);
-    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_ON, 1, 1) < vc_gpu_visible_bytes(gpu, NULL)); /* listed without */
+    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_ON, 1, 1) < gpu->visible_bytes); /* listed without */
     assert_int_equal(vc_gpus_find(ctx, gpus, "L40S", &gpu, &count), VC_OK);
-    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1) > vc_gpu_visible_bytes(gpu, NULL)); /* listed with it */
+    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1) > gpu->visible_bytes); /* listed with it */
     assert_int_equal(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 0, 8), 0);
     vc_result_free(gpus);
     test_ctx_done(ctx);

@@ -393,11 +393,11 @@ static void test_llama(void **unused)
     assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), 2 * 6738415616);
     assert_int_equal(vc_gpus_open(ctx, NULL, &gpus), VC_OK);
     assert_int_equal(vc_gpus_find(ctx, gpus, "T4", &gpu, &n), VC_OK);
-    assert_int_equal(vc_fit_decide(ctx, &r, &options, vc_gpu_visible_bytes(gpu, NULL), &device, &fit), VC_OK);
+    assert_int_equal(vc_fit_decide(ctx, &r, &options, gpu->visible_bytes, &device, &fit), VC_OK);
     assert_int_equal(fit.verdict, VC_FITS_NOT);
     assert_true(fit.headroom_bytes < 0);
     assert_int_equal(vc_gpus_find(ctx, gpus, "RTX 3090", &gpu, &n), VC_OK);
-    assert_int_equal(vc_fit_decide(ctx, &r, &options, vc_gpu_visible_bytes(gpu, NULL), &device, &fit), VC_OK);
+    assert_int_equal(vc_fit_decide(ctx, &r, &options, gpu->visible_bytes, &device, &fit), VC_OK);
     assert_int_equal(fit.verdict, VC_FITS);
     assert_int_equal(fit.need_bytes, fit.peak_bytes + fit.context_bytes);
     /* the largest that fits: it does, and one more does not */

@@ -4,6 +4,8 @@
 
 #include "core/base/ctx.h"
 #include "core/base/pool.h"
+#include "facade/graph_config.h"
+#include "graph/build.h"
 #include "memory/scheme.h"
 #include "scratch.h"
 #include "support.h"
@@ -50,7 +52,10 @@ static struct vc_graph *read_net(struct vc_ctx *ctx, const char *text, int64_t b
 
 static int64_t batch_of(const struct vc_graph *graph)
 {
-    return vc_graph_symbol_size(graph, 0);
+    int64_t size = -1;
+
+    (void)vc_graph_symbol(graph, 0, &size);
+    return size;
 }
 
 /* Each needs less than all before it, and the harm only grows. */
@@ -372,7 +377,7 @@ static void test_report(void **unused)
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
     assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, NULL), VC_OK);
-    gpu.cuda_bytes = (332 + 256) * MIB + 2 * n;
+    gpu.visible_bytes = (332 + 256) * MIB + 2 * n;
     assert_int_equal(vc_fit_of_report(ctx, vc_job_report(job), model, NULL, NULL, &change), VC_OK);
     assert_true(change.weights_only);
     assert_int_equal(change.before.need_bytes, 332 * MIB + 4 * n);
@@ -381,7 +386,7 @@ static void test_report(void **unused)
     assert_int_equal(change.after.verdict, VC_FITS);
     assert_int_equal(change.after.headroom_bytes, 0);
     assert_int_equal(change.native.verdict, VC_FITS);
-    gpu.cuda_bytes = 332 * MIB + 2 * n - 1;
+    gpu.visible_bytes = 332 * MIB + 2 * n - 1;
     assert_int_equal(vc_fit_of_report(ctx, vc_job_report(job), model, NULL, NULL, &change), VC_OK);
     assert_true(change.before.verdict == VC_FITS_NOT && change.after.verdict == VC_FITS_NOT);
     vc_job_free(job);

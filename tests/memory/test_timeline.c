@@ -1,5 +1,6 @@
 /* test_timeline.c - a run as points in time, whose peak is that of the estimate; a matrix of GPUs and types, whose
  * answers are those of vc_fit_decide. */
+#include "graph/build.h"
 #include "scratch.h"
 #include "support.h"
 
@@ -185,11 +186,10 @@ static void test_matrix(void **unused)
         struct vc_fit fit;
 
         there = there || m->gpus[r] == asked.gpu;
-        assert_true(r == 0 || vc_gpu_visible_bytes(m->gpus[r], NULL) >= vc_gpu_visible_bytes(m->gpus[r - 1], NULL));
+        assert_true(r == 0 || m->gpus[r]->visible_bytes >= m->gpus[r - 1]->visible_bytes);
         memory.weights = VC_DTYPE_F16;
         assert_int_equal(vc_memory_estimate(ctx, graph, NULL, &memory, &report), VC_OK);
-        assert_int_equal(vc_fit_decide(ctx, &report, &memory, vc_gpu_visible_bytes(m->gpus[r], NULL), NULL, &fit),
-                         VC_OK);
+        assert_int_equal(vc_fit_decide(ctx, &report, &memory, m->gpus[r]->visible_bytes, NULL, &fit), VC_OK);
         assert_int_equal(m->fits[r * 4 + 1].verdict, fit.verdict);
         assert_int_equal(m->fits[r * 4 + 1].need_bytes, fit.need_bytes);
     }

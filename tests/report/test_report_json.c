@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <vcompress/document.h>
 #include <vcompress/report.h>
 
 #include "core/base/ctx.h"
@@ -50,7 +51,8 @@ static char *text_of(struct vc_ctx *ctx, const struct vc_report *report)
 {
     char *text = NULL;
 
-    assert_int_equal(vc_report_json(ctx, report, &text), VC_OK);
+    assert_int_equal(vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_REPORT, .of = report}, &text),
+                     VC_OK);
     assert_non_null(text);
     return text;
 }
@@ -189,7 +191,7 @@ static void test_out_of_memory(void **state)
         char *text = NULL;
 
         vc_pool_fail_at(ctx->shared->pool, ++n, 0);
-        status = vc_report_json(ctx, &report, &text);
+        status = vc_document_json(ctx, &(struct vc_document){.kind = VC_DOCUMENT_REPORT, .of = &report}, &text);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK || (status == VC_E_NOMEM && text == NULL));
         vc_text_free(text);

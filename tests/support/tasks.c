@@ -88,7 +88,7 @@ enum vc_status run_task(struct vc_ctx *ctx, const char *from, const char *to, co
     remember(vc_job_report(job));
     VC_TRY(vc_job_run(ctx, job));
     remember(vc_job_report(job));
-    assert_int_equal(last_report.file_before, vc_model_file_bytes(model));
+    assert_int_equal(last_report.file_before, vc_model_facts(model)->file_bytes);
 out:
     vc_job_free(job);
     vc_model_close(model);

@@ -91,7 +91,7 @@ static void note_names(struct app *app, const struct vc_model *file, const char 
     size_t n = strlen(output);
     bool found = n < 5 || strcmp(output + n - 5, ".gguf") != 0;
 
-    for (size_t i = 0; !found && i < vc_model_tensor_count(file); i++) {
+    for (size_t i = 0; !found && i < vc_model_facts(file)->n_tensors; i++) {
         found = strncmp(vc_model_tensor(file, i)->name, "blk.", 4) == 0;
     }
     if (!found) {

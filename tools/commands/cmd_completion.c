@@ -89,7 +89,7 @@ static const char *suggestion(const struct opt *opt, size_t index)
     struct vc_quantize_scheme scheme;
 
     if (strcmp(opt->name, "gguf") == 0) {
-        return vc_quantize_mixture_at(index);
+        return vc_name_at(VC_NAMES_MIXTURES, index);
     }
     if (strcmp(opt->name, "scheme") == 0 || strcmp(opt->name, "fake-quant") == 0) {
         return vc_quantize_scheme_at(index, &scheme) ? scheme.name : NULL;

@@ -5,6 +5,7 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/c_header.h"
 #include "tools/convert/convert.h"
+#include "tools/options/library_names.h"
 
 /* The options of the command. */
 struct convert_cli {
@@ -15,7 +16,7 @@ struct convert_cli {
 /* How codes lie in the output. */
 /* clang-format off */
 static const struct opt layout_opts[] = {
-    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+    {.name = "layout", .value = "auto", .more = layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct convert_options, write.layout),
      .help = "of codes in safetensors, and of int4 in ONNX (onnx: MatMulNBits, onnx-qdq: DequantizeLinear): the same codes "
              "and scales as another program finds them, or a refusal where it has no place for them (default auto: as they "

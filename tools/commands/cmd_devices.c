@@ -58,10 +58,11 @@ static void print_ranks(struct app *app)
 static bool print_list(struct app *app, const struct vc_devices *list)
 {
     const struct out *out = &app->out;
+    struct vc_ctx_facts facts;
     bool ok = true;
 
-    fprintf(out->to, "cpu: %s, %u thread%s\n", vc_ctx_cpu_level(app->ctx), vc_ctx_threads(app->ctx),
-            vc_ctx_threads(app->ctx) == 1 ? "" : "s");
+    vc_ctx_look(app->ctx, &facts);
+    fprintf(out->to, "cpu: %s, %u thread%s\n", facts.cpu_level, facts.threads, facts.threads == 1 ? "" : "s");
     if (list->n_devices > 0) {
         fprintf(out->to, "cuda: %s\n", list->runtime);
         ok = print_devices(app, list);

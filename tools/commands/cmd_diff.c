@@ -188,7 +188,8 @@ static void print_model_notes(const struct out *out, const struct vc_model *mode
 {
     const struct vc_fact *fact;
 
-    for (size_t i = 0; (fact = vc_model_fact(model, i)) != NULL; i++) {
+    for (size_t i = 0; i < vc_model_facts(model)->n_facts; i++) {
+        fact = &vc_model_facts(model)->facts[i];
         if (strcmp(fact->key, VC_FACT_NOTE) == 0) {
             fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
             print_clean(out->to, fact->value);
@@ -204,11 +205,11 @@ static bool print_comparison(struct app *app, const struct comparison *c)
     char size[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_path(c->a));
-    fprintf(out->to, "%s (%s) %s %s", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_file_bytes(c->a)),
+    print_clean(out->to, vc_model_facts(c->a)->path);
+    fprintf(out->to, "%s (%s) %s %s", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_facts(c->a)->file_bytes),
             out_arrow(out), out_ink(out, INK_BOLD));
-    print_clean(out->to, vc_model_path(c->b));
-    fprintf(out->to, "%s (%s)\n", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_file_bytes(c->b)));
+    print_clean(out->to, vc_model_facts(c->b)->path);
+    fprintf(out->to, "%s (%s)\n", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_facts(c->b)->file_bytes));
     print_model_notes(out, c->a);
     print_model_notes(out, c->b);
     if (!print_table(app, c)) {
@@ -328,8 +329,8 @@ static int tell(struct app *app, struct comparison *c)
     }
     for (size_t i = 0; i < c->diff->n_rows; i++) {
         c->order[i] = &c->diff->rows[i];
+        c->n_beyond += !vc_diff_within(c->limits, &c->diff->rows[i]);
     }
-    c->n_beyond = vc_diff_beyond(c->limits, c->diff);
     qsort(c->order, c->diff->n_rows, sizeof(*c->order), worst_first);
     if (app_prints(app) && !print_comparison(app, c)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");

@@ -818,7 +818,7 @@ static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *mo
     if (status == VC_OK && cli->opened.answers.n == 0) {
         status = vc_model_open(ctx, nets->teacher, NULL, &teacher->weights);
         status = status == VC_OK ? net_build(ctx, nets->teacher_graph,
-                                             nets->graph != NULL ? nets->graph : vc_model_path(model), teacher)
+                                             nets->graph != NULL ? nets->graph : vc_model_facts(model)->path, teacher)
                                  : status;
     }
     return status;

@@ -438,7 +438,7 @@ static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 
         print_clean(app->out.to, name_of(row));
         fprintf(app->out.to, "\t%llu\t%llu\t%s", (unsigned long long)((row->fit.need_bytes + 1048575) >> 20),
-                (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_row_word(row));
+                (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_word(&row->fit, row));
         if (row->has_batch) {
             fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_batch);
         }
@@ -463,7 +463,11 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
     table_add(table, INK_NONE, fmt_headroom(buf, &app->out, row->fit.headroom_bytes));
-    table_add(table, fits ? INK_GOOD : row->fit.verdict == VC_FITS_NOT ? INK_BAD : INK_WARN, vc_fit_row_word(row));
+    table_add(table,
+              fits                              ? INK_GOOD
+              : row->fit.verdict == VC_FITS_NOT ? INK_BAD
+                                                : INK_WARN,
+              vc_fit_word(&row->fit, row));
     if (cli->max_batch) {
         table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));
     }
@@ -605,7 +609,7 @@ static void say_why(struct app *app, const struct fit_cli *cli)
         return;
     }
     snprintf(text, sizeof text, "%.60s: %s: needs %s%s, %s usable", name_of(&cli->rows[k]),
-             vc_fit_row_word(&cli->rows[k]), fmt_size(need, &app->out, cli->rows[k].fit.need_bytes),
+             vc_fit_word(&cli->rows[k].fit, &cli->rows[k]), fmt_size(need, &app->out, cli->rows[k].fit.need_bytes),
              cli->rows[k].fit.verdict == VC_FITS_UNKNOWN ? " and what is not known" : "",
              fmt_size(usable, &app->out, cli->rows[k].fit.usable_bytes));
     (void)app_gate(app, text);

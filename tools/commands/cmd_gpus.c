@@ -45,18 +45,17 @@ static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
 static void add_card(struct table *table, const struct out *out, const struct vc_gpu *gpu)
 {
     char buf[CELL_BYTES], types[128];
-    enum vc_gpu_source source;
-    uint64_t bytes = vc_gpu_visible_bytes(gpu, &source);
+    bool measured = gpu->visible_from == VC_GPU_FROM_CUDA;
 
     table_add(table, INK_NONE, gpu->name);
     snprintf(buf, sizeof buf, "%g GB", gpu->memory_gb);
     table_add(table, INK_NONE, buf);
-    fmt_size(buf, out, bytes);
-    if (source != VC_GPU_FROM_CUDA) { /* what is not known for sure is known from below */
+    fmt_size(buf, out, gpu->visible_bytes);
+    if (!measured) { /* what is not known for sure is known from below */
         memmove(buf + 2, buf, strlen(buf) + 1);
         memcpy(buf, "> ", 2);
     }
-    table_add(table, source == VC_GPU_FROM_CUDA ? INK_NONE : INK_DIM, buf);
+    table_add(table, measured ? INK_NONE : INK_DIM, buf);
     snprintf(buf, sizeof buf, "%.4g", gpu->bandwidth_gb_s);
     table_add(table, INK_NONE, gpu->bandwidth_gb_s != 0 ? buf : "-");
     snprintf(buf, sizeof buf, "%d.%d", gpu->major, gpu->minor);

@@ -106,12 +106,10 @@ static const struct opt_group *const groups[] = {&group_graph, &group_compute, &
 /* --svg. GO_ON or a status. */
 static int draw(struct app *app, const struct graph_cli *cli)
 {
-    char *text = NULL;
-    enum vc_status status = vc_graph_svg(app->ctx, cli->source.graph, cli->blocks, app->subject, &text);
-    int rc = status == VC_OK ? svg_write(app, cli->svg, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
+    return document_svg(
+        app, cli->svg,
+        &(struct vc_document){
+            .kind = VC_DOCUMENT_GRAPH, .of = cli->source.graph, .blocks = cli->blocks, .path = app->subject});
 }
 
 /* --text: the graph in ONNX's textual syntax, which vcompress reads back. GO_ON or a status. */

@@ -92,7 +92,7 @@ static unsigned contents_of(const struct vc_model *model, const struct vc_inspec
             in->dtypes[k].dtype == VC_DTYPE_F32 || in->dtypes[k].dtype == VC_DTYPE_F64 ? in->dtypes[k].size_bytes : 0;
     }
     if (in->n_quantized != 0) {
-        return strcmp(vc_model_format(model), "gguf") == 0 ? OF_BLOCKS : OF_CODES;
+        return strcmp(vc_model_facts(model)->format, "gguf") == 0 ? OF_BLOCKS : OF_CODES;
     }
     return wide > in->value_bytes / 2 ? OF_WIDE : OF_HALF;
 }
@@ -125,16 +125,16 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    fprintf(app->out.to, "%s, %s tensors, ", vc_model_format(model), fmt_count(buf, in->n_own));
+    fprintf(app->out.to, "%s, %s tensors, ", vc_model_facts(model)->format, fmt_count(buf, in->n_own));
     fprintf(app->out.to, "%s parameters, ", fmt_count(buf, in->n_params));
-    fprintf(app->out.to, "%s\n ", fmt_size(buf, &app->out, vc_model_file_bytes(model)));
+    fprintf(app->out.to, "%s\n ", fmt_size(buf, &app->out, vc_model_facts(model)->file_bytes));
     for (size_t k = 0; k < in->n_dtypes; k++) {
         fprintf(app->out.to, "%s %s ", k == 0 ? "" : ",", vc_dtype_name(in->dtypes[k].dtype));
         fputs(fmt_percent(buf, (double)in->dtypes[k].size_bytes, (double)in->value_bytes), app->out.to);
     }
     fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "", what_is_known(cli));
     about->contents = contents_of(model, in);
-    about->bytes = vc_model_file_bytes(model);
+    about->bytes = vc_model_facts(model)->file_bytes;
     vc_result_free(in);
     return GO_ON;
 }
@@ -188,7 +188,8 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
                 cli->report.unknown == NULL ? "what lives at the peak" : "the weights",
                 fmt_size(buf, &app->out, fit->context_bytes + fit->slack_bytes));
         memory_cli_print_sizes(app, cli, "; counted with ");
-        fputs(cli->source.graph != NULL && vc_graph_symbol(cli->source.graph, 0) != NULL ? " (--size NAME=N)\n" : "\n",
+        fputs(cli->source.graph != NULL && vc_graph_symbol(cli->source.graph, 0, NULL) != NULL ? " (--size NAME=N)\n"
+                                                                                               : "\n",
               app->out.to);
     }
     if (layout != NULL && cli->memory.runtime == VC_RUNTIME_DEQUANTIZE) {

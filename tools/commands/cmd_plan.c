@@ -197,7 +197,7 @@ static void add_recipe(const struct app *app, struct table *table, const struct 
     if (recipe->refused || recipe->fit.verdict == VC_FITS_NOT) {
         ink = INK_BAD;
     }
-    table_add(table, ink, recipe->refused ? "not possible" : vc_fit_word(&recipe->fit));
+    table_add(table, ink, recipe->refused ? "not possible" : vc_fit_word(&recipe->fit, NULL));
     table_add(table, INK_NONE, fmt_error(buf, recipe));
     table_add(table, INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
     snprintf(buf, sizeof buf, "%.3g", recipe->time);
@@ -309,8 +309,13 @@ static int tell(struct app *app, const struct plan_cli *cli)
     if (app_prints(app) && !print_plan(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    return rc == GO_ON ? document_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines)
-                       : rc;
+    const struct vc_document document = {.kind = VC_DOCUMENT_PLAN,
+                                         .of = cli->recipes,
+                                         .gpu = cli->found != NULL ? cli->found->name : NULL,
+                                         .path = app->subject,
+                                         .lines = cli->lines};
+
+    return rc == GO_ON ? document_plain(app, &document) : rc;
 }
 
 /* Exit status 1, or that of a damaged graph where the answer depends on it. With --quiet a sentence says why. */

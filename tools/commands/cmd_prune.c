@@ -13,6 +13,7 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/prune_structured.h"
 #include "tools/convert/passes.h"
+#include "tools/options/library_names.h"
 
 #define MAX_SETS 64
 
@@ -119,7 +120,7 @@ static const struct opt prune_opts[] = {
              "(default: from the graph of the model)"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
      .needs = "structured remove target-gpu must-fit", .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
-    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+    {.name = "layout", .value = "auto", .more = layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct prune_cli, convert.write.layout),
      .needs = "structured remove", .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
              "configuration unchanged"},

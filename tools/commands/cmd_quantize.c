@@ -11,6 +11,7 @@
 #include "tools/commands/quantize_types.h"
 #include "tools/convert/passes.h"
 #include "tools/options/distill_words.h"
+#include "tools/options/library_names.h"
 
 /* The options of the command. Types of single tensors (--type) are passes of their own. */
 struct quantize_cli {
@@ -145,7 +146,7 @@ static const struct opt target_opts[] = {
      .wanted = "a scheme, such as ternary or int6/group:64",
      .listed = other_scheme,
      .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, %s (ternary: codes -1, 0 and 1 in 2 bits; f8_e4m3, f8_e5m2: floats of 8 bits without scales, as single files of pictures have them)"},
-    {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = vc_quantize_mixture_at,
+    {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf), .listed = mixture_name,
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does, such as Q4_K_M or Q8_0; the output is a GGUF file; "
              "all: %s"},
     /* a scheme for each tensor, chosen by an aim */
@@ -190,7 +191,7 @@ static const struct opt scheme_opts[] = {
      .help = "nf4, fp4 for bitsandbytes: scales become codes of a byte, with a scale for 256 of them; codes of weights are chosen "
              "with the scales that these stand for; with --granularity group:32 the least error at 4.25 bits; reads all weights first"},
     /* how they lie in the file */
-    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+    {.name = "layout", .value = "auto", .more = layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
              "compressed-tensors (transformers, vLLM; not nf4, fp4), w8a8 (the same, int8: the inputs of layers get codes, too), "

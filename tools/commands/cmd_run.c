@@ -10,6 +10,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/recipe.h"
+#include "tools/options/library_names.h"
 
 struct run_cli {
     struct convert_options convert; /* first: the shared options */
@@ -40,7 +41,7 @@ static const struct opt pass_opts[] = {
          "a pass with its options, such as 'quantize --int8'; repeatable, done in this order; then no RECIPE is read"},
     {.name = "layout",
      .value = "auto",
-     .more = vc_layout_name,
+     .more = layout_name,
      .kind = OPT_WORD,
      OPT_FIELD(struct run_cli, convert.write.layout),
      .help = "layout of codes in the output, as of a pass of quantize"},

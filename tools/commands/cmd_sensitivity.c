@@ -86,17 +86,6 @@ static const struct opt_group *const groups[] = {
     &group_json,        &group_page, &group_report, &group_help,
 };
 
-/* --svg. GO_ON or a status. */
-static int draw(struct app *app, const struct vc_sensitivity *s, const char *path)
-{
-    char *text = NULL;
-    enum vc_status status = vc_sensitivity_svg(app->ctx, s, &text);
-    int rc = status == VC_OK ? svg_write(app, path, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 /* The tables, the drawing, the document. request: what commands that the report proposes have to repeat. Returns the
  * exit status. */
 static int tell(struct app *app, const struct sensitivity_cli *cli, const struct vc_sensitivity *s)
@@ -112,7 +101,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON && cli->svg != NULL) {
-        rc = draw(app, s, cli->svg);
+        rc = document_svg(app, cli->svg, &(struct vc_document){.kind = VC_DOCUMENT_SENSITIVITY, .of = s});
     }
     rc = rc == GO_ON ? document_sensitivity(app, s) : rc;
     app_print_memory(app);

@@ -15,6 +15,7 @@
 #include "tools/model/cards.h"
 #include "tools/model/memory_cli.h"
 #include "tools/options/distill_words.h"
+#include "tools/options/library_names.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_answers.h"
 #include "tools/signals.h"
@@ -172,7 +173,7 @@ static const struct opt output_opts[] = {
      .help = "text file for the passes that were chosen, with which vcompress run makes the same bytes (default: the output's name and .recipe)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct shrink_cli, write.force),
      .help = "replace an existing file (never the input), and an older journal"},
-    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD, OPT_FIELD(struct shrink_cli, write.layout),
+    {.name = "layout", .value = "auto", .more = layout_name, .kind = OPT_WORD, OPT_FIELD(struct shrink_cli, write.layout),
      .help = "layout of codes, as in vcompress quantize"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct shrink_cli, write.dry_run),
      .help = "count the candidates from headers; measure and write nothing"},
@@ -299,7 +300,7 @@ static bool print_front(const struct app *app, const struct vc_shrinkage *r)
     return table_print(&table, &app->out, true);
 }
 
-/* Every figure that compares with y: of the output, and of the model itself. vc_metric_value is NaN for what was not
+/* Every figure that compares with y: of the output, and of the model itself. The value is NaN for what was not
  * measured; `rises` says that a larger value is better, and chooses the form of the number here. */
 static void print_y(const struct app *app, const struct vc_shrinkage *r)
 {
@@ -309,25 +310,23 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
     } rows[] = {{VC_METRIC_MSE, "squared error of y"}, {VC_METRIC_R2, "R2"}, {VC_METRIC_MAE, "mean absolute error"},
                 {VC_METRIC_COSINE, "cosine"},          {VC_METRIC_F1, "F1"}, {VC_METRIC_IOU, "mean IoU"},
                 {VC_METRIC_EXACT_MATCH, "exact match"}};
-    bool rises;
 
     for (size_t k = 0; k < r->quality.n_parts && k < r->teacher.n_parts; k++) {
-        enum vc_metric metric = vc_metric_of_task(&r->quality.parts[k]);
+        struct vc_metric_value is = vc_metric_figure(&r->quality.parts[k], VC_METRIC_AUTO);
 
         fputs(k != 0 ? "; " : ": ", app->out.to);
         print_clean(app->out.to, r->quality.parts[k].name);
         fprintf(app->out.to, ": %s, %s %.4f of %.4f", vc_word(VC_WORDS_NET_TASK, r->quality.parts[k].task),
-                vc_word(VC_WORDS_METRIC, metric), vc_metric_value(&r->quality.parts[k], metric, &rises),
-                vc_metric_value(&r->teacher.parts[k], metric, &rises));
+                vc_word(VC_WORDS_METRIC, is.metric), is.value, vc_metric_figure(&r->teacher.parts[k], is.metric).value);
     }
     for (size_t k = 0; r->quality.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
-        double is = vc_metric_value(&r->quality, rows[k].metric, &rises);
+        struct vc_metric_value is = vc_metric_figure(&r->quality, rows[k].metric);
 
-        if (!isnan(is) &&
+        if (!isnan(is.value) &&
             (r->quality.n_targets != 0 || (rows[k].metric != VC_METRIC_R2 && rows[k].metric != VC_METRIC_COSINE))) {
             fprintf(app->out.to, ", %s", rows[k].name);
-            fprintf(app->out.to, rises ? " %.4f of %.4f" : " %.4g of %.4g", is,
-                    vc_metric_value(&r->teacher, rows[k].metric, &rises));
+            fprintf(app->out.to, is.rises ? " %.4f of %.4f" : " %.4g of %.4g", is.value,
+                    vc_metric_figure(&r->teacher, rows[k].metric).value);
         }
     }
 }
@@ -349,8 +348,8 @@ static void print_proof(const struct app *app, const struct vc_shrinkage *r)
     if (!isnan(q->agreement)) {
         fprintf(app->out.to, ", %s of the answers equal", fmt_share(buf, q->agreement));
     }
-    fprintf(app->out.to, q->loss == VC_TEACHER_LOSS_KD ? ", %s %.4f" : ", %s %.4g", vc_teacher_loss_measure(q->loss),
-            q->kd);
+    fprintf(app->out.to, q->loss == VC_TEACHER_LOSS_KD ? ", %s %.4f" : ", %s %.4g",
+            vc_teacher_loss_facts(q->loss)->measure, q->kd);
     if (!isnan(q->teacher_r2)) {
         fprintf(app->out.to, " of the model's outputs (R2 %.4f)", q->teacher_r2);
     }
@@ -385,7 +384,7 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
         fputs(fmt_change(buf, &app->out, r->input_bytes, r->output_bytes), app->out.to);
         if (r->options->gpu != NULL || r->options->visible_bytes != 0) {
             fprintf(app->out.to, "; needs %s: ", fmt_size(buf, &app->out, r->fit.need_bytes));
-            fputs(vc_fit_word(&r->fit), app->out.to);
+            fputs(vc_fit_word(&r->fit, NULL), app->out.to);
         }
         fputc('\n', app->out.to);
     }
@@ -461,7 +460,7 @@ static int finish(struct app *app, const struct vc_shrinkage *r, enum vc_status 
     if (is_shown(app) && !print_result(app, r)) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    int rc = document_shrink(app, r);
+    int rc = document_plain(app, &(struct vc_document){.kind = VC_DOCUMENT_SHRINK, .of = r});
     return rc != GO_ON ? rc : status == VC_E_GATE ? app_gate(app, r->missed) : EXIT_YES;
 }
 
@@ -489,7 +488,7 @@ static int set_types(struct app *app, struct shrink_cli *cli, const struct vc_mo
     if (cli->named.n == 0) {
         return GO_ON;
     }
-    format = format != NULL ? format : vc_model_format(model);
+    format = format != NULL ? format : vc_model_facts(model)->format;
     vc_quantize_defaults(&base);
     base.gguf = strcmp(format, "gguf") == 0 ? "Q8_0" : NULL; /* only that there are blocks */
     GO(named_types_check(app, &cli->named, &base));

@@ -263,7 +263,10 @@ static int tell(struct app *app, const struct verdict *verdict)
     if (app_prints(app) && !print_verdict(app, verdict)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    rc = rc == GO_ON ? document_verify(app, verdict->v, verdict->strict) : rc;
+    rc = rc == GO_ON
+             ? document_plain(
+                   app, &(struct vc_document){.kind = VC_DOCUMENT_VERIFY, .of = verdict->v, .strict = verdict->strict})
+             : rc;
     app_print_memory(app);
     if (rc != GO_ON) {
         return rc;

@@ -151,7 +151,7 @@ static bool is_taken(const struct writer *w, size_t n, const char *name)
  * number. */
 static bool name_tensors(struct writer *w)
 {
-    size_t n = vc_model_tensor_count(w->model);
+    size_t n = vc_model_facts(w->model)->n_tensors;
 
     w->names = calloc(n + 1, sizeof *w->names);
     for (size_t i = 0; w->names != NULL && i < n; i++) {
@@ -336,7 +336,7 @@ static void put_macro(struct writer *w, size_t index, const char *end)
 static void put_meaning(struct writer *w, const struct vc_tensor *t)
 {
     const struct vc_quant *q = t->quant;
-    size_t scale = vc_quant_scale(q);
+    size_t scale = vc_quant_find(q, VC_PART_SCALE);
     size_t zero = vc_quant_find(q, VC_PART_ZERO_POINT);
 
     fprintf(w->to, ": codes, value = %s_%s[i] * ", w->prefix, w->names[scale]);
@@ -393,7 +393,7 @@ static void put_declaration(struct writer *w, size_t index)
 static void put_row(struct writer *w, size_t index)
 {
     const struct vc_tensor *t = vc_model_tensor(w->model, index);
-    size_t scale = t->quant != NULL ? vc_quant_scale(t->quant) : VC_NO_TENSOR;
+    size_t scale = t->quant != NULL ? vc_quant_find(t->quant, VC_PART_SCALE) : VC_NO_TENSOR;
     size_t zero = t->quant != NULL ? vc_quant_find(t->quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
 
     fputs("    {\"", w->to);
@@ -412,7 +412,7 @@ static void put_head(struct writer *w)
 {
     const char *p = w->prefix;
     const char *u = w->upper;
-    size_t n = vc_model_tensor_count(w->model);
+    size_t n = vc_model_facts(w->model)->n_tensors;
 
     fprintf(
         w->to,
@@ -454,7 +454,7 @@ static void put_end(struct writer *w)
 /* Refuses what C cannot hold before anything is written. GO_ON or a status. */
 static int put_header(struct writer *w)
 {
-    size_t n = vc_model_tensor_count(w->model);
+    size_t n = vc_model_facts(w->model)->n_tensors;
 
     for (size_t i = 0; i < n; i++) {
         const struct vc_tensor *t = vc_model_tensor(w->model, i);
@@ -554,7 +554,7 @@ static int check(struct app *app, const struct convert_options *options, const s
 /* Accepts a writer that was filled in part. */
 static void release(struct writer *w)
 {
-    for (size_t i = 0; w->names != NULL && i < vc_model_tensor_count(w->model); i++) {
+    for (size_t i = 0; w->names != NULL && i < vc_model_facts(w->model)->n_tensors; i++) {
         free(w->names[i]);
     }
     free(w->names);
@@ -591,7 +591,7 @@ static int write_model(struct app *app, const struct convert_options *options, c
         char size[CELL_BYTES];
 
         fprintf(app->out.to, "%s %s: %zu arrays, %s of values, checksum %08" PRIX32 "\n",
-                options->write.dry_run ? "would write" : "wrote", path, vc_model_tensor_count(model),
+                options->write.dry_run ? "would write" : "wrote", path, vc_model_facts(model)->n_tensors,
                 fmt_size(size, &app->out, w.n_bytes), w.crc);
     }
     free(text);

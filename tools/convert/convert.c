@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "tools/each_input.h"
+#include "tools/options/library_names.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_report.h"
 
@@ -216,7 +217,7 @@ static const struct opt write_opts[] = {
              "such as model.int8.npz)"},
     {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
      .conflicts = "output emit", .help = "write into this folder, under the default names of the outputs; a missing folder is created"},
-    {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
+    {.name = "format", .value = "", .more = format_name, .kind = OPT_WORD, WRITE(format),
      .help = "the format of the output, if its name has no extension of a format"},
     {.name = "emit", .value = "FILE,...", .file = FILE_WRITTEN, .file_list = true, .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
@@ -413,7 +414,7 @@ static const char *list_extensions(char *list, size_t room)
     const char *name;
     size_t n = 0;
 
-    for (size_t i = 0; (name = vc_format_extension(i)) != NULL && n < room; i++) {
+    for (size_t i = 0; (name = vc_name_at(VC_NAMES_EXTENSIONS, i)) != NULL && n < room; i++) {
         n += (size_t)snprintf(list + n, room - n, "%s%s", i == 0 ? "" : ", ", name);
     }
     return list;
@@ -560,13 +561,13 @@ static bool are_folders(const struct app *app, const struct vc_write_options *wr
 static int check_folder(struct app *app, const struct convert_options *options, const struct conversion *what,
                         const struct vc_model *model)
 {
-    bool made = strcmp(vc_model_path(model), app->subject) == 0 && is_gguf(vc_model_format(model));
-    bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_format(model));
+    bool made = strcmp(vc_model_facts(model)->path, app->subject) == 0 && is_gguf(vc_model_facts(model)->format);
+    bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_facts(model)->format);
     bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab || options->open.gguf_mmproj;
-    bool back = options->open.as_folder && is_gguf(vc_model_format(model)) && options->open.gguf_no_vocab;
+    bool back = options->open.as_folder && is_gguf(vc_model_facts(model)->format) && options->open.gguf_no_vocab;
     bool all, some;
 
-    if (options->open.as_folder && !is_gguf(vc_model_format(model)) && what->tag[0] == '\0') {
+    if (options->open.as_folder && !is_gguf(vc_model_facts(model)->format) && what->tag[0] == '\0') {
         return check_extensions(app, &options->write, false);
     }
     look_for_onnx(&options->write, &all, &some);
@@ -689,11 +690,11 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
 /* Only PyTorch files have parts (vc_model_part_count). */
 int check_key(struct app *app, const struct vc_model *model, const char *key)
 {
-    if (key == NULL || vc_model_part_count(model) != 0) {
+    if (key == NULL || vc_model_facts(model)->n_parts != 0) {
         return GO_ON;
     }
-    return app_usage(app, "--key works with PyTorch files only; %s is %s", vc_model_path(model),
-                     vc_model_format(model));
+    return app_usage(app, "--key works with PyTorch files only; %s is %s", vc_model_facts(model)->path,
+                     vc_model_facts(model)->format);
 }
 
 /* ---- the run ---- */

@@ -262,7 +262,7 @@ int answers_open(struct app *app, const char *paths, struct answer_files *files)
     for (size_t k = 0; rc == GO_ON && k < files->n; k++) { /* files of another kind are no teachers with others */
         if (!vc_logits_is(files->models[k])) {
             rc = app_usage(app, "%s: is no file of vcompress logits; several teachers are such files",
-                           vc_model_path(files->models[k]));
+                           vc_model_facts(files->models[k])->path);
         }
     }
     return rc;

@@ -91,13 +91,13 @@ static bool take_sizes(struct app *app, struct graph_source *source, const struc
 /* The graph of a config.json. Where its architecture is not known, its sizes do where weights alone would, too. */
 static enum vc_status build_config(struct app *app, struct graph_source *source, enum graph_wanted wanted)
 {
-    enum vc_status status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+    enum vc_status status = vc_graph_open(app->ctx, app->subject, NULL, false, &source->model, &source->graph);
 
     if (status == VC_E_FORMAT && wanted == GRAPH_OR_WEIGHTS && take_sizes(app, source, NULL, app->subject)) {
         return VC_OK;
     }
     if (status == VC_E_FORMAT && source->graph == NULL) { /* once more, for its sentences */
-        status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+        status = vc_graph_open(app->ctx, app->subject, NULL, false, &source->model, &source->graph);
     }
     return status;
 }
@@ -153,7 +153,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
     if (is_config(app->subject)) {
         status = build_config(app, source, wanted);
     } else if (vc_graph_is_text(app->subject)) {
-        status = vc_graph_read_text(app->ctx, app->subject, &options, &source->graph);
+        status = vc_graph_open(app->ctx, app->subject, source->checkpoint, false, &source->model, &source->graph);
     } else {
         status = vc_model_open(app->ctx, app->subject, NULL, &source->model);
         if (status == VC_E_UNSUPPORTED && take_config_in(app)) {

@@ -287,9 +287,9 @@ int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char 
 {
     size_t n = strlen(name);
 
-    *symbol = strcmp(name, "batch") == 0 ? vc_graph_batch_symbol(graph) : NULL;
-    for (uint32_t k = 0; *symbol == NULL && vc_graph_symbol(graph, k) != NULL; k++) {
-        *symbol = strncmp(vc_graph_symbol(graph, k), name, n) == 0 ? vc_graph_symbol(graph, k) : NULL;
+    *symbol = strcmp(name, "batch") == 0 ? vc_graph_lists(graph)->batch : NULL;
+    for (uint32_t k = 0; *symbol == NULL && vc_graph_symbol(graph, k, NULL) != NULL; k++) {
+        *symbol = strncmp(vc_graph_symbol(graph, k, NULL), name, n) == 0 ? vc_graph_symbol(graph, k, NULL) : NULL;
     }
     if (*symbol != NULL) {
         return GO_ON;
@@ -478,13 +478,13 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     struct vc_memory_options asked = cli->memory;
     enum vc_memory_program program =
         given ? cli->memory.program
-              : vc_memory_program(layout, model != NULL ? vc_model_format(model) : NULL, &cli->memory);
+              : vc_memory_program(layout, model != NULL ? vc_model_facts(model)->format : NULL, &cli->memory);
 
     if (given && cli->memory.mode != VC_MEMORY_INFER && vc_memory_program_facts(program)->ideal) {
         return app_usage(app, "--runtime %s runs models and trains none", vc_memory_program_facts(program)->name);
     }
     if ((given || program == VC_RUN_BY_ONNXRUNTIME) && cli->memory.scheme != NULL &&
-        !vc_memory_program_takes(program, cli->memory.scheme)) {
+        vc_memory_program_weights(program, cli->memory.scheme) == VC_WEIGHTS_NOT_TAKEN) {
         return app_usage(
             app, "%s loads no weights as %s: types such as q8_0 and q4_k_m are llama.cpp's, which has no others",
             vc_memory_program_facts(program)->name, cli->memory.scheme);
@@ -495,7 +495,8 @@ static int choose_program(struct app *app, struct memory_cli *cli)
             options_seen(&app->parsed, "workspace") ? asked.workspace_bytes : cli->memory.workspace_bytes;
         cli->memory.context_bytes =
             options_seen(&app->parsed, "context-overhead") ? asked.context_bytes : cli->memory.context_bytes;
-        if (given && cli->memory.scheme != NULL && vc_memory_program_decodes(program, cli->memory.scheme)) {
+        if (given && cli->memory.scheme != NULL &&
+            vc_memory_program_weights(program, cli->memory.scheme) == VC_WEIGHTS_DECODED) {
             cli->memory.runtime = VC_RUNTIME_DEQUANTIZE;
         }
     } else if (given && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE && cli->memory.attention == VC_ATTENTION_AUTO) {
@@ -628,10 +629,12 @@ void memory_cli_close(struct memory_cli *cli)
 void memory_cli_print_open(const struct app *app, const struct memory_cli *cli)
 {
     const char *name;
+    int64_t size;
     bool any = false;
 
-    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k)) != NULL; k++) {
-        if (vc_graph_symbol_size(cli->source.graph, k) < 0) {
+    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k, &size)) != NULL;
+         k++) {
+        if (size < 0) {
             fputs(any ? " --size" : "the inputs leave sizes open; give them, such as --size", app->out.to);
             (void)print_shell_word(app->out.to, name);
             fputs("=N", app->out.to);
@@ -644,10 +647,10 @@ void memory_cli_print_open(const struct app *app, const struct memory_cli *cli)
 void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli, const char *before)
 {
     const char *name;
+    int64_t size;
 
-    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k)) != NULL; k++) {
-        int64_t size = vc_graph_symbol_size(cli->source.graph, k);
-
+    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k, &size)) != NULL;
+         k++) {
         if (size > 0) {
             fputs(before, app->out.to);
             print_clean(app->out.to, name);

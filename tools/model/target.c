@@ -42,7 +42,7 @@ static int open_graph(struct app *app, const char *path, const struct vc_model *
         return GO_ON;
     }
     if (status == VC_OK) {
-        status = vc_memory_bind_usual(app->ctx, source->graph, vc_model_layout(model), vc_model_format(model));
+        status = vc_memory_bind_usual(app->ctx, source->graph, vc_model_layout(model), vc_model_facts(model)->format);
     }
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }

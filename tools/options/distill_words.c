@@ -77,7 +77,7 @@ const char *task_word(size_t index)
 /* The same for losses. */
 const char *loss_word(size_t index)
 {
-    return vc_teacher_loss_name((enum vc_teacher_loss)index);
+    return vc_teacher_loss_facts((enum vc_teacher_loss)index)->word;
 }
 
 /* A new loss without a temperature is a new term here. */

@@ -51,6 +51,12 @@ static bool tell_json(struct telling *t, int *rc)
     return *rc == GO_ON && t->app->json.html != NULL;
 }
 
+/* The drawing of the page. */
+static void draw(struct telling *t, const struct vc_document *document)
+{
+    t->status = t->status == VC_OK ? vc_document_svg(t->app->ctx, document, &t->drawing) : t->status;
+}
+
 /* Adds a member for the page. */
 static void add_document(struct telling *t, const char *key, const struct vc_document *member)
 {
@@ -154,7 +160,8 @@ static void replace_report(struct telling *t, const struct vc_report *report)
 {
     vc_text_free(t->text);
     t->text = NULL;
-    t->status = vc_report_json(t->app->ctx, report, &t->text);
+    t->status =
+        vc_document_json(t->app->ctx, &(struct vc_document){.kind = VC_DOCUMENT_REPORT, .of = report}, &t->text);
 }
 
 /* A page has nothing of time and machine. So two pages of the same conversion have the same bytes. */
@@ -217,7 +224,7 @@ int document_report(struct app *app, const struct vc_report *report, const struc
     int rc;
 
     shown.n_rows = app->json.on ? shown.n_rows : 0;
-    t.status = is_asked(app) ? vc_report_json(app->ctx, &shown, &t.text) : VC_OK;
+    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_REPORT, .of = &shown});
     if (tell_json(&t, &rc)) {
         make_report_page(&t, report, model);
     }
@@ -270,12 +277,22 @@ int document_inspect(struct app *app, const struct vc_inspection *in)
     return finish(&t, rc);
 }
 
-int document_verify(struct app *app, const struct vc_verification *v, bool strict)
+int document_plain(struct app *app, const struct vc_document *document)
 {
     struct telling t = {.app = app};
 
-    t.status = is_asked(app) ? vc_verify_json(app->ctx, v, strict, &t.text) : VC_OK;
+    make(&t, document);
     return finish_plain(&t);
+}
+
+int document_svg(struct app *app, const char *path, const struct vc_document *document)
+{
+    char *text = NULL;
+    enum vc_status status = vc_document_svg(app->ctx, document, &text);
+    int rc = status == VC_OK ? svg_write(app, path, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
 }
 
 #define N_HISTOGRAMS 6
@@ -336,6 +353,7 @@ int document_changes(struct app *app, char *document)
 /* The page has the drawing of all figures, and histograms of the first picks, which have the highest error. */
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 {
+    const struct vc_document document = {.kind = VC_DOCUMENT_SENSITIVITY, .of = s};
     struct vc_value_histograms *histograms = NULL;
     struct telling t = {.app = app};
     const char *names[N_HISTOGRAMS];
@@ -349,14 +367,14 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 
         return json_written(&stream, vc_sensitivity_json_write(app->ctx, s, &writer));
     }
-    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_SENSITIVITY, .of = s});
+    make(&t, &document);
     if (tell_json(&t, &rc)) {
         for (; n < N_HISTOGRAMS && n < s->quantize.n_picks; n++) {
             names[n] = s->rows[s->quantize.picks[n].row].name;
         }
         status = vc_value_histograms_of_models(app->ctx, s->model, NULL, names, n, &histograms);
         add_histograms(&t, status, histograms);
-        t.status = t.status == VC_OK ? vc_sensitivity_svg(app->ctx, s, &t.drawing) : t.status;
+        draw(&t, &document);
     }
     return finish(&t, rc);
 }
@@ -367,34 +385,17 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
                    const struct vc_model *model)
 {
+    const struct vc_document document = {
+        .kind = VC_DOCUMENT_GRAPH, .of = graph, .blocks = blocks, .model = model, .path = app->subject};
     struct telling t = {.app = app};
     int rc;
 
-    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_GRAPH, .of = graph, .blocks = blocks, .model = model});
+    make(&t, &document);
     if (tell_json(&t, &rc)) {
         add_string(&t, "file", app->subject);
-        t.status = t.status == VC_OK ? vc_graph_svg(app->ctx, graph, blocks, app->subject, &t.drawing) : t.status;
+        draw(&t, &document);
     }
     return finish(&t, rc);
-}
-
-/* The lines are those that the table has printed. */
-int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
-                  const struct vc_recipe_lines *lines)
-{
-    struct telling t = {.app = app};
-
-    make(&t, &(struct vc_document){
-                 .kind = VC_DOCUMENT_PLAN, .of = recipes, .gpu = gpu, .path = app->subject, .lines = lines});
-    return finish_plain(&t);
-}
-
-int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage)
-{
-    struct telling t = {.app = app};
-
-    make(&t, &(struct vc_document){.kind = VC_DOCUMENT_SHRINK, .of = shrinkage});
-    return finish_plain(&t);
 }
 
 /* What estimate and fit show of a run: the memory at each step (a timeline of at most TIMELINE_POINTS points), and the

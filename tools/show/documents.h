@@ -6,6 +6,10 @@
 
 /* Each writes what of --json, --markdown and --html was asked for. GO_ON or a status. */
 
+/* Kinds whose page needs nothing beside the document: verify, plan, shrink. */
+int document_plain(struct app *app, const struct vc_document *document);
+/* --svg: what vc_document_svg draws, to a file. */
+int document_svg(struct app *app, const char *path, const struct vc_document *document);
 /* model: the source. A page looks at the values of the tensors that lost most, and at the catalogue of GPUs. */
 int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model);
 int document_inspect(struct app *app, const struct vc_inspection *in);
@@ -16,10 +20,6 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s);
 /* model: may be NULL. */
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
                    const struct vc_model *model);
-int document_verify(struct app *app, const struct vc_verification *v, bool strict);
-int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
-                  const struct vc_recipe_lines *lines);
-int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage);
 /* steps: of the run, or some of them. */
 int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps,
                      size_t n_steps);

@@ -57,6 +57,37 @@ void group_kind_text(struct group_kind *kind, const char *text)
     add_bytes(kind, text, strlen(text) + 1);
 }
 
+/* What separates the parts of a name. */
+static bool is_joint(char c)
+{
+    return c == '.' || c == '/' || c == '_' || c == '-' || c == ':' || c == '\0';
+}
+
+/* Writes the pattern of a name to `to`: "layers.*.w" for layers.0.w, layers.1.w and so on. Each part of the name that
+ * is digits only becomes '*'; "conv1" stays. Writes at most `room` bytes with the NUL; strlen(name) + 1 bytes are
+ * always enough. Returns the length. */
+static size_t name_pattern(const char *name, char *to, size_t room)
+{
+    char before = '\0';
+    size_t n = 0;
+
+    while (*name != '\0' && n + 1 < room) {
+        size_t digits = *name >= '0' && *name <= '9' && is_joint(before) ? strspn(name, "0123456789") : 0;
+
+        if (digits > 0 && is_joint(name[digits])) {
+            before = '*';
+            name += digits;
+        } else {
+            before = *name++;
+        }
+        to[n++] = before;
+    }
+    if (room != 0) {
+        to[n] = '\0';
+    }
+    return n;
+}
+
 /* ---- groups ---- */
 
 /* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
@@ -82,7 +113,7 @@ static char *make_key(struct groups *groups, const char *name, const struct grou
     if (apart) {
         memcpy(groups->scratch, name, n_name + 1);
     } else {
-        n_pattern = vc_name_pattern(name, groups->scratch, groups->n_scratch);
+        n_pattern = name_pattern(name, groups->scratch, groups->n_scratch);
     }
     if (n_kind != 0) {
         memcpy(groups->scratch + n_pattern + 1, kind->bytes, n_kind);

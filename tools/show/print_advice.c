@@ -239,7 +239,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     const struct vc_sensitivity_advice *advice = &s->quantize;
     double db = floor(-20 * log10(advice->median));
     /* codes that are there may take less than int8 */
-    uint64_t smaller = any_quantized(s) ? POSSIBLE_GAIN(vc_model_file_bytes(s->model)) : 0;
+    uint64_t smaller = any_quantized(s) ? POSSIBLE_GAIN(vc_model_facts(s->model)->file_bytes) : 0;
     char text[CELL_BYTES];
     struct line line;
     bool ok = true;

@@ -130,7 +130,7 @@ static void print_figures(const struct app *app, const struct vc_quality *q, con
     }
     if (!isnan(q->kd)) {
         snprintf(buf, sizeof(buf), q->loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
-        fprintf(to, ", %s %s", vc_teacher_loss_measure(q->loss), buf);
+        fprintf(to, ", %s %s", vc_teacher_loss_facts(q->loss)->measure, buf);
     }
     if (!isnan(q->teacher_r2)) {
         fprintf(to, " (R2 %.4f)", q->teacher_r2);

@@ -201,7 +201,7 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
     } else if (o->task == VC_TASK_TRAIN) {
         fprintf(to, "task      %s: %s value%s", vc_word(VC_WORDS_NET_TASK, d->net_task), fmt_count(buf, d->n_outputs),
                 d->n_outputs == 1 ? "" : "s");
-        const char *measure = vc_teacher_loss_measure(d->options->loss.kind);
+        const char *measure = vc_teacher_loss_facts(d->options->loss.kind)->measure;
         bool labels_alone = o->loss.alpha == 0 && o->moving.alpha_end <= 0;
 
         fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
@@ -247,7 +247,7 @@ static void print_data(FILE *to, const struct vc_distill_options *o, const struc
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
     if (o->parallel.ranks != NULL) {
-        fprintf(to, " on each of %u ranks (%s", vc_ranks_size(o->parallel.ranks), vc_ranks_name(o->parallel.ranks));
+        fprintf(to, " on each of %u ranks (%s", vc_ranks_size(o->parallel.ranks), vc_ranks_library(o->parallel.ranks));
         if (d->all_reduce != NULL) {
             fprintf(to, "; gradients by %s", strcmp(d->all_reduce, "host") == 0 ? "the hosts" : d->all_reduce);
         }
@@ -367,26 +367,24 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     FILE *to = app->out.to;
     const char *before = "y         ";
     bool some = false;
-    bool rises;
 
     for (size_t k = 0; k < d->after.n_parts && k < d->before.n_parts; k++) {
-        enum vc_metric metric = vc_metric_of_task(&d->after.parts[k]);
+        struct vc_metric_value after = vc_metric_figure(&d->after.parts[k], VC_METRIC_AUTO);
 
         fputs("          ", to);
         print_clean(to, d->after.parts[k].name);
-        fprintf(to, ": %s %.4f -> %.4f\n", vc_word(VC_WORDS_METRIC, metric),
-                vc_metric_value(&d->before.parts[k], metric, &rises),
-                vc_metric_value(&d->after.parts[k], metric, &rises));
+        fprintf(to, ": %s %.4f -> %.4f\n", vc_word(VC_WORDS_METRIC, after.metric),
+                vc_metric_figure(&d->before.parts[k], after.metric).value, after.value);
     }
     for (size_t k = 0; d->after.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
-        double after = vc_metric_value(&d->after, rows[k].metric, &rises);
+        struct vc_metric_value after = vc_metric_figure(&d->after, rows[k].metric);
 
-        if (!isnan(after) &&
+        if (!isnan(after.value) &&
             (d->after.n_targets != 0 || (rows[k].metric != VC_METRIC_R2 && rows[k].metric != VC_METRIC_COSINE))) {
-            double was = vc_metric_value(&d->before, rows[k].metric, &rises);
+            double was = vc_metric_figure(&d->before, rows[k].metric).value;
 
             fprintf(to, "%s%s", before, rows[k].name);
-            fprintf(to, rises ? " %.4f -> %.4f" : " %.4g -> %.4g", was, after);
+            fprintf(to, after.rises ? " %.4f -> %.4f" : " %.4g -> %.4g", was, after.value);
             before = ", ";
             some = true;
         }
@@ -404,7 +402,7 @@ static bool print_qualities(const struct app *app, const struct vc_distillation 
                             bool has_teacher)
 {
     const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement",
-                                  d->tasks != NULL ? "loss" : vc_teacher_loss_measure(loss)};
+                                  d->tasks != NULL ? "loss" : vc_teacher_loss_facts(loss)->measure};
     struct table table;
 
     table_init(&table, "lrrrr");

@@ -283,6 +283,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     const struct vc_graph_block *all = &blocks->blocks[0];
     char a[CELL_BYTES], b[CELL_BYTES], c[CELL_BYTES];
     const char *name;
+    int64_t size;
     uint32_t per_token;
 
     fputs(out_ink(out, INK_BOLD), out->to);
@@ -306,9 +307,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     for (uint32_t k = 0; k < vc_graph_output_count(graph); k++) {
         print_end(app, graph, "output", vc_graph_output(graph, k));
     }
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
-        int64_t size = vc_graph_symbol_size(graph, k);
-
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
         fputs(k == 0 ? "  with" : ",", out->to);
         fputc(' ', out->to);
         print_clean(out->to, name);
@@ -318,7 +317,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
             fputs(" open", out->to);
         }
     }
-    fputs(vc_graph_symbol(graph, 0) != NULL ? " (--size NAME=N)\n\n" : "\n", out->to);
+    fputs(vc_graph_symbol(graph, 0, NULL) != NULL ? " (--size NAME=N)\n\n" : "\n", out->to);
 }
 
 /* ---- */

@@ -35,7 +35,7 @@ struct line {
 static char *fmt_scheme(char *buf, const struct vc_quant *quant)
 {
     const char *end = quant->symmetric ? "" : "/asym";
-    const char *name = vc_scheme_name(quant->scheme);
+    const char *name = vc_name_at(VC_NAMES_SCHEMES, quant->scheme);
 
     switch (quant->granularity) {
     case VC_GRANULARITY_TENSOR:
@@ -69,12 +69,12 @@ static void print_head(const struct out *out, const struct vc_inspection *in)
     char n[CELL_BYTES], params[CELL_BYTES], size[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_path(in->model));
+    print_clean(out->to, vc_model_facts(in->model)->path);
     /* the format and how values lie in it */
     fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
-            vc_model_format(in->model), fmt_count(n, in->n_own), plural(in->n_own), fmt_count(params, in->n_params),
-            plural(in->n_params), fmt_size(size, out, vc_model_file_bytes(in->model)),
-            in->compressed ? "deflated" : "stored");
+            vc_model_facts(in->model)->format, fmt_count(n, in->n_own), plural(in->n_own),
+            fmt_count(params, in->n_params), plural(in->n_params),
+            fmt_size(size, out, vc_model_facts(in->model)->file_bytes), in->compressed ? "deflated" : "stored");
 }
 
 /* What the file says about itself: "architecture: llama". */
@@ -82,7 +82,8 @@ static void print_facts(const struct out *out, const struct vc_inspection *in)
 {
     const struct vc_fact *fact;
 
-    for (size_t i = 0; (fact = vc_model_fact(in->model, i)) != NULL; i++) {
+    for (size_t i = 0; i < vc_model_facts(in->model)->n_facts; i++) {
+        fact = &vc_model_facts(in->model)->facts[i];
         fprintf(out->to, "  %s%s:%s ", out_ink(out, INK_DIM), fact->key, out_ink(out, INK_NONE));
         print_clean(out->to, fact->value);
         fputc('\n', out->to);
@@ -101,7 +102,7 @@ static const char *const role_names[] = {
 static bool print_parts(const struct app *app, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
-    size_t n = vc_model_part_count(in->model);
+    size_t n = vc_model_facts(in->model)->n_parts;
     struct table table;
     char buf[CELL_BYTES];
 
@@ -113,7 +114,7 @@ static bool print_parts(const struct app *app, const struct vc_inspection *in)
         table_add(&table, INK_DIM, titles[i]);
     }
     for (size_t i = 0; i < n && (app->common.verbose > 0 || i < MAX_PARTS); i++) {
-        const struct vc_part *part = vc_model_part(in->model, i);
+        const struct vc_part *part = &vc_model_facts(in->model)->parts[i];
         bool baggage = part->role != VC_ROLE_WEIGHT && part->n_tensors > 0;
 
         table_add(&table, INK_NONE, part->name[0] != '\0' ? part->name : "(top)");
@@ -198,7 +199,7 @@ static bool print_census(const struct out *out, const struct vc_inspection *in)
  * refuse this file. */
 static void print_estimates(const struct out *out, const struct vc_inspection *in)
 {
-    uint64_t before = vc_model_file_bytes(in->model);
+    uint64_t before = vc_model_facts(in->model)->file_bytes;
     char size[CELL_BYTES], change[CELL_BYTES];
 
     if (in->fp16_bytes == 0) {
@@ -586,7 +587,7 @@ static bool print_groups(struct app *app, const struct vc_inspection *in)
         struct group_kind kind;
 
         if ((tensor->part_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
-             (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
+             (tensor->role != VC_ROLE_WEIGHT && vc_model_facts(in->model)->n_parts > 0))) {
             continue; /* -v lists them, and the table of parts has what is beside the weights */
         }
         kind_of(tensor, &kind);

@@ -856,8 +856,8 @@ static bool print_distillations(struct app *app, const struct vc_report *report)
                                                                     : NULL;
 
         fputc('\n', app->out.to);
-        printed = print_distillation(app, o, teacher != NULL ? vc_model_path(teacher) : NULL,
-                                     vc_model_path(o->student.weights), d);
+        printed = print_distillation(app, o, teacher != NULL ? vc_model_facts(teacher)->path : NULL,
+                                     vc_model_facts(o->student.weights)->path, d);
     }
     return printed;
 }

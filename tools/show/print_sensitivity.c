@@ -418,8 +418,8 @@ static void print_head(const struct view *view)
     char n[CELL_BYTES];
 
     fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_path(s->model));
-    fprintf(out->to, "%s: %s, %s of %zu weights measured\n", out_ink(out, INK_NONE), vc_model_format(s->model),
+    print_clean(out->to, vc_model_facts(s->model)->path);
+    fprintf(out->to, "%s: %s, %s of %zu weights measured\n", out_ink(out, INK_NONE), vc_model_facts(s->model)->format,
             fmt_count(n, s->n_measured), s->n_rows);
     if (s->note != NULL) {
         fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));

@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     vc_open_defaults(&open);
     open.void_as = VC_DTYPE_BF16;
     if (argc == 2 && vc_ctx_create(&ctx) == VC_OK && vc_model_open(ctx, argv[1], &open, &model) == VC_OK) {
-        printf("vcompress %s: %u tensors\n", vc_version(), (unsigned)vc_model_tensor_count(model));
+        printf("vcompress %s: %u tensors\n", vc_version(), (unsigned)vc_model_facts(model)->n_tensors);
         result = 0;
     }
     vc_model_close(model);
