@@ -32,10 +32,14 @@ struct vc_state_bytes vc_weights_state(const struct vc_weights *weights, size_t 
     if (!item->trained || optimizer == VC_OPTIMIZER_SGD) {
         return (struct vc_state_bytes){0};
     }
-    return (struct vc_state_bytes){
-        .n = optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2,
-        .elements = VC_POOL_ALIGNED(item->n * (coded ? 1 : vc_real_bytes(weights->precision))),
-        .factors = coded ? VC_POOL_ALIGNED(vc_ceil_div_u64(item->n, VC_CODED_BLOCK) * sizeof(float)) : 0};
+    if (coded) {
+        return (struct vc_state_bytes){.n = 2,
+                                       .elements = VC_POOL_ALIGNED(item->n),
+                                       .factors =
+                                           VC_POOL_ALIGNED(vc_ceil_div_u64(item->n, VC_CODED_BLOCK) * sizeof(float))};
+    }
+    return (struct vc_state_bytes){.n = optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2,
+                                   .elements = VC_POOL_ALIGNED(item->n * vc_real_bytes(weights->precision))};
 }
 
 /* Of all entries that are trained. */

@@ -139,10 +139,9 @@ enum vc_status vc_estimate_own_training(struct vc_estimate *e)
     uint32_t output = vc_graph_output_count(e->graph) != 0 ? vc_graph_output(e->graph, 0) : VC_NO_VALUE;
     enum vc_status status = VC_OK;
 
-    VC_TRY(check(e));
-    VC_TRY(output != VC_NO_VALUE
-               ? VC_OK
-               : vc_fail(e->ctx, VC_E_UNSUPPORTED, "the graph has no output that training could begin at"));
+    VC_CALL(check(e));
+    VC_REFUSE_IF(output == VC_NO_VALUE, e->ctx, VC_E_UNSUPPORTED,
+                 "the graph has no output that training could begin at");
     VC_TRY(vc_weights_make(e->ctx, e->graph, e->options.weights == VC_DTYPE_F64 ? VC_GRAPH_F64 : VC_GRAPH_F32, true,
                            NULL, &weights));
     VC_TRY(vc_weights_leave_unread(weights, &output, 1));

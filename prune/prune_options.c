@@ -241,13 +241,12 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     bool n_of_m = o->pattern == VC_PATTERN_N_OF_M;
     bool global = o->scope == VC_PRUNE_GLOBAL;
     bool scored = o->score != VC_SCORE_MAGNITUDE || o->reconstruct;
+    const char *min_keep = o->min_keep != NULL ? o->min_keep : "0.01";
     const struct vc_recipe_entry entries[] = {
         {"prune", n_of_m || o->sparsity == NULL ? "" : o->sparsity},
         {"scope", global ? "global" : "tensor"},
         {"pattern", pattern},
-        {"min_keep", !global               ? ""
-                     : o->min_keep != NULL ? o->min_keep
-                                           : "0.01"},
+        {"min_keep", global ? min_keep : ""},
         {"sets", vc_prune_sets_text(ctx, &p->arena, p->sets, o->n_sets)},
         {"nonfinite", o->nonfinite == VC_NONFINITE_KEEP ? "keep" : "error"},
         {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},

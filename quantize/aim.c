@@ -8,14 +8,19 @@
 /* The fields of aims, of which one is set. */
 static const char *one_aim(const struct vc_quantize_options *o, unsigned *n)
 {
-    const char *fields[] = {o->aim_sqnr_db != 0.0 ? "aim_sqnr_db" : NULL, o->aim_bytes != 0 ? "aim_bytes" : NULL,
-                            o->aim_bpw != 0.0 ? "aim_bpw" : NULL, o->aim_loss != 0.0 ? "aim_loss" : NULL};
+    const struct {
+        bool set;
+        const char *field;
+    } aims[] = {{o->aim_sqnr_db != 0.0, "aim_sqnr_db"},
+                {o->aim_bytes != 0, "aim_bytes"},
+                {o->aim_bpw != 0.0, "aim_bpw"},
+                {o->aim_loss != 0.0, "aim_loss"}};
     const char *field = NULL;
 
     *n = 0;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        *n += fields[i] != NULL;
-        field = fields[i] != NULL ? fields[i] : field;
+    for (size_t i = 0; i < sizeof aims / sizeof *aims; i++) {
+        *n += aims[i].set;
+        field = aims[i].set ? aims[i].field : field;
     }
     return field;
 }

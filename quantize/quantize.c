@@ -758,8 +758,8 @@ static enum vc_status note_groups(struct vc_ctx *ctx, struct quantize *q, const 
         return VC_OK;
     }
     const char *note = vc_arena_printf(
-        ctx, &q->arena, "%llu does not divide all rows: %zu tensor%s %s groups of %llu%s",
-        (unsigned long long)q->settled_group, n, n == 1 ? "" : "s", n == 1 ? "has" : "have", (unsigned long long)least,
+        ctx, &q->arena, "%llu does not divide all rows: %zu %s groups of %llu%s", (unsigned long long)q->settled_group,
+        n, n == 1 ? "tensor has" : "tensors have", (unsigned long long)least,
         most == least ? "" : vc_arena_printf(ctx, &q->arena, " to %llu", (unsigned long long)most));
     return note == NULL ? VC_E_NOMEM : vc_note_add(ctx, &q->arena, note, &q->pass.note);
 }
@@ -886,11 +886,15 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
                  "%s goes with nf4 and fp4, whose loader has scales that are codes", vc_option(ctx, "double_quant"));
     /* Which field asks for scales other than those of rows; the sentence names it. */
     if (row->rows_only) {
-        const char *field = o->asymmetric && !row->zero_points                               ? "asymmetric"
-                            : o->granularity == VC_GRANULARITY_TENSOR && !row->whole_tensors ? "granularity"
-                            : o->axis != VC_AXIS_OUTPUT && o->axis != 0                      ? "axis"
-                                                                                             : NULL;
+        const char *field = NULL;
 
+        if (o->asymmetric && !row->zero_points) {
+            field = "asymmetric";
+        } else if (o->granularity == VC_GRANULARITY_TENSOR && !row->whole_tensors) {
+            field = "granularity";
+        } else if (o->axis != VC_AXIS_OUTPUT && o->axis != 0) {
+            field = "axis";
+        }
         VC_REFUSE_IF(field != NULL, ctx, VC_E_ARGUMENT,
                      "%s has %scodes with a scale per row of axis 0 or per group of one%s (%s)", row->name,
                      row->zero_points ? "" : "symmetric ", row->whole_tensors ? ", or one for the tensor" : "",

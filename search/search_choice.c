@@ -35,8 +35,18 @@ static const struct {
 
 static unsigned state_of(const struct vc_search_candidate *c)
 {
-    return (isnan(c->cost) ? 0U : MEASURED) | (c->within ? WITHIN : OUTSIDE) | (c->file_bytes != 0 ? SIZED : 0U) |
-           (c->need_bytes != 0 ? NEEDED : 0U) | (c->trained ? 0U : UNTRAINED) | (c->harm > 0 ? HARMS : 0U);
+    const struct {
+        bool is;
+        unsigned state;
+    } states[] = {{!isnan(c->cost), MEASURED}, {c->within, WITHIN},          {!c->within, OUTSIDE},
+                  {c->file_bytes != 0, SIZED}, {c->need_bytes != 0, NEEDED}, {!c->trained, UNTRAINED},
+                  {c->harm > 0, HARMS}};
+    unsigned all = 0;
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        all |= states[i].is ? states[i].state : 0U;
+    }
+    return all;
 }
 
 static double figure_of(const struct vc_search_candidate *c, enum figure figure)

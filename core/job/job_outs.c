@@ -126,23 +126,29 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
     const struct vc_unfolded *whole = job->model->unfolded != NULL ? job->model->unfolded[item->source] : NULL;
     bool unfolds = whole != NULL && item->desc->n_elems == t->n_elems && vc_dtype_is_float(item->desc->dtype);
 
-    if (raw) {
-        size_bytes = job->model->io[item->source].raw_bytes;
+    struct vc_out_tensor out = {.name = t->name,
+                                .dtype = item->desc->dtype,
+                                .n_dims = item->desc->n_dims,
+                                .shape = item->desc->shape,
+                                .size_bytes = size_bytes,
+                                .form = VC_FORM_VALUES,
+                                .kept = kept,
+                                .source = item->source,
+                                .role = VC_PART_CODES,
+                                .beside = t->part_of != VC_NO_TENSOR,
+                                .alias = item->tied,
+                                .alias_of = job->first_out[root->source],
+                                .quant = quant,
+                                .source_dtype = source_dtype(job, item, root)};
+    if (unfolds) {
+        out.n_dims = whole->n_dims;
+        out.shape = whole->shape;
     }
-    return (struct vc_out_tensor){.name = t->name,
-                                  .dtype = item->desc->dtype,
-                                  .n_dims = unfolds ? whole->n_dims : item->desc->n_dims,
-                                  .shape = unfolds ? whole->shape : item->desc->shape,
-                                  .size_bytes = size_bytes,
-                                  .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
-                                  .kept = kept,
-                                  .source = item->source,
-                                  .role = VC_PART_CODES,
-                                  .beside = t->part_of != VC_NO_TENSOR,
-                                  .alias = item->tied,
-                                  .alias_of = job->first_out[root->source],
-                                  .quant = quant,
-                                  .source_dtype = source_dtype(job, item, root)};
+    if (raw) {
+        out.form = VC_FORM_RAW;
+        out.size_bytes = job->model->io[item->source].raw_bytes;
+    }
+    return out;
 }
 
 /* Part number k that the item's steps make. */

@@ -132,6 +132,7 @@ static enum vc_status check_outputs(struct vc_ctx *ctx, const struct vc_model *m
     size_t tensor = vc_model_find(model, VC_TEACHER_OUTPUTS);
     uint64_t n = tensor != VC_NO_TENSOR ? model->tensors[tensor].n_elems : 0;
     char text[4096] = "";
+    const char *has = n < sizeof text ? text : "other outputs";
 
     VC_REFUSE_IF(tensor != VC_NO_TENSOR &&
                      (n == 0 || !has_shape(&model->tensors[tensor], VC_DTYPE_U8, (struct shape){n, 0, 0})),
@@ -142,11 +143,8 @@ static enum vc_status check_outputs(struct vc_ctx *ctx, const struct vc_model *m
     VC_REFUSE_IF(n != strlen(question->parts) || strcmp(text, question->parts) != 0, ctx, VC_E_ARGUMENT,
                  "%s: has answers of %s for each row, the student has %s: the same outputs, in the same order, have a "
                  "task in both (%s)",
-                 model->path,
-                 n == 0            ? "one output"
-                 : n < sizeof text ? text
-                                   : "other outputs",
-                 question->parts[0] != '\0' ? question->parts : "one output", vc_option(ctx, "net_task"));
+                 model->path, n == 0 ? "one output" : has, question->parts[0] != '\0' ? question->parts : "one output",
+                 vc_option(ctx, "net_task"));
     return VC_OK;
 }
 

@@ -683,10 +683,14 @@ enum vc_status vc_tally_quality(const struct vc_trainer *t, const struct vc_tall
     }
     *quality = (struct vc_quality){.n_rows = tally->n,
                                    .n_labels = tally->n_labels,
-                                   .accuracy = tally->n_labels != 0 ? (double)tally->right / n_labels : NAN,
-                                   .ce = tally->n_labels != 0 ? tally->ce / (spans ? 1 : n_labels) : NAN,
+                                   .accuracy = NAN,
+                                   .ce = NAN,
                                    .agreement = answers_count ? (double)tally->agree / n_answers : NAN,
                                    .kd = t->eval.taught ? tally->kd / (double)tally->n : NAN};
+    if (tally->n_labels != 0) {
+        quality->accuracy = (double)tally->right / n_labels;
+        quality->ce = tally->ce / (spans ? 1 : n_labels);
+    }
     describe(t, quality);
     VC_CALL(judge_values(t, tally, quality));
     VC_CALL(vc_rows_text_bytes(&t->eval.rows, &quality->n_bytes));

@@ -39,14 +39,15 @@ enum vc_status vc_trainer_check_labels(struct vc_trainer *t, const struct vc_net
     if (rows->max_label < (int64_t)net->n_classes) {
         return VC_OK;
     }
+    const struct vc_model *file = rows->labels_model != NULL ? rows->labels_model : rows->model;
+    bool named = net->output != VC_NO_VALUE;
+
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
         VC_REFUSE_IF(rows->labels[i] >= (int64_t)net->n_classes, t->ctx, VC_E_ARGUMENT,
-                     "%s: row %llu%s%s has the label %lld; there are %zu classes, 0 to %zu",
-                     rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                     (unsigned long long)vc_rows_in_file(rows, i / rows->positions),
-                     net->output != VC_NO_VALUE ? " of " : "",
-                     net->output != VC_NO_VALUE ? vc_net_output(net)->name : "", (long long)rows->labels[i],
-                     net->n_classes, net->n_classes - 1);
+                     "%s: row %llu%s%s has the label %lld; there are %zu classes, 0 to %zu", file->path,
+                     (unsigned long long)vc_rows_in_file(rows, i / rows->positions), named ? " of " : "",
+                     named ? vc_net_output(net)->name : "", (long long)rows->labels[i], net->n_classes,
+                     net->n_classes - 1);
     }
     return VC_OK;
 }

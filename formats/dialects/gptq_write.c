@@ -122,16 +122,20 @@ static enum vc_status lay_codes(struct vc_laying *l, bool awq, unsigned bits)
 {
     uint64_t n_rows = l->codes->shape[0];
     uint64_t row = l->codes->shape[1];
-    const struct vc_laid part = {.dtype = VC_DTYPE_I32,
-                                 .packed = {.packing = awq ? &vc_packing_across : &vc_packing_columns_whole,
-                                            .bits = awq ? 4 : 8,
-                                            .turned = bits,
-                                            .n_rows = n_rows,
-                                            .row = row * bits / 8,
-                                            .unit = 4,
-                                            .across = VC_ACROSS_AWQ,
-                                            .job_bits = awq ? 4 : 0}};
+    struct vc_laid part = {.dtype = VC_DTYPE_I32,
+                           .packed = {.packing = &vc_packing_columns_whole,
+                                      .bits = 8,
+                                      .turned = bits,
+                                      .n_rows = n_rows,
+                                      .row = row * bits / 8,
+                                      .unit = 4,
+                                      .across = VC_ACROSS_AWQ}};
 
+    if (awq) { /* halves of bytes, in its own order */
+        part.packed.packing = &vc_packing_across;
+        part.packed.bits = 4;
+        part.packed.job_bits = 4;
+    }
     return awq ? lay_packed(l, "qweight", part, row, n_rows / 8)
                : lay_packed(l, "qweight", part, row * bits / 32, n_rows);
 }

@@ -708,13 +708,19 @@ static enum vc_status read_rest(struct llm_back *b)
 
 static const char *end_of_class(const struct vc_arch_family *family)
 {
-    const char *gguf = family->gguf;
+    static const struct {
+        const char *gguf, *end;
+    } ends[] = {{"t5encoder", "EncoderModel"}, {"t5", "ForConditionalGeneration"}, {"gpt2", "LMHeadModel"}};
 
-    return vc_llm_is_encoder(family)        ? "Model"
-           : strcmp(gguf, "t5encoder") == 0 ? "EncoderModel"
-           : strcmp(gguf, "t5") == 0        ? "ForConditionalGeneration"
-           : strcmp(gguf, "gpt2") == 0      ? "LMHeadModel"
-                                            : "ForCausalLM";
+    if (vc_llm_is_encoder(family)) {
+        return "Model";
+    }
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (strcmp(family->gguf, ends[i].gguf) == 0) {
+            return ends[i].end;
+        }
+    }
+    return "ForCausalLM";
 }
 
 /* The row of the file's architecture. One general.architecture may stand for several families, told apart by experts

@@ -240,10 +240,20 @@ static enum vc_status read_list(struct onnx_program_reader *r, struct vc_span me
     VC_CALL(vc_onnx_each(r, message, count_items, &items));
     void *room = vc_onnx_items(r, items.n, sizeof(int64_t)); /* as large as a double, and not smaller than a pointer */
     VC_CALL_ALLOC(room);
-    items = (struct items){.number = number,
-                           .ints = number == ONNX_ATTRIBUTE_INTS ? room : NULL,
-                           .floats = number == ONNX_ATTRIBUTE_FLOATS ? room : NULL,
-                           .strings = number == ONNX_ATTRIBUTE_STRINGS ? room : NULL};
+    items = (struct items){.number = number};
+    switch (number) {
+    case ONNX_ATTRIBUTE_INTS:
+        items.ints = room;
+        break;
+    case ONNX_ATTRIBUTE_FLOATS:
+        items.floats = room;
+        break;
+    case ONNX_ATTRIBUTE_STRINGS:
+        items.strings = room;
+        break;
+    default:
+        break;
+    }
     VC_CALL(vc_onnx_each(r, message, take_items, &items));
     attr->n = items.n;
     attr->ints = items.ints;

@@ -132,10 +132,14 @@ bool vc_onnx_find_nbits(const struct onnx *self, size_t number, struct onnx_quan
         q->zero->view = vc_onnx_nbits_view(VC_PART_ZERO_POINT, &p, 8);
     }
     q->quant = (struct vc_quant){.scheme = q->codes->view.shown == 4 ? VC_SCHEME_INT4 : VC_SCHEME_INT8,
-                                 .granularity = q->rows ? VC_GRANULARITY_GROUP : VC_GRANULARITY_BLOCK,
-                                 .group_size = q->rows ? p.block : 1,
-                                 .group_rows = q->rows ? 0 : p.block,
+                                 .granularity = VC_GRANULARITY_GROUP,
+                                 .group_size = p.block,
                                  .symmetric = q->zero == NULL};
+    if (!q->rows) { /* a block is part of a column */
+        q->quant.granularity = VC_GRANULARITY_BLOCK;
+        q->quant.group_size = 1;
+        q->quant.group_rows = p.block;
+    }
     q->link = (struct onnx_link){.name = node->in[1], .type = q->scale->type};
     return true;
 }

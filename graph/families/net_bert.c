@@ -25,24 +25,20 @@ struct names {
     bool distil; /* no dropout behind attention nor before the head's own layer; one before answers */
 };
 
-static const struct names bert_names = {.layers = "encoder.layer",
+/* The keys of BERT's configuration, and the parts of a layer that its followers call the same. */
+#define LIKE_BERT                                                                                                     \
+    .layers = "encoder.layer", .up = "intermediate.dense", .down = "output.dense", .output_norm = "output.LayerNorm", \
+    .size = "hidden_size", .n_layers = "num_hidden_layers", .n_heads = "num_attention_heads",                         \
+    .inner = "intermediate_size", .act = "hidden_act", .dropout = "hidden_dropout_prob",                              \
+    .score_dropout = "attention_probs_dropout_prob", .class_dropout_otherwise = -1
+
+static const struct names bert_names = {LIKE_BERT,
                                         .q = "attention.self.query",
                                         .k = "attention.self.key",
                                         .v = "attention.self.value",
                                         .out = "attention.output.dense",
                                         .attention_norm = "attention.output.LayerNorm",
-                                        .up = "intermediate.dense",
-                                        .down = "output.dense",
-                                        .output_norm = "output.LayerNorm",
-                                        .size = "hidden_size",
-                                        .n_layers = "num_hidden_layers",
-                                        .n_heads = "num_attention_heads",
-                                        .inner = "intermediate_size",
-                                        .act = "hidden_act",
-                                        .dropout = "hidden_dropout_prob",
-                                        .score_dropout = "attention_probs_dropout_prob",
-                                        .class_dropout = "classifier_dropout",
-                                        .class_dropout_otherwise = -1};
+                                        .class_dropout = "classifier_dropout"};
 
 static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .q = "attention.q_lin",
@@ -64,24 +60,13 @@ static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .class_dropout_otherwise = 0.2,
                                               .distil = true};
 
-static const struct names mpnet_names = {.layers = "encoder.layer",
+static const struct names mpnet_names = {LIKE_BERT,
                                          .q = "attention.attn.q",
                                          .k = "attention.attn.k",
                                          .v = "attention.attn.v",
                                          .out = "attention.attn.o",
                                          .attention_norm = "attention.LayerNorm",
-                                         .up = "intermediate.dense",
-                                         .down = "output.dense",
-                                         .output_norm = "output.LayerNorm",
-                                         .size = "hidden_size",
-                                         .n_layers = "num_hidden_layers",
-                                         .n_heads = "num_attention_heads",
-                                         .inner = "intermediate_size",
-                                         .act = "hidden_act",
-                                         .dropout = "hidden_dropout_prob",
-                                         .score_dropout = "attention_probs_dropout_prob",
-                                         .class_dropout = "hidden_dropout_prob",
-                                         .class_dropout_otherwise = -1};
+                                         .class_dropout = "hidden_dropout_prob"};
 
 static const struct names albert_names = {.layers = "encoder.layer",
                                           .q = "attention.query",

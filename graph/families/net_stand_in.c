@@ -317,10 +317,13 @@ static double more_params(const json_t *out, const json_t *text, json_int_t laye
     for (json_int_t k = 0; k < layers; k++) {
         enum kept kept = kept_of(text, k);
 
-        sum += both                                       ? state
-               : kept == KEEPS_ALL                        ? gate
-               : kept == KEEPS_STATE && state > attention ? state - attention
-                                                          : 0;
+        if (both) {
+            sum += state;
+        } else if (kept == KEEPS_ALL) {
+            sum += gate;
+        } else if (kept == KEEPS_STATE && state > attention) {
+            sum += state - attention;
+        }
     }
     return sum;
 }

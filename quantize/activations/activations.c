@@ -14,13 +14,15 @@
 /* A layer has one kind of codes here: symmetric, of whole tensors or channels, by the axis of its outputs. */
 enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
-    const char *field = o->asymmetric                                ? "asymmetric"
-                        : o->requantize                              ? "requantize"
-                        : o->nonfinite != VC_NONFINITE_ERROR         ? "nonfinite"
-                        : o->granularity >= VC_GRANULARITY_GROUP     ? "granularity"
-                        : o->axis != VC_AXIS_OUTPUT                  ? "axis"
-                        : o->rest != NULL && strcmp(o->rest, "keep") ? "rest"
-                                                                     : NULL;
+    const struct {
+        bool given;
+        const char *field;
+    } apart[] = {{o->asymmetric, "asymmetric"},
+                 {o->requantize, "requantize"},
+                 {o->nonfinite != VC_NONFINITE_ERROR, "nonfinite"},
+                 {o->granularity >= VC_GRANULARITY_GROUP, "granularity"},
+                 {o->axis != VC_AXIS_OUTPUT, "axis"},
+                 {o->rest != NULL && strcmp(o->rest, "keep") != 0, "rest"}};
 
     VC_REFUSE_IF(o->activations != VC_ACTIVATIONS_STATIC, ctx, VC_E_ARGUMENT, "%s is out of range",
                  vc_option(ctx, "activations"));
@@ -30,9 +32,11 @@ enum vc_status vc_activations_check(struct vc_ctx *ctx, const struct vc_quantize
     VC_REFUSE_IF(o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0), ctx,
                  VC_E_ARGUMENT, "a percentile is above 50 and at most 100, not %g (%s)", o->percentile,
                  vc_option(ctx, "ranges"));
-    return field == NULL ? VC_OK
-                         : vc_fail(ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, field),
-                                   vc_option(ctx, "activations"));
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
+        VC_REFUSE_IF(apart[i].given, ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, apart[i].field),
+                     vc_option(ctx, "activations"));
+    }
+    return VC_OK;
 }
 
 /* ---- planning ---- */

@@ -230,11 +230,10 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
         fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
                 v->data ? " and values" : "; --data reads the values, too");
     } else {
-        bool fine = is_fine(verdict);
-
-        fprintf(out->to, "%s%s:%s %zu error%s, %zu warning%s%s\n", out_ink(out, fine ? INK_GOOD : INK_BAD),
-                fine ? "fine" : "not fine", out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors), v->n_warnings,
-                plural(v->n_warnings), v->data ? "" : " in headers");
+        fputs(is_fine(verdict) ? out_ink(out, INK_GOOD) : out_ink(out, INK_BAD), out->to);
+        fprintf(out->to, "%s:%s %zu error%s, %zu warning%s%s\n", is_fine(verdict) ? "fine" : "not fine",
+                out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors), v->n_warnings, plural(v->n_warnings),
+                v->data ? "" : " in headers");
     }
     return true;
 }

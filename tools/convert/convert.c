@@ -586,11 +586,11 @@ static int check_folder(struct app *app, const struct convert_options *options, 
     }
     if ((vocabulary && !back && !(made && vc_path_is_divided(app->subject))) ||
         (options->keep_names && !(some && folder))) {
+        const char *given = options->open.gguf_mmproj ? "mmproj" : "no-vocab";
+
+        given = options->open.gguf_pre != NULL ? "pre" : given;
         return app_usage(app, "--%s is for GGUF files that are made of a folder with a config.json",
-                         !vocabulary                      ? "keep-names"
-                         : options->open.gguf_pre != NULL ? "pre"
-                         : options->open.gguf_mmproj      ? "mmproj"
-                                                          : "no-vocab");
+                         vocabulary ? given : "keep-names");
     }
     return GO_ON;
 }

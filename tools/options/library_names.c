@@ -1,7 +1,7 @@
 /* library_names.c - see library_names.h. */
 #include "tools/options/library_names.h"
 
-#include <vcompress/names.h>
+#include <vcompress/name_lists.h>
 
 const char *format_name(size_t index)
 {

@@ -793,10 +793,10 @@ static void print_choice(const struct app *app, const struct vc_report *report)
         !(by_card || app->common.verbose || (report->dry_run && report->expected_cpu_seconds >= WORTH_A_LINE))) {
         return;
     }
-    fprintf(out->to, "device auto: %s, expected %.2f s; %s %.2f s", report->device,
-            by_card ? report->expected_card_seconds : report->expected_cpu_seconds,
-            by_card ? "without it" : "with a card",
-            by_card ? report->expected_cpu_seconds : report->expected_card_seconds);
+    double here = by_card ? report->expected_card_seconds : report->expected_cpu_seconds;
+    double there = by_card ? report->expected_cpu_seconds : report->expected_card_seconds;
+    fprintf(out->to, "device auto: %s, expected %.2f s; %s %.2f s", report->device, here,
+            by_card ? "without it" : "with a card", there);
     if (report->expected_card_seconds < report->expected_cpu_seconds && !by_card) {
         fputs(", but ", out->to);
         print_clean(out->to, report->device_reason);
