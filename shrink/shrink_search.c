@@ -89,7 +89,7 @@ static void set_limits(struct vc_shrinking *s)
         s->device = (struct vc_gpu){.name = "the device",
                                     .count = 1,
                                     .driver_bytes = s->options.visible_bytes,
-                                    .cuda_bytes = s->options.visible_bytes};
+                                    .visible_bytes = s->options.visible_bytes};
         s->gpu = &s->device;
     }
     s->budget = (struct vc_search_budget){r->limit_bytes, s->gpu != NULL};

@@ -37,7 +37,8 @@ static int find_at_hand(struct app *app, struct device_cli *device)
                                           .memory_type = "",
                                           .note = "",
                                           .count = 1,
-                                          .cuda_bytes = found->total_bytes};
+                                          .cuda_bytes = found->total_bytes,
+                                          .visible_bytes = found->total_bytes};
         device->taken = found->free_bytes < found->total_bytes ? found->total_bytes - found->free_bytes : 0;
     }
     vc_result_free(list);
