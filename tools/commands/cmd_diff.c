@@ -29,7 +29,7 @@ static const struct opt diff_opts[] = {
      .help = "PyTorch files: the dict whose tensors are the weights (default: the usual names)"},
 };
 /* clang-format on */
-static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
+static const struct opt_group group_diff = OPT_GROUP("Diff", diff_opts);
 static const struct opt_group *const groups[] = {&group_diff,    &group_gates,  &group_run, &group_json,
                                                  &group_comment, &group_report, &group_help};
 

@@ -32,7 +32,7 @@ static const struct opt inspect_opts[] = {
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
-static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
+static const struct opt_group group_inspect = OPT_GROUP("Inspect", inspect_opts);
 static const struct opt_group *const groups[] = {&group_inspect, &group_known,  &group_run, &group_json,
                                                  &group_page,    &group_report, &group_help};
 

@@ -46,7 +46,7 @@ static const struct opt pass_opts[] = {
      OPT_FIELD(struct run_cli, convert.write.layout),
      .help = "layout of codes in the output, as of a pass of quantize"},
 };
-static const struct opt_group group_pass = {"Passes", pass_opts, 2, 0};
+static const struct opt_group group_pass = OPT_GROUP("Passes", pass_opts);
 static const struct opt_group *const groups[] = {
     &group_pass,  &group_write, &group_write_graph, &group_write_values, &group_write_zeros, &group_gates,
     &group_known, &group_run,   &group_json,        &group_comment,      &group_report,      &group_help,
