@@ -83,47 +83,13 @@ unsigned vc_plan_axis(int64_t axis, unsigned n_dims)
     return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);
 }
 
-/* How many elements a value that is no result has; -1: not known. */
-static int64_t elements_of(const struct vc_engine *e, uint32_t v)
-{
-    const struct vc_graph_value *value = &e->graph->values[v];
-    int64_t n = 1;
-
-    for (unsigned k = 0; k < value->n_dims; k++) {
-        int64_t size = vc_dim_value(&e->graph->dims, value->shape[k]);
-
-        if (size < 0 || __builtin_mul_overflow(n, size, &n)) {
-            return -1;
-        }
-    }
-    return n;
-}
-
-/* Constants, or elements that are known as dimensions, evaluated with the bound sizes. */
 bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n)
 {
     const struct vc_graph_node *is = vc_plan_node(e, node);
     uint32_t v = k < is->n_inputs ? is->inputs[k] : VC_NO_VALUE;
 
     *n = 0;
-    if (v == VC_NO_VALUE) {
-        return true;
-    }
-    int64_t count = elements_of(e, v);
-    if (count < 0 || (uint64_t)count > capacity || e->graph->values[v].dtype == VC_DTYPE_F32) {
-        return false;
-    }
-    *n = (size_t)count;
-    for (size_t i = 0; i < *n; i++) {
-        if (e->graph->values[v].kind == VC_VALUE_CONSTANT) {
-            ints[i] = ((const int64_t *)e->graph->values[v].data)[i];
-        } else if (e->graph->facts[v].elems != NULL) {
-            ints[i] = vc_dim_value(&e->graph->dims, e->graph->facts[v].elems[i]);
-        } else {
-            return false;
-        }
-    }
-    return true;
+    return v == VC_NO_VALUE || vc_graph_ints(e->graph, v, ints, capacity, n);
 }
 
 /* Floats and integers as double. */
@@ -136,7 +102,7 @@ bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double
         return true;
     }
     const struct vc_graph_value *value = &e->graph->values[is->inputs[k]];
-    if (value->kind != VC_VALUE_CONSTANT || elements_of(e, is->inputs[k]) != 1) {
+    if (value->kind != VC_VALUE_CONSTANT || vc_graph_elements(e->graph, is->inputs[k]) != 1) {
         return false;
     }
     *number = value->dtype == VC_DTYPE_F32 ? *(const double *)value->data : (double)*(const int64_t *)value->data;

@@ -103,6 +103,40 @@ const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *tex
     return text;
 }
 
+int64_t vc_graph_elements(const struct vc_graph *graph, uint32_t v)
+{
+    const struct vc_graph_value *value = &graph->values[v];
+    int64_t n = 1;
+
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        int64_t size = vc_dim_value(&graph->dims, value->shape[k]);
+
+        if (size < 0 || __builtin_mul_overflow(n, size, &n)) {
+            return -1;
+        }
+    }
+    return n;
+}
+
+/* Constants, or elements that are known as dimensions. */
+bool vc_graph_ints(const struct vc_graph *graph, uint32_t v, int64_t *ints, size_t capacity, size_t *n)
+{
+    const struct vc_graph_value *value = &graph->values[v];
+    const struct vc_dim *elems = graph->facts[v].elems;
+    int64_t count = vc_graph_elements(graph, v);
+
+    if (count < 0 || (uint64_t)count > capacity || value->dtype == VC_DTYPE_F32 ||
+        (value->kind != VC_VALUE_CONSTANT && elems == NULL)) {
+        return false;
+    }
+    *n = (size_t)count;
+    for (size_t i = 0; i < *n; i++) {
+        ints[i] =
+            value->kind == VC_VALUE_CONSTANT ? ((const int64_t *)value->data)[i] : vc_dim_value(&graph->dims, elems[i]);
+    }
+    return true;
+}
+
 /* ---- attributes ---- */
 
 const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const char *name)

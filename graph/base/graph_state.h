@@ -122,6 +122,12 @@ bool vc_graph_same_kind(const struct vc_graph_value *a, const struct vc_graph_va
 /* It has one element for all sizes of the inputs. */
 bool vc_graph_is_single(const struct vc_graph_value *value);
 
+/* How many elements the value has with the bound sizes; -1: not known. */
+int64_t vc_graph_elements(const struct vc_graph *graph, uint32_t v);
+/* The *n integers that the value is known to be with the bound sizes; false: they are computed from values, are floats, or
+ * more than `capacity`. */
+bool vc_graph_ints(const struct vc_graph *graph, uint32_t v, int64_t *ints, size_t capacity, size_t *n);
+
 /* An attribute of the node. NULL, or `otherwise`, if the node does not have it: callers pass ONNX's default. The
  * kind is not checked: vc_infer_int and its neighbours checked it when the node was added. */
 const struct vc_graph_attr *vc_node_attr(const struct vc_graph_node *node, const char *name);
