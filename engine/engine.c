@@ -1,6 +1,6 @@
 /* engine.c - see engine.h: making the program of a graph.
  *
- *     check_sizes      shapes hold for the bound sizes
+ *     check_sizes, lift    shapes hold for the bound sizes; places that nothing reads are left out
  *     find_readers, find_known, find_needed, find_trained     what is computed at all, and which gradients
  *     check_nodes      operators without loops
  *     find_uses, hold_values, divide, find_kept               lifetimes, recomputation
@@ -24,6 +24,7 @@
 #include "core/base/checked.h"
 #include "engine/train_program.h"
 #include "graph/lazy.h"
+#include "graph/ops/run.h"
 #include "graph/parts.h"
 #include "graph/sizes.h"
 
@@ -51,21 +52,15 @@ static void find_readers(struct vc_engine *e)
 static enum vc_status find_needed(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
-    VC_SCOPED bool *wanted = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
 
-    VC_CALL_ALLOC(wanted);
-
-    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        e->values[vc_plan_output_list(e)[k]].made = true;
-    }
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        e->values[e->options.kept[k]].made = true;
-    }
-    vc_plan_want(e);
     for (uint32_t v = 0; v < g->n_values; v++) {
-        wanted[v] = e->values[v].made || (e->options.answers != NULL && e->options.answers->every);
+        e->values[v].made = e->wanted[v];
     }
-    VC_CALL(vc_graph_find_guards(e->ctx, g, wanted, &e->guards));
+    if (e->options.answers != NULL && e->options.answers->every) { /* no node may be left out */
+        VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->guards, g->n_nodes + (size_t)1));
+    } else {
+        VC_CALL(vc_graph_find_guards(e->ctx, g, e->wanted, &e->guards));
+    }
     for (uint32_t n = g->n_nodes; n-- > 0;) {
         const struct vc_graph_node *node = &g->nodes[n];
 
@@ -215,14 +210,8 @@ static void hold_values(struct vc_engine *e)
     for (uint32_t v = 0; v < g->n_values; v++) {
         e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known || e->values[v].fed;
     }
-    for (uint32_t v = 0; e->options.answers != NULL && v < g->n_values; v++) {
-        e->values[e->values[v].root].held |= e->options.answers->wanted[v];
-    }
-    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        e->values[e->values[vc_plan_output_list(e)[k]].root].held = true;
-    }
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        e->values[e->values[e->options.kept[k]].root].held = true;
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        e->values[e->values[v].root].held |= e->wanted[v];
     }
     for (uint32_t n = 0; n < g->n_nodes; n++) { /* masks and the like are small, and are not computed again */
         for (unsigned k = 0; e->needed[n] && vc_plan_is_defined(e, n) && k < g->nodes[n].n_outputs; k++) {
@@ -321,8 +310,8 @@ static void add_node(struct vc_engine *e, uint32_t node, const struct vc_train_o
     size_t n_problems = e->n_problems;
 
     op->forward(e, node);
-    if (e->options.answers != NULL && e->n_problems != n_problems) {
-        e->options.answers->defined[node] = true;
+    if (e->options.answers != NULL && e->n_problems != n_problems && vc_plan_origin(e, node) != VC_NO_NODE) {
+        e->options.answers->defined[vc_plan_origin(e, node)] = true;
     }
 }
 
@@ -402,27 +391,68 @@ static void keep_input_grads(struct vc_engine *e)
 }
 
 /* What was inferred for all sizes has to hold for the bound ones: buffers are sized by it. */
-static enum vc_status check_sizes(struct vc_engine *e)
+static enum vc_status check_sizes(struct vc_engine *e, const bool *wanted)
 {
-    size_t n = vc_plan_outputs(e);
-    VC_SCOPED uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, n + e->options.n_kept + 1, sizeof *wanted);
+    VC_SCOPED uint32_t *list = vc_alloc_array(e->ctx, VC_TAG_MISC, e->n_values + (size_t)1, sizeof *list);
+    size_t n = 0;
 
-    VC_CALL_ALLOC(wanted);
-    memcpy(wanted, vc_plan_output_list(e), n * sizeof *wanted);
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        wanted[n++] = e->options.kept[k];
+    VC_CALL_ALLOC(list);
+    for (uint32_t v = 0; v < e->n_values; v++) {
+        list[n] = v;
+        n += wanted[v];
     }
-    return vc_graph_check_sizes(e->ctx, e->graph, wanted, n);
+    return vc_graph_check_sizes(e->ctx, e->graph, list, n);
+}
+
+/* ---- the graph ---- */
+
+/* Marks what the caller reads. */
+static void mark_wanted(const struct vc_engine *e, bool *wanted)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+
+    for (uint32_t v = 0; a != NULL && v < e->n_values; v++) {
+        wanted[v] = a->wanted[v];
+    }
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
+        wanted[vc_plan_output_list(e)[k]] = true;
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        wanted[e->options.kept[k]] = true;
+    }
+}
+
+/* The graph that the program is made of: the caller's without places that nothing reads (graph/lift.h). Who asks for
+ * every result gets whole ones. */
+static enum vc_status lift(struct vc_engine *e)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+    VC_SCOPED bool *fixed = vc_calloc_array(e->ctx, VC_TAG_MISC, e->graph->n_values + (size_t)1, sizeof *fixed);
+
+    VC_CALL_ALLOC(fixed);
+    e->n_values = e->graph->n_values;
+    mark_wanted(e, fixed);
+    if (a == NULL) {
+        VC_CALL(check_sizes(e, fixed));
+    }
+    for (uint32_t v = 0; a != NULL && v < e->n_values; v++) {
+        fixed[v] = fixed[v] || a->feeds[v].data != NULL;
+    }
+    if (a == NULL || !a->every) {
+        VC_CALL(vc_graph_lift(e->ctx, e->graph, fixed, e->options.train && e->options.dropout, &e->lifted));
+        e->graph = e->lifted != NULL ? &e->lifted->graph : e->graph;
+    }
+    VC_CALL(VC_ZEROS(e->ctx, VC_TAG_MISC, e->wanted, e->graph->n_values + (size_t)1));
+    mark_wanted(e, e->wanted);
+    return VC_OK;
 }
 
 /* All stages; see the top of this file for why they are in this order. */
 static enum vc_status make_program(struct vc_engine *e)
 {
-    if (e->options.answers == NULL) {
-        VC_CALL(check_sizes(e));
-    }
     find_readers(e);
     vc_plan_find_known(e);
+    vc_plan_find_fed(e);
     VC_CALL(find_needed(e));
     for (uint32_t v = 0; v < e->graph->n_values; v++) {
         size_value(e, v);
@@ -475,9 +505,11 @@ static enum vc_status allocate(struct vc_engine *e)
 static void forget(struct vc_engine *e)
 {
     vc_free(e->ctx, e->values);
+    vc_free(e->ctx, e->wanted);
     vc_free(e->ctx, e->needed);
     vc_free(e->ctx, e->parts);
     e->values = NULL;
+    e->wanted = NULL;
     e->needed = NULL;
     e->parts = NULL;
 }
@@ -498,6 +530,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, str
     e->feeds = options->answers != NULL ? options->answers->feeds : NULL;
     vc_ctx_fork(ctx, &e->define_ctx);
     atomic_flag_clear(&e->fault.lock);
+    VC_TRY(lift(e));
     VC_TRY(allocate(e));
     VC_TRY(make_program(e));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, e->next, e->n + 1));
@@ -623,5 +656,6 @@ void vc_engine_free(struct vc_engine *e)
     vc_free(e->ctx, e->next);
     vc_free(e->ctx, e->guards);
     vc_free(e->ctx, e->choices);
+    vc_graph_lift_free(e->ctx, e->lifted);
     vc_free(e->ctx, e);
 }

@@ -11,16 +11,11 @@
 #include "engine/train_program.h"
 #include "graph/ops/run.h"
 
-/* Marks values that the caller has, and those that it wants. */
-void vc_plan_want(struct vc_engine *e)
+/* Marks values that the caller has. */
+void vc_plan_find_fed(struct vc_engine *e)
 {
-    const struct vc_engine_answers *a = e->options.answers;
-
-    for (uint32_t v = 0; a != NULL && v < e->graph->n_values; v++) {
-        struct vc_plan_value *x = &e->values[v];
-
-        x->fed = a->feeds[v].data != NULL && !x->known;
-        x->made = x->made || a->wanted[v];
+    for (uint32_t v = 0; e->options.answers != NULL && v < e->n_values; v++) {
+        e->values[v].fed = e->options.answers->feeds[v].data != NULL && !e->values[v].known;
     }
 }
 
@@ -84,7 +79,7 @@ void vc_plan_take_results(struct vc_engine *e, uint32_t node)
         uint32_t v = n->outputs[k];
 
         if (v != VC_NO_VALUE && e->values[v].made && !e->values[v].fed &&
-            (a->wanted[v] || (a->every && e->values[v].root == v))) {
+            (e->wanted[v] || (a->every && e->values[v].root == v))) {
             take(e, node, v);
         }
     }
@@ -93,10 +88,8 @@ void vc_plan_take_results(struct vc_engine *e, uint32_t node)
 /* Inputs that are wanted are there from the beginning. */
 void vc_plan_take_inputs(struct vc_engine *e)
 {
-    const struct vc_engine_answers *a = e->options.answers;
-
-    for (uint32_t k = 0; a != NULL && k < e->graph->n_inputs; k++) {
-        if (a->wanted[e->graph->inputs[k]]) {
+    for (uint32_t k = 0; e->options.answers != NULL && k < e->graph->n_inputs; k++) {
+        if (e->wanted[e->graph->inputs[k]]) {
             take(e, 0, e->graph->inputs[k]);
         }
     }
@@ -105,13 +98,11 @@ void vc_plan_take_inputs(struct vc_engine *e)
 /* What no node makes, such as parameters, and values that were known. */
 void vc_plan_take_rest(struct vc_engine *e)
 {
-    const struct vc_engine_answers *a = e->options.answers;
-
-    for (uint32_t v = 0; a != NULL && v < e->graph->n_values; v++) {
-        if (a->wanted[v] && e->graph->values[v].kind == VC_VALUE_PARAMETER) {
+    for (uint32_t v = 0; e->options.answers != NULL && v < e->graph->n_values; v++) {
+        if (e->wanted[v] && e->graph->values[v].kind == VC_VALUE_PARAMETER) {
             (void)vc_plan_param(e, 0, v);
         }
-        if (a->wanted[v]) {
+        if (e->wanted[v]) {
             take(e, 0, v);
         }
     }

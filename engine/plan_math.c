@@ -205,7 +205,8 @@ static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, stru
         return;
     }
     *args = (struct vc_args_dropout){
-        .n = x->n, .per_row = x->n_dims == 0 ? 1 : x->n / (uint64_t)x->shape[0], .seed = e->options.seed, .node = node};
+        .n = x->n, .per_row = x->n_dims == 0 ? 1 : x->n / (uint64_t)x->shape[0], .seed = e->options.seed};
+    args->node = vc_plan_origin(e, node);
     if (!vc_plan_number(e, node, 1, 0.5, &args->ratio) || !(args->ratio >= 0 && args->ratio < 1)) {
         vc_plan_fail(e, node, "its ratio is no constant from 0 to below 1");
         return;

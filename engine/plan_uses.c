@@ -19,17 +19,7 @@ bool vc_plan_has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t n
 {
     const struct vc_graph *g = e->graph;
 
-    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
-        if (vc_plan_output_list(e)[k] == v) {
-            return true;
-        }
-    }
-    for (size_t k = 0; k < e->options.n_kept; k++) {
-        if (e->options.kept[k] == v) {
-            return true;
-        }
-    }
-    if (e->options.answers != NULL && e->options.answers->wanted[v]) {
+    if (e->wanted[v]) {
         return true;
     }
     for (uint32_t n = g->values[v].node + 1; n <= e->values[v].last_reader; n++) {

@@ -21,6 +21,7 @@
 #include "core/base/thread_pool.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"
+#include "graph/lift.h"
 #include "graph/liveness.h"
 #include "graph/ops/ops.h"
 
@@ -108,7 +109,9 @@ struct vc_plan_choice {
 /* What is needed to run a program, and, in the middle, what is needed to make it. */
 struct vc_engine {
     struct vc_ctx *ctx;
-    const struct vc_graph *graph;
+    const struct vc_graph *graph; /* the caller's, or the lifted one, whose first values are the caller's */
+    struct vc_lifted *lifted;     /* NULL: the caller's is run as it is */
+    uint32_t n_values;            /* of the caller's */
     struct vc_weights *weights;
     struct vc_engine_options options;
     struct vc_arena arena; /* of what the program is made of; not the arena of values */
@@ -117,6 +120,7 @@ struct vc_engine {
     const vc_train_loop *loops; /* by enum vc_train_loop_id */
 
     struct vc_plan_value *values;   /* by value of the graph; NULL behind vc_engine_make */
+    bool *wanted;                   /* values that the caller reads, of its graph; the same */
     bool *needed;                   /* nodes; the same */
     uint32_t *guards;               /* of nodes */
     struct vc_plan_choice *choices; /* by node */
@@ -304,14 +308,22 @@ void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, con
 
 /* ---- values from outside and back (plan_answers.c); without options.answers nothing is added ---- */
 
+/* The node's number in the caller's graph; VC_NO_NODE: a Slice that was put there. */
+static inline uint32_t vc_plan_origin(const struct vc_engine *e, uint32_t node)
+{
+    return e->lifted != NULL ? e->lifted->origin[node] : node;
+}
+
 /* The node runs its definition: options.answers->defined. */
 static inline bool vc_plan_asks_definition(const struct vc_engine *e, uint32_t node)
 {
-    return e->options.answers != NULL && e->options.answers->defined[node];
+    uint32_t origin = vc_plan_origin(e, node);
+
+    return e->options.answers != NULL && origin != VC_NO_NODE && e->options.answers->defined[origin];
 }
 
-/* Sets which values are wanted, and which the caller has. */
-void vc_plan_want(struct vc_engine *e);
+/* Sets which values the caller has. */
+void vc_plan_find_fed(struct vc_engine *e);
 void vc_plan_feed(struct vc_engine *e);
 /* The elements of a parameter, which come in before the next instruction. */
 struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value);
