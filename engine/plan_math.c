@@ -242,17 +242,15 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 
 /* ---- two inputs that broadcast ---- */
 
-enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MAX, PAIR_MIN };
+enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MAX, PAIR_MIN, PAIR_PRELU };
 
-/* An Add of a bias may join the product before it. Max and Min have one or more inputs: max(a, a); max(max(a, b), c), where
- * y may lie over an input that is read again, which changes nothing. */
+/* An Add of a bias may join the product before it. */
 static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
-    static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B,
-                                             VC_SUM_A_OVER_B, VC_SUM_LARGER,    VC_SUM_SMALLER};
+    static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B, VC_SUM_A_OVER_B,
+                                             VC_SUM_LARGER,   VC_SUM_SMALLER,   VC_SUM_PRELU};
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
     struct vc_strided s = {.kind = kinds[kind], .scale = 1, .n_dims = y->n_dims};
-    unsigned n = vc_plan_node(e, node)->n_inputs;
 
     if (!y->real) {
         vc_plan_fail(e, node, "it is computed from integers, which is not supported");
@@ -261,8 +259,8 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
     memcpy(s.shape, y->shape, sizeof s.shape);
     vc_plan_steps(y, y->n_dims, s.step[0]);
     for (unsigned k = 0; k < 2; k++) {
-        vc_plan_steps(vc_plan_in(e, node, k % n), y->n_dims, s.step[1 + k]);
-        s.refs[1 + k] = vc_plan_data(e, node, k % n);
+        vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[1 + k]);
+        s.refs[1 + k] = vc_plan_data(e, node, k);
     }
     s.refs[0] = vc_plan_make_pair(e, node);
     for (unsigned k = 0; kind == PAIR_ADD && k < 2; k++) {
@@ -271,18 +269,12 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
         }
     }
     vc_plan_strided(e, node, &s, false);
-    for (unsigned k = 2; k < n; k++) {
-        s.refs[1] = s.refs[0];
-        s.refs[2] = vc_plan_data(e, node, k);
-        vc_plan_steps(y, y->n_dims, s.step[1]);
-        vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[2]);
-        vc_plan_strided(e, node, &s, false);
-    }
 }
 
 /* The gradient of input k: a term for each element of the output, summed up where the input was broadcast.
  *     a + b: dy, dy      a - b: dy, -dy      a b: dy b, dy a      a / b: dy / b, -dy a / (b b)
  *     max(a, b): dy where a > b, dy where a < b, each half of it where they are equal, as PyTorch does
+ *     PRelu(a, b): dy where a > 0, else dy b; a dy where a <= 0
  * dy may become the gradient of the first input itself, without an instruction. */
 static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, unsigned k)
 {
@@ -303,10 +295,16 @@ static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, un
         s.kind = kind == PAIR_MUL ? VC_SUM_A_TIMES_B : VC_SUM_A_OVER_B;
         vc_plan_steps(vc_plan_in(e, node, 1 - k), y->n_dims, s.step[2]);
         s.refs[2] = vc_plan_data(e, node, 1 - k);
-    } else if (kind == PAIR_DIV || kind == PAIR_MAX || kind == PAIR_MIN) {
-        unsigned b = kind == PAIR_MAX ? k : 1 - k; /* a / b by b; the smaller one as the larger of -b and -c */
+    } else if (kind != PAIR_ADD && kind != PAIR_SUB) {
+        /* a / b by b; the smaller one as the larger of -b and -c; b is x of PRelu */
+        static const enum vc_sum_kind kinds[][2] = {[PAIR_DIV] = {VC_SUM_QUOTIENT_D2, VC_SUM_QUOTIENT_D2},
+                                                    [PAIR_MAX] = {VC_SUM_SHARE, VC_SUM_SHARE},
+                                                    [PAIR_MIN] = {VC_SUM_SHARE, VC_SUM_SHARE},
+                                                    [PAIR_PRELU] = {VC_SUM_PRELU_D1, VC_SUM_PRELU_D2}};
+        bool same = kind == PAIR_MAX || (kind == PAIR_PRELU && k == 0);
+        unsigned b = same ? k : 1 - k;
 
-        s.kind = kind == PAIR_DIV ? VC_SUM_QUOTIENT_D2 : VC_SUM_SHARE;
+        s.kind = kinds[kind][k];
         for (unsigned v = 0; v < 2; v++) {
             unsigned of = v == 0 ? b : 1 - b;
 
@@ -324,12 +322,6 @@ static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, un
 /* The second input first: the gradient of the first may take the place of dy, which then is gone. */
 static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
-    unsigned n = vc_plan_node(e, node)->n_inputs;
-
-    if (n != 2) {
-        vc_plan_fail(e, node, "a choice among %u tensors cannot be trained, only one of two", n);
-        return;
-    }
     for (unsigned k = 2; k-- > 0;) {
         if (vc_plan_trained(e, node, k)) {
             pair_gradient(e, node, kind, k);
@@ -342,6 +334,7 @@ VC_TRAIN_OP(sub, pair, PAIR_SUB)
 VC_TRAIN_OP(div, pair, PAIR_DIV)
 VC_TRAIN_OP(max, pair, PAIR_MAX)
 VC_TRAIN_OP(min, pair, PAIR_MIN)
+VC_TRAIN_OP(prelu, pair, PAIR_PRELU)
 
 /* x times Sigmoid(x) is one operator, Swish, where nobody else reads the Sigmoid. */
 void vc_train_forward_mul(struct vc_engine *e, uint32_t node)

@@ -178,6 +178,58 @@ static bool find_slice(struct vc_engine *e, uint32_t node, struct part *p)
     return true;
 }
 
+/* Walks over the repeats and the elements of each dimension; repeats have a step of 0 in the input. */
+static bool find_tile(struct vc_engine *e, uint32_t node, struct part *p)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct part in = part_of(x);
+    struct part out = part_of(y);
+
+    *p = (struct part){.n_dims = 0};
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        int64_t times = x->shape[k] == 0 ? 1 : y->shape[k] / x->shape[k];
+
+        for (unsigned repeats = times == 1 ? 0 : 2; repeats != 1; repeats = repeats == 2 ? 0 : 1) {
+            if (p->n_dims == VC_GRAPH_MAX_DIMS) {
+                vc_plan_fail(e, node, "too many of its dimensions are repeated");
+                return false;
+            }
+            p->shape[p->n_dims] = repeats != 0 ? times : x->shape[k];
+            p->in_step[p->n_dims] = repeats != 0 ? 0 : in.in_step[k];
+            p->out_step[p->n_dims++] = out.in_step[k] * (repeats != 0 ? x->shape[k] : 1);
+        }
+    }
+    return true;
+}
+
+/* DepthToSpace and SpaceToDepth: [n, c, h, b1, w, b2] of the places of blocks, which are [n, b1, b2, c, h, w] of channels, or
+ * with the mode CRD [n, c, b1, b2, h, w]. */
+static bool find_blocks(struct vc_engine *e, uint32_t node, struct part *p)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    bool to_space = vc_node_is(n, VC_OP_depth_to_space);
+    bool crd = strcmp(vc_node_string(n, "mode", "DCR"), "CRD") == 0;
+    const struct vc_plan_value *deep = to_space ? vc_plan_in(e, node, 0) : vc_plan_out(e, node, 0);
+    int64_t b = vc_node_int(n, "blocksize", 1);
+    int64_t c = deep->shape[1] / (b * b), place = deep->shape[2] * deep->shape[3];
+    const int64_t shape[6] = {deep->shape[0], c, deep->shape[2], b, deep->shape[3], b};
+    int64_t outer = crd ? b * b : 1, inner = crd ? 1 : c; /* channels of a place of the block, between its places */
+    const int64_t step[6] = {c * b * b * place, place * outer, deep->shape[3], place * b * inner, 1, place * inner};
+    int64_t all = 1;
+
+    *p = (struct part){.n_dims = 6};
+    for (unsigned k = 6; k-- > 0; all *= shape[k]) {
+        p->shape[k] = shape[k];
+        p->in_step[k] = to_space ? step[k] : all;
+        p->out_step[k] = to_space ? all : step[k];
+    }
+    return true;
+}
+
+MOVE(tile, find_tile)
+MOVE(depth_to_space, find_blocks)
+MOVE(space_to_depth, find_blocks)
 MOVE(transpose, find_transpose)
 MOVE(expand, find_expand)
 MOVE(slice, find_slice)

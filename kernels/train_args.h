@@ -85,10 +85,15 @@ struct vc_args_dropout {
     /* the larger or the smaller; NaN where one is */                                        \
     KIND(LARGER, b > a || b != b ? b : a)                                                    \
     KIND(SMALLER, b < a || b != b ? b : a)                                                   \
+    /* x and the slope of PRelu; the derivative by the slope of x = b, times a */            \
+    KIND(PRELU, a < 0 ? a * b : a)                                                           \
+    KIND(PRELU_D2, b > 0 ? 0 : a * b)                                                        \
     /* the derivative of b / c by c, times a */                                              \
     KIND(QUOTIENT_D2, -a *b / (c * c))                                                       \
     /* the derivative of the larger of b and c by b, times a; equal ones have a half each */ \
-    KIND(SHARE, a *(float)(!(b < c) + !(b <= c)) / 2)
+    KIND(SHARE, a *(float)(!(b < c) + !(b <= c)) / 2)                                        \
+    /* the derivative of PRelu by x = b, times a; at 0 it is the slope, as in PyTorch */     \
+    KIND(PRELU_D1, b > 0 ? a : a * c)
 
 enum vc_sum_kind {
 #define KIND(id, term) VC_SUM_##id,

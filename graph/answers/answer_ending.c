@@ -15,7 +15,7 @@ static const char *ending(const struct vc_graph *graph, uint32_t v, unsigned for
 
 /* ---- norms ---- */
 
-/* True if the value is a norm that others are divided by: ReduceL2, or a Sqrt (Pow of 0.5) of a sum or
+/* True if the value is a norm that others are divided by: a Sqrt (Pow of 0.5) of a sum or
  * mean, through nodes that only reshape or bound it. */
 static bool is_norm(const struct vc_graph *graph, uint32_t v)
 {
@@ -28,11 +28,8 @@ static bool is_norm(const struct vc_graph *graph, uint32_t v)
             return false;
         }
         switch (node->row->op) {
-        case VC_OP_reduce_l2:
-            return true;
         case VC_OP_reduce_sum:
         case VC_OP_reduce_mean:
-        case VC_OP_reduce_sum_square:
             return root;
         case VC_OP_sqrt:
         case VC_OP_pow: /* of 0.5, or of -0.5 */

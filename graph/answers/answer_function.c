@@ -253,8 +253,6 @@ static bool find_by_operator(const struct vc_graph *graph, const struct vc_graph
     case VC_OP_mul:
         return find_quotient(graph, node, shares);
     case VC_OP_add:
-    case VC_OP_sum:
-    case VC_OP_mean:
         return find_sum(graph, node, depth, shares);
     case VC_OP_concat:
         shares->logits = VC_NO_VALUE;

@@ -112,10 +112,6 @@ static bool is_plain(const struct vc_graph *graph, const struct vc_graph_node *n
     case VC_OP_cast:
         return graph->values[x].dtype == VC_DTYPE_F32;
     case VC_OP_concat:
-    case VC_OP_sum:
-    case VC_OP_mean:
-    case VC_OP_min:
-    case VC_OP_max:
         return node->n_inputs == 1;
     case VC_OP_split:
         return node->n_outputs == 1;

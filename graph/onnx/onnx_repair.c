@@ -15,6 +15,7 @@
 #include <vcompress/quantize.h>
 
 #include "core/base/array.h"
+#include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"
 
 /* A tensor with the sum of its elements' hashes, which does not depend on their order: a transposed tensor
@@ -200,7 +201,10 @@ static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_te
     size_t index = vc_model_find(weights, t->name);
     float own, other;
 
-    *stays = t->n_elems == 1 && (t->use == VC_USE_UNKNOWN || t->use > VC_USE_BIAS);
+    const char *leaf = strrchr(t->name, '.'); /* of PyTorch's slope for PReLU, say */
+
+    *stays = t->n_elems == 1 && (t->use == VC_USE_UNKNOWN || t->use > VC_USE_BIAS) &&
+             (leaf == NULL || !vc_is_one_of(leaf + 1, "weight bias"));
     if (*stays && index != VC_NO_TENSOR && vc_onnx_is_weight(vc_model_tensor(weights, index)) &&
         vc_model_tensor(weights, index)->n_elems == 1) {
         VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, number, &own, 1));

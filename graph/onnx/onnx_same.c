@@ -87,11 +87,49 @@ static bool take_swish(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return vc_onnx_ends_in(b, node, "Mul", in, 2, NULL, 0);
 }
 
-static bool take_reduce_log_sum(struct vc_onnx_build *b, struct vc_onnx_node *node)
+/* ReduceLogSum, ReduceL1, ReduceL2 and ReduceSumSquare: the sum of x, |x| or x x, and the last two of their last step. */
+static bool take_reduced(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    uint32_t sum = vc_onnx_add_one(b, "ReduceSum", NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+    const char *last = strcmp(node->op, "ReduceL2") == 0 ? "Sqrt" : NULL;
 
-    return vc_onnx_ends_in(b, node, "Log", &sum, 1, NULL, 0);
+    last = strcmp(node->op, "ReduceLogSum") == 0 ? "Log" : last;
+    if (vc_onnx_input(b, node, 0) != NULL && strcmp(node->op, "ReduceL1") == 0) {
+        node->inputs[0] = vc_onnx_one_in(b, "Abs", node->inputs[0]);
+    } else if (vc_onnx_input(b, node, 0) != NULL && strcmp(node->op, "ReduceLogSum") != 0) {
+        node->inputs[0] = vc_onnx_two_in(b, "Mul", node->inputs[0], node->inputs[0]);
+    }
+    node->op = "ReduceSum";
+    if (last == NULL) {
+        return true;
+    }
+    uint32_t sum = vc_onnx_add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+    return vc_onnx_ends_in(b, node, last, &sum, 1, NULL, 0);
+}
+
+/* Sum, Mean, Min and Max of one or more inputs: the first with the second, the result with the third, ... */
+static bool take_many(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    bool mean = strcmp(node->op, "Mean") == 0;
+    unsigned n = node->n_inputs;
+    uint32_t in[2] = {vc_onnx_number(node, 0), VC_NO_VALUE};
+
+    node->op = mean || strcmp(node->op, "Sum") == 0 ? "Add" : node->op;
+    for (unsigned k = 0; k < n; k++) {
+        if (vc_onnx_input(b, node, k) == NULL) {
+            return true;
+        }
+    }
+    if (n == 2 && !mean) {
+        return true;
+    }
+    if (n == 1) {
+        vc_onnx_set_output(b, node->from, 0, in[0]);
+    }
+    for (unsigned k = 1; k + !mean < n; k++) {
+        in[0] = vc_onnx_two_in(b, node->op, in[0], node->inputs[k]);
+    }
+    in[1] = mean ? vc_graph_add_float(b->graph, n) : node->inputs[n - (n != 0)];
+    return n == 0 || (n > 1 && vc_onnx_ends_in(b, node, mean ? "Div" : node->op, in, 2, NULL, 0));
 }
 
 /* onnxruntime's SimplifiedLayerNormalization, which stands in the default domain, is RMSNormalization. */
@@ -246,7 +284,8 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                                   {"QuantizeLinear", take_quantize},
                                                   {"MaxPool Resize", vc_onnx_through_floats},
                                                   {"Swish SwiGLU", take_swish},
-                                                  {"ReduceLogSum", take_reduce_log_sum},
+                                                  {"ReduceLogSum ReduceL1 ReduceL2 ReduceSumSquare", take_reduced},
+                                                  {"Sum Mean Min Max", take_many},
                                                   {"SimplifiedLayerNormalization", take_simplified},
                                                   {"InstanceNormalization", take_instance_norm},
                                                   {"Scatter", take_scatter},

@@ -145,10 +145,8 @@ TOGETHER(add, "nx", '+')
 TOGETHER(sub, "nx", '-')
 TOGETHER(mul, "nx", '*')
 TOGETHER(div, "nx", '/')
-TOGETHER(sum, "nx", '+')
 TOGETHER(min, "nx", '<')
 TOGETHER(max, "nx", '>')
-TOGETHER(mean, "f", ' ')
 TOGETHER(pow, "n", ' ')
 #undef TOGETHER
 

@@ -60,9 +60,6 @@ REDUCE(reduce_prod, "ni", '*')
 REDUCE(reduce_max, "ni", 'm')
 REDUCE(reduce_min, "ni", 'm')
 REDUCE(reduce_mean, "fi", ' ')
-REDUCE(reduce_l1, "fi", ' ')
-REDUCE(reduce_l2, "fi", ' ')
-REDUCE(reduce_sum_square, "fi", ' ')
 REDUCE(reduce_log_sum_exp, "fi", ' ')
 #undef REDUCE
 

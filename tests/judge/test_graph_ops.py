@@ -176,7 +176,6 @@ EXACT = {
     "Gelu": lambda x, **attrs: gelu(x, **attrs) if x.size else x,
     "FakeQuantize": fake_quantize,
     "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    "Mean": lambda *x: sum(x[1:], x[0]) / len(x),
     "GroupNormalization": group_norm,
     "GlobalMaxPool": lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True),
 }

@@ -3,7 +3,7 @@
  * Each operator is one expression; macros make the loop around it for floats and for integers. Operators of one
  * float are rows of kernels/unary.inc, which the engine and these loops expand, so that there is one formula. */
 
-/* ---- two inputs and more, which broadcast ---- */
+/* ---- two inputs, which broadcast ---- */
 
 /* y = a OP b with broadcasting, on floats and on integers. */
 #define PAIRWISE(id, real, integer)                                                          \
@@ -45,6 +45,9 @@ PAIRWISE(sub, a - b, (int64_t)((uint64_t)a - (uint64_t)b))
 PAIRWISE(mul, a *b, (int64_t)((uint64_t)a *(uint64_t)b))
 PAIRWISE(div, a / b, b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
 PAIRWISE(mod, MATH(fmod)(a, b), vc_node_int(run->node, "fmod", 0) == 0 ? modulo(a, b) : b == 0 || b == -1 ? 0 : a % b)
+/* What is not a number stays so. */
+PAIRWISE(min, a < b || a != a ? a : b, a < b ? a : b)
+PAIRWISE(max, a > b || a != a ? a : b, a > b ? a : b)
 #undef PAIRWISE
 
 /* base to the power of a whole number; of a negative one the fraction is cut off. */
@@ -94,69 +97,6 @@ RUN(pow)
         }
     }
 }
-
-/* The shape that all inputs broadcast to; false, with the failure set, where they do not. */
-static bool common_shape(struct vc_run *run, struct vc_run_value *all)
-{
-    all->n_dims = 0;
-    for (unsigned v = 0; v < run->n_in; v++) {
-        const struct vc_run_value *pair[2] = {all, run->in[v]};
-        struct vc_run_walk walk;
-
-        if (!vc_run_walk_begin(run, &walk, pair, 2)) {
-            return false;
-        }
-        all->n_dims = walk.n_dims;
-        memcpy(all->shape, walk.shape, sizeof all->shape);
-    }
-    return true;
-}
-
-/* y = the inputs, taken together one after the other: y = a, y = y OP b, ... */
-#define ONE_AFTER_THE_OTHER(id, real, integer)                                      \
-    RUN(id)                                                                         \
-    {                                                                               \
-        struct vc_run_value all;                                                    \
-        bool is_real = run->in[0]->is_real;                                         \
-        void *out = NULL;                                                           \
-                                                                                    \
-        if (common_shape(run, &all)) {                                              \
-            out = vc_run_out(run, 0, is_real, all.shape, all.n_dims);               \
-        }                                                                           \
-        for (unsigned v = 0; out != NULL && v < run->n_in; v++) {                   \
-            const struct vc_run_value *pair[2] = {&all, run->in[v]};                \
-            struct vc_run_walk walk;                                                \
-                                                                                    \
-            vc_run_walk_begin(run, &walk, pair, 2);                                 \
-            for (size_t i = 0; i < run->out[0].n; i++, vc_run_walk_next(&walk)) {   \
-                if (is_real) {                                                      \
-                    REAL b = ((const REAL *)run->in[v]->data)[walk.place[1]];       \
-                    REAL a = v == 0 ? b : ((REAL *)out)[i];                         \
-                                                                                    \
-                    ((REAL *)out)[i] = v == 0 ? b : real;                           \
-                } else {                                                            \
-                    int64_t b = ((const int64_t *)run->in[v]->data)[walk.place[1]]; \
-                    int64_t a = v == 0 ? b : ((int64_t *)out)[i];                   \
-                                                                                    \
-                    ((int64_t *)out)[i] = v == 0 ? b : integer;                     \
-                }                                                                   \
-            }                                                                       \
-        }                                                                           \
-        for (size_t i = 0; out != NULL && MEAN_##id && i < run->out[0].n; i++) {    \
-            ((REAL *)out)[i] /= (REAL)run->n_in;                                    \
-        }                                                                           \
-    }
-
-/* What is not a number stays so. */
-#define MEAN_sum  false
-#define MEAN_mean true
-#define MEAN_min  false
-#define MEAN_max  false
-ONE_AFTER_THE_OTHER(sum, a + b, (int64_t)((uint64_t)a + (uint64_t)b))
-ONE_AFTER_THE_OTHER(mean, a + b, a)
-ONE_AFTER_THE_OTHER(min, a < b || a != a ? a : b, a < b ? a : b)
-ONE_AFTER_THE_OTHER(max, a > b || a != a ? a : b, a > b ? a : b)
-#undef ONE_AFTER_THE_OTHER
 
 RUN(prelu)
 {

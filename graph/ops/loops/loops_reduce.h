@@ -18,8 +18,8 @@
  * NaN wins everywhere (maximum, minimum, TopK's largest), as in NumPy, so that it cannot get lost on the
  * way. */
 
-/* What becomes of the elements. MEAN and L2 are SUM and SUM_SQUARE with a last step. */
-enum reduction { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_MEAN, RED_L1, RED_L2, RED_SUM_SQUARE };
+/* What becomes of the elements. MEAN is SUM with a last step. */
+enum reduction { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_MEAN };
 
 /* NaN wins in a maximum or minimum (x != x is true for NaN only), as in NumPy. */
 static REAL reduce_real(enum reduction how, REAL sum, REAL x)
@@ -31,11 +31,6 @@ static REAL reduce_real(enum reduction how, REAL sum, REAL x)
         return x > sum || x != x ? x : sum;
     case RED_MIN:
         return x < sum || x != x ? x : sum;
-    case RED_L1:
-        return sum + MATH(fabs)(x);
-    case RED_L2:
-    case RED_SUM_SQUARE:
-        return sum + x * x;
     default:
         return sum + x;
     }
@@ -128,8 +123,8 @@ static void reduce(struct vc_run *run, enum reduction how)
             *to = reduce_integer(how, *to, ((const int64_t *)x->data)[i]);
         }
     }
-    for (size_t i = 0; out != NULL && (how == RED_MEAN || how == RED_L2) && i < run->out[0].n; i++) {
-        ((REAL *)out)[i] = how == RED_MEAN ? ((REAL *)out)[i] / (REAL)count : MATH(sqrt)(((REAL *)out)[i]);
+    for (size_t i = 0; out != NULL && how == RED_MEAN && i < run->out[0].n; i++) {
+        ((REAL *)out)[i] /= (REAL)count;
     }
 }
 
@@ -157,21 +152,6 @@ RUN(reduce_min)
 RUN(reduce_mean)
 {
     reduce(run, RED_MEAN);
-}
-
-RUN(reduce_l1)
-{
-    reduce(run, RED_L1);
-}
-
-RUN(reduce_l2)
-{
-    reduce(run, RED_L2);
-}
-
-RUN(reduce_sum_square)
-{
-    reduce(run, RED_SUM_SQUARE);
 }
 
 /* log(sum of exp(x)) = m + log(sum of exp(x - m)), with m the largest; m itself where that is infinite.
