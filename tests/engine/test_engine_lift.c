@@ -121,7 +121,7 @@ static const struct graph_case cases[] = {
 static void parse(struct net *net, const char *text)
 {
     net_parse(net, text);
-    if (vc_graph_symbol(net->graph, 0) != NULL) {
+    if (vc_graph_symbol(net->graph, 0, NULL) != NULL) {
         assert_int_equal(vc_graph_bind(net->ctx, net->graph, "n", 2), VC_OK);
     }
 }
