@@ -59,6 +59,14 @@ static const json_t *said(const struct vc_search *s, const json_t *own, const ch
     return value != NULL ? value : json_object_get(s->hint.mlx, key);
 }
 
+/* The same as a number. null, which mlx-lm writes of modules in its mixed recipes, is what MLX takes then. */
+static uint64_t said_number(const struct vc_search *s, const json_t *own, const char *key, uint64_t usual)
+{
+    const json_t *value = said(s, own, key);
+
+    return json_is_null(value) ? usual : vc_json_count(value);
+}
+
 /* A weight, while its parts are looked at. */
 struct matrix {
     size_t codes, scales, biases;
@@ -85,8 +93,8 @@ static const char *find_mode(struct vc_search *s, size_t n_stem, struct matrix *
         return m->mode == NULL && s->hint.mlx != NULL ? "its configuration has a \"mode\" that is none of MLX"
                                                       : "there is no config.json with a \"quantization\" of MLX";
     }
-    m->bits = m->mode->bits != 0 ? m->mode->bits : vc_json_count(said(s, own, "bits"));
-    m->group = m->mode->group != 0 ? m->mode->group : vc_json_count(said(s, own, "group_size"));
+    m->bits = m->mode->bits != 0 ? m->mode->bits : said_number(s, own, "bits", 4);
+    m->group = m->mode->group != 0 ? m->mode->group : said_number(s, own, "group_size", 64);
     return m->bits < 2 || m->bits > 8 || m->bits == 7 ? "its configuration has no \"bits\" of 2 to 6 or 8"
            : m->group == 0 || m->group > INT32_MAX    ? "its configuration has no \"group_size\" above 0"
                                                       : NULL;

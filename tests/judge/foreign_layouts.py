@@ -102,11 +102,11 @@ def quanto(bits):
 E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0.0, -.5, -1, -1.5, -2, -3, -4, -6], "f4")
 
 
-def mlx(bits, group=32, mode="affine", own=None):
-    """own: the module has numbers of its own in the configuration, under this name."""
+def mlx(bits, group=32, mode="affine", own=None, null=False):
+    """own: the module has numbers of its own in the configuration, under this name; null: a group size of null, as mlx-lm's mixed recipes."""
     r, codes, scale = random(bits + 60, bits, IN // group)
     index = np.arange(IN) // group
-    said = {"group_size": group, "bits": bits, "mode": mode}
+    said = {"group_size": None if null else group, "bits": bits, "mode": mode}
     if mode == "affine":
         bias = (r.random(scale.shape) - 0.5).astype("f2").astype("f4")
         scale[::3] *= -1  # MLX has scales of both signs

@@ -20,6 +20,7 @@ KINDS = {
     "AWQ gemv 32": lambda: layouts.awq_gemv(32), "AWQ gemv 64": layouts.awq_gemv, "AWQ gemv 128": lambda: layouts.awq_gemv(128),
     "quanto 8": lambda: layouts.quanto(8), "quanto 4": lambda: layouts.quanto(4), "quanto 2": lambda: layouts.quanto(2),
     "MLX own": lambda: layouts.mlx(3, own=P[:-1]), "MLX mxfp4": lambda: layouts.mlx(4, 32, "mxfp4"),
+    "MLX null": lambda: layouts.mlx(3, 64, own=P[:-1], null=True),
     "MLX nvfp4": lambda: layouts.mlx(4, 16, "nvfp4"),
 }
 for _bits in (1, 2, 3, 4, 5, 8):
