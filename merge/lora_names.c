@@ -100,42 +100,41 @@ static void take_better(const struct vc_lora_list *list, const struct vc_model *
     }
 }
 
-/* The prefix with which most modules are found, of those with which the first missing one is: some of its own name left
- * out, or something put in front of it. */
+/* The prefix with which most modules are found, of those with which the first missing one is that can be found so: some
+ * of its own name left out, or something put in front of it. What holds parameters has no weight of its own name. */
 static enum vc_status find_prefix(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_model *model,
                                   struct prefix *best)
 {
-    const struct vc_lora_module *first = NULL;
-    size_t n_best = count_found(list, model, NULL);
+    size_t n_found = count_found(list, model, NULL);
+    size_t n_best = n_found;
     bool twice = false;
 
-    for (size_t i = 0; first == NULL && i < list->n; i++) {
-        const struct vc_lora_module *m = &list->modules[i];
+    for (size_t m = 0; n_best == n_found && m < list->n; m++) {
+        const char *own = list->modules[m].name;
 
-        first = !m->flat && !is_whole(m) && find_dotted(model, m->name, false, NULL) == VC_NO_TENSOR ? m : NULL;
-    }
-    if (first == NULL) {
-        return VC_OK;
-    }
-    for (const char *dot = strchr(first->name, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
-        if (find(model, "", 0, dot + 1, false) != VC_NO_TENSOR) {
-            take_better(list, model, (struct prefix){first->name, (size_t)(dot + 1 - first->name), "", 0}, best,
-                        &n_best, &twice);
+        if (list->modules[m].flat || is_whole(&list->modules[m]) ||
+            find_dotted(model, own, false, NULL) != VC_NO_TENSOR) {
+            continue;
         }
-    }
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        const char *name = model->tensors[i].name;
-        size_t n = strlen(name);
-        size_t k = strlen(first->name) + strlen(".weight");
+        for (const char *dot = strchr(own, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
+            if (find(model, "", 0, dot + 1, false) != VC_NO_TENSOR) {
+                take_better(list, model, (struct prefix){own, (size_t)(dot + 1 - own), "", 0}, best, &n_best, &twice);
+            }
+        }
+        for (size_t i = 0; i < model->n_tensors; i++) {
+            const char *name = model->tensors[i].name;
+            size_t n = strlen(name);
+            size_t k = strlen(own) + strlen(".weight");
 
-        if (n > k && name[n - k - 1] == '.' && strncmp(name + n - k, first->name, strlen(first->name)) == 0 &&
-            strcmp(name + n - strlen(".weight"), ".weight") == 0) {
-            take_better(list, model, (struct prefix){"", 0, name, n - k}, best, &n_best, &twice);
+            if (n > k && name[n - k - 1] == '.' && strncmp(name + n - k, own, strlen(own)) == 0 &&
+                strcmp(name + n - strlen(".weight"), ".weight") == 0) {
+                take_better(list, model, (struct prefix){"", 0, name, n - k}, best, &n_best, &twice);
+            }
         }
+        VC_REFUSE_IF(twice, ctx, VC_E_UNSUPPORTED,
+                     "%s: %s is the name of a module in several parts of %s, and nothing says which is meant",
+                     list->adapter->path, own, model->path);
     }
-    VC_REFUSE_IF(twice, ctx, VC_E_UNSUPPORTED,
-                 "%s: %s is the name of a module in several parts of %s, and nothing says which is meant",
-                 list->adapter->path, first->name, model->path);
     return VC_OK;
 }
 

@@ -468,9 +468,11 @@ static enum vc_status check_source(const struct planning *p, const struct match 
         match->rule->rows != VC_ROWS_HEAD_COLUMNS && !needs_f32(to->name, to->n_dims) && t->dtype == to->from) {
         return VC_OK;
     }
-    VC_REFUSE_IF(t->quant != NULL || t->part_of != VC_NO_TENSOR, p->ctx, VC_E_UNSUPPORTED,
-                 "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first", t->name,
-                 vc_llm_why_no_blocks(p->source, t));
+    VC_REFUSE_IF(
+        t->quant != NULL || t->part_of != VC_NO_TENSOR, p->ctx, VC_E_UNSUPPORTED,
+        "%s: is quantized, and its codes have no place in GGUF: %s; dequantize the folder first, or quantize it to "
+        "GGUF's types with %s",
+        t->name, vc_llm_why_no_blocks(p->source, t), vc_option(p->ctx, "requantize"));
     VC_REFUSE_IF(!p->any_type && match->rule->form == VC_MATRIX_BLOCKS && t->dtype != VC_DTYPE_U8, p->ctx,
                  VC_E_UNSUPPORTED, "%s: has type %s, expected u8", t->name, vc_dtype_name(t->dtype));
     VC_REFUSE_IF(!p->any_type && match->rule->form != VC_MATRIX_BLOCKS && t->dtype != VC_DTYPE_F32 &&
