@@ -24,11 +24,13 @@
  * Weights decide over the list where units were removed from the checkpoint: outputs_of, groups_of. A list
  * that was written for the whole model reads the pruned one, too. */
 #include "graph/layers/layer_kinds.h"
+#include "graph/ops/recurrent.h"
 
 #include <stdlib.h>
 
 #include "core/model/source.h"
 #include "core/text/text.h"
+#include "graph/ops/recurrent.h"
 
 /* "line 3: conv: needs kernel=N". The kind is left out while the line has none, as after an error of
  * splitting it. */
@@ -458,14 +460,6 @@ static void add_embedding(struct vc_layer_list *list)
 
 /* ---- recurrent layers ---- */
 
-/* What torch.nn.RNN, GRU and LSTM have, and where ONNX has the gates that they have in order. */
-struct recurrent_kind {
-    const char *op;
-    unsigned gates;
-    unsigned char
-        order[4]; /* ONNX's gate k is gate order[k] of PyTorch: i, f, g, o are i, o, f, c; r, z, n are z, r, h */
-};
-
 /* Values one behind the other along an axis; one alone stays as it is. */
 static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsigned n, int64_t along)
 {
@@ -475,7 +469,7 @@ static uint32_t joined(struct vc_layer_list *list, const uint32_t *values, unsig
 }
 
 /* The gates of LAYER.what_l0, or of two biases one behind the other, in ONNX's order, for one direction: [1, ..]. */
-static uint32_t gates(struct vc_layer_list *list, const struct recurrent_kind *kind, const char *const *what,
+static uint32_t gates(struct vc_layer_list *list, const struct vc_torch_recurrent *kind, const char *const *what,
                       unsigned n_tensors, const char *suffix, const uint64_t *shape, unsigned n_dims)
 {
     uint64_t hidden = shape[0] / kind->gates;
@@ -537,7 +531,7 @@ struct recurrent {
 /* One layer of them: [batch, steps, features] becomes [batch, steps, directions * hidden], or, `last`, the last states
  * [batch, directions * hidden]. With projections P the states are p = P h, and weights of states R p = (R P) h: a layer
  * without them whose R is R P, with a product behind it. */
-static void add_recurrent_layer(struct vc_layer_list *list, const struct recurrent_kind *kind, uint64_t number,
+static void add_recurrent_layer(struct vc_layer_list *list, const struct vc_torch_recurrent *kind, uint64_t number,
                                 const struct recurrent *is, bool last, bool end)
 {
     static const char *const weights[] = {"weight_ih", "weight_hh"};
@@ -585,7 +579,7 @@ static void add_recurrent_layer(struct vc_layer_list *list, const struct recurre
 
 /* torch.nn.LSTM and its kin with batch_first: NAME.weight_ih_l0 [gates * hidden, features], NAME.weight_hh_l0, two biases;
  * _l1 and on of further layers, _reverse of the other direction. */
-static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kind *kind)
+static void add_recurrent(struct vc_layer_list *list, const struct vc_torch_recurrent *kind)
 {
     const char *name = name_word(list);
     int64_t hidden = name == NULL ? 0 : size_word(list, 1, "its hidden size");
@@ -613,17 +607,17 @@ static void add_recurrent(struct vc_layer_list *list, const struct recurrent_kin
 
 static void add_lstm(struct vc_layer_list *list)
 {
-    add_recurrent(list, &(struct recurrent_kind){"LSTM", 4, {0, 3, 1, 2}});
+    add_recurrent(list, vc_torch_recurrent("LSTM"));
 }
 
 static void add_gru(struct vc_layer_list *list)
 {
-    add_recurrent(list, &(struct recurrent_kind){"GRU", 3, {1, 0, 2}});
+    add_recurrent(list, vc_torch_recurrent("GRU"));
 }
 
 static void add_rnn(struct vc_layer_list *list)
 {
-    add_recurrent(list, &(struct recurrent_kind){"RNN", 1, {0}});
+    add_recurrent(list, vc_torch_recurrent("RNN"));
 }
 
 /* The stride is the kernel unless it is given, as in torch.nn.

@@ -11,6 +11,7 @@
 #include "graph/onnx/onnx_build.h"
 
 #include "core/text/text.h"
+#include "graph/ops/recurrent.h"
 #include <vcompress/quantize.h>
 
 /* ---- names ---- */
@@ -144,22 +145,6 @@ static void claim(uint64_t *claimed, size_t index, uint64_t rows)
 /* Parameters of one input: "weight_ih", "weight_hh", or both biases. */
 static const char *const recurrent_leaves[3][2] = {{"weight_ih", NULL}, {"weight_hh", NULL}, {"bias_ih", "bias_hh"}};
 
-static const struct recurrent {
-    const char *op;
-    unsigned gates,
-        order[4]; /* ONNX's gate k is gate order[k] of PyTorch: i, f, g, o are i, o, f, c; r, z, n z, r, h */
-} recurrent[] = {{"LSTM", 4, {0, 3, 1, 2}}, {"GRU", 3, {1, 0, 2}}, {"RNN", 1, {0}}};
-
-static const struct recurrent *recurrent_of(const struct vc_program_node *node)
-{
-    for (size_t k = 0; k < sizeof recurrent / sizeof *recurrent; k++) {
-        if (strcmp(node->op, recurrent[k].op) == 0) {
-            return &recurrent[k];
-        }
-    }
-    return NULL;
-}
-
 /* The tensor of the direction d, VC_NO_TENSOR where it is not there or has another shape than the constant t says. */
 static size_t recurrent_tensor(const struct vc_onnx_build *b, const struct vc_tensor *t,
                                const struct vc_onnx_match *match, unsigned i, unsigned d)
@@ -188,7 +173,7 @@ static size_t recurrent_tensor(const struct vc_onnx_build *b, const struct vc_te
 static bool is_recurrent(const struct vc_onnx_build *b, const struct vc_tensor *t, struct vc_onnx_match *to,
                          uint64_t *claimed)
 {
-    const struct recurrent *kind = recurrent_of(to->reader);
+    const struct vc_torch_recurrent *kind = vc_torch_recurrent(to->reader->op);
     bool bias = to->input == 3;
     bool there = kind != NULL && to->input >= 1 && to->input <= 3 && t->n_dims == (bias ? 2 : 3) && t->shape[0] <= 2 &&
                  t->shape[1] % (kind->gates * (bias ? 2 : 1)) == 0;
@@ -208,7 +193,7 @@ static bool is_recurrent(const struct vc_onnx_build *b, const struct vc_tensor *
 uint32_t vc_onnx_add_gates(struct vc_onnx_build *b, const char *name, const struct vc_tensor *t,
                            const struct vc_onnx_match *match)
 {
-    const struct recurrent *kind = recurrent_of(match->reader);
+    const struct vc_torch_recurrent *kind = vc_torch_recurrent(match->reader->op);
     const struct vc_graph_attr axis = vc_attr_int("axis", 0);
     unsigned n_tensors = match->input == 3 ? 2 : 1;
     unsigned n = 0;

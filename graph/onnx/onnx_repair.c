@@ -308,7 +308,7 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, const uint64_t *cla
 {
     const struct vc_tensor *variance = left_variance(b, claimed);
     const struct vc_tensor *from = find_torn(b, claimed);
-    const char *made = from != NULL ? "a constant of a part" : NULL;
+    const char *made = from != NULL ? "a constant" : NULL;
 
     for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
         bool left = b->matches[k].open && b->matches[k].index == VC_NO_TENSOR;

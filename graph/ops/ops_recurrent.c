@@ -42,6 +42,19 @@ static const struct activation {
 #undef NUMBER
 };
 
+const struct vc_torch_recurrent *vc_torch_recurrent(const char *op)
+{
+    /* i, f, g, o are i, o, f, c; r, z, n are z, r, h */
+    static const struct vc_torch_recurrent all[] = {{"LSTM", 4, {0, 3, 1, 2}}, {"GRU", 3, {1, 0, 2}}, {"RNN", 1, {0}}};
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        if (strcmp(op, all[k].op) == 0) {
+            return &all[k];
+        }
+    }
+    return NULL;
+}
+
 /* Blocks of rows in w and r, and how many functions a direction has: gates share one.
  *
  *     RNN     1 block,  1 function      of the state

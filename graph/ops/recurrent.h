@@ -21,6 +21,15 @@ struct vc_recurrent_function {
 unsigned vc_recurrent_gates(const struct vc_graph_node *node);
 /* Functions of one direction: of gates, of the new state, and with LSTM of the cell on its way out. */
 unsigned vc_recurrent_direction_functions(const struct vc_graph_node *node);
+/* What PyTorch's module of an operator has, and where ONNX has the gates that the module has in order. */
+struct vc_torch_recurrent {
+    const char *op;
+    unsigned gates;
+    unsigned char order[4]; /* ONNX's gate k is gate order[k] of PyTorch */
+};
+
+/* NULL: the operator is none of RNN, GRU, LSTM. */
+const struct vc_torch_recurrent *vc_torch_recurrent(const char *op);
 /* The functions of all directions, in ONNX's order; out has room for VC_RECURRENT_FUNCTIONS. Returns what is wrong with
  * them, or NULL. */
 const char *vc_recurrent_functions(const struct vc_graph_node *node, struct vc_recurrent_function *out);
