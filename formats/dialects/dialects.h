@@ -118,6 +118,7 @@ struct vc_dialect_file {
     bool asked_only;       /* written where it is asked for by name: new codes of a source in it are in the usual one */
     bool in_config_only;   /* config.json alone says what its tensors are: written into folders that have one */
     bool config_twice;     /* config.json has the value under "quantization", too, as MLX has it */
+    bool casts_nothing;    /* its loader computes with the floats beside the codes as they lie: all have one type */
     bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
     /* What has to be passed to the loader for these outputs. NULL: nothing. */
     const char *(*needs)(const struct vc_out_list *outs);

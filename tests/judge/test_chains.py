@@ -156,6 +156,18 @@ class Chains(Judge):
             with self.subTest(first=first, last=last):
                 self.assertEqual(self.in_one_run("in", [first, last]), self.files(self.path("steps")))
 
+    def test_one_float_type(self):
+        """transformers casts nothing beside bitsandbytes' codes (f16 times f32 ends with an error), and everything beside those of compressed-tensors."""
+        self.make_folder()
+        down, small = ["--exclude", "*", "--include", "*0.mlp.down*"], ["--min-elements", "1", "--min-row", "1"]
+        self.vc("quantize", "--nf4", "--rest", "fp16", *small, self.path("in"), "-o", self.path("nf4"))
+        for source, words in (("in", ["quantize", "--nf4", "--exclude", "lm_head*", "--rest", "fp16", *small]),
+                              ("in", ["quantize", "--nf4", "--type", "*q_proj*=fp16", *small]), ("nf4", ["dequantize", "--bf16", *down])):
+            said = self.refuse(3, *words, self.path(source), "-o", self.path("no"))
+            self.assertIn("computes with both as they lie beside codes of bitsandbytes: give all floats one type", said)
+        self.vc("dequantize", "--fp16", "--overflow", "sat", *down, self.path("nf4"), "-o", self.path("some"))
+        self.vc("quantize", "--int8", "--exclude", "lm_head*", "--rest", "fp16", *small, self.path("in"), "-o", self.path("int8"))
+
     def make_folder(self):
         os.mkdir(self.path("in"))
         with open(self.path("in/config.json"), "w") as f:

@@ -312,6 +312,38 @@ static enum vc_status check_cast(const struct rewriting *r)
                    method != NULL ? method : "of no method");
 }
 
+/* Floats of several types that the job makes, where the loader leaves each as it lies: products of f16 and f32 end with
+ * an error. Such floats of the source are the source's matter.
+ *
+ *     nf4, --exclude lm_head* --rest fp16, of f32      lm_head f32, norms f16: refused */
+static enum vc_status check_floats(const struct rewriting *r)
+{
+    const struct vc_out_list *outs = r->change->outs;
+    const struct vc_dialect_file *file = r->change->dialect->file;
+    size_t made = SIZE_MAX;
+
+    for (size_t pass = 0; pass < 2 && file != NULL && file->casts_nothing; pass++) {
+        for (size_t i = 0; i < outs->n; i++) {
+            const struct vc_out_tensor out = vc_out_at(outs, i);
+            const struct vc_tensor *t = &r->change->model->tensors[out.source];
+
+            if (out.role != VC_PART_CODES || out.beside || out.quant != NULL || !vc_dtype_is_float(out.dtype)) {
+                continue;
+            }
+            if (pass == 0 && out.dtype != (t->quant != NULL ? t->quant->source_dtype : t->dtype)) {
+                made = i;
+            }
+            VC_REFUSE_IF(
+                pass == 1 && made != SIZE_MAX && out.dtype != vc_out_at(outs, made).dtype, r->ctx, VC_E_UNSUPPORTED,
+                "%s would be %s and %s %s, and transformers computes with both as they lie beside codes of %s: "
+                "give all floats one type, or write %s plain",
+                out.name, vc_dtype_name(out.dtype), vc_out_at(outs, made).name,
+                vc_dtype_name(vc_out_at(outs, made).dtype), r->change->dialect->name, vc_option(r->ctx, "layout"));
+        }
+    }
+    return VC_OK;
+}
+
 enum decision { LEAVE, REMOVE, WRITE };
 
 /* The table at the top of this file, as code. `changed`: the old member would say too much, or too little. Nothing is
@@ -322,6 +354,9 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
 
     *what = LEAVE;
     VC_CALL(check_cast(r));
+    if (r->n_made + r->n_kept != 0) {
+        VC_CALL(check_floats(r));
+    }
     VC_REFUSE_IF(r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r))), r->ctx, VC_E_UNSUPPORTED,
                  VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
                                    "weights first, or quantize what is left");
