@@ -264,7 +264,10 @@ static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
     VC_TRY(vc_frames_make(&e->storages));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &timeline));
     VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, &most, &step));
-    most = vc_estimate_sum(e, most, most / 1000); /* statistics of rows, numbers of positions, and the like */
+    most = vc_estimate_sum(e, most, most / 1000);  /* statistics of rows, numbers of positions, and the like */
+    if (e->graph->stands_in && e->model == NULL) { /* weights that the sizes in a configuration do not tell */
+        most = vc_estimate_sum(e, most, e->out->components[VC_MEMORY_PARAMETERS].bytes / 100);
+    }
     if (most > ideal) {
         e->out->eager.bytes = most - ideal;
         e->out->eager_at = vc_estimate_step_name(e, step);
@@ -604,8 +607,8 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
                                                        : vc_stored_type(e->model->tensors, e->model->n_tensors));
     }
     e->whole_groups = e->coded && e->model == NULL && e->graph != NULL && vc_graph_lists(e->graph)->max_positions != 0;
-    e->keeps_values = e->options.program == VC_RUN_BY_ONNXRUNTIME && e->model != NULL && !vc_estimate_trains(e) &&
-                      strcmp(vc_model_facts(e->model)->format, "onnx") == 0;
+    e->keeps_values =
+        e->model != NULL && !vc_estimate_trains(e) && strcmp(vc_model_facts(e->model)->format, "onnx") == 0;
     if (e->keeps_values && !e->coded) {
         e->options.weights = VC_DTYPE_NONE; /* Casts to the type of values stand behind them, which onnxruntime folds */
     }

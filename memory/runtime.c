@@ -203,13 +203,14 @@ enum vc_memory_program vc_memory_program(const struct vc_layout *layout, const c
     return by_layout;
 }
 
-/* Blocks of GGUF are llama.cpp's, and it reads nothing else. */
+/* Blocks of GGUF are llama.cpp's, and it reads nothing else; bitsandbytes has int8 beside its types of four bits. */
 enum vc_program_weights vc_memory_program_weights(enum vc_memory_program program, const char *scheme)
 {
     enum vc_memory_program of_scheme = program_of_scheme(scheme);
     enum vc_memory_program without = of_scheme == VC_RUN_BY_LLAMA_CPP ? VC_RUN_BY_ONNXRUNTIME : VC_RUN_BY_LLAMA_CPP;
+    bool foreign = program == VC_RUN_BY_BITSANDBYTES && of_scheme != program && strcmp(scheme, "int8") != 0;
 
-    if (program == without) {
+    if (program == without || foreign) {
         return VC_WEIGHTS_NOT_TAKEN;
     }
     return program == VC_RUN_BY_TRANSFORMERS || (program == VC_RUN_BY_PYTORCH && of_scheme != VC_RUN_BY_BITSANDBYTES)

@@ -11,6 +11,7 @@
 
 #include "core/base/kept_files.h"
 #include "core/base/real_path.h"
+#include "core/job/scoped.h"
 #include "shrink/shrink_inside.h"
 
 /* Refuses a name that is taken, before the work. */
@@ -73,18 +74,15 @@ enum vc_status vc_shrink_check_names(struct vc_shrinking *s)
 enum vc_status vc_shrink_try_output(struct vc_shrinking *s)
 {
     struct vc_write_options write = s->write;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     write.layout = NULL;
-    VC_TRY(vc_job_create(s->ctx, s->given, &job));
-    status = vc_job_plan(s->ctx, job, &write);
+    VC_CALL(vc_job_create(s->ctx, s->given, &job));
+    enum vc_status status = vc_job_plan(s->ctx, job, &write);
     if (status != VC_OK && status != VC_E_ARGUMENT) { /* of the copy: types, and room for it */
         vc_clear_error(s->ctx);
-        status = VC_OK;
+        return VC_OK;
     }
-out:
-    vc_job_free(job);
     return status;
 }
 
@@ -100,12 +98,9 @@ enum vc_status vc_shrink_names(struct vc_shrinking *s)
     VC_CALL_ALLOC(path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n));
     const char *slash = strrchr(path, '/');
     s->name = slash != NULL ? slash + 1 : path;
-    s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
-    s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);
-    s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path);
-    VC_CALL_ALLOC(s->work);
-    VC_CALL_ALLOC(s->final_stats);
-    VC_CALL_ALLOC(s->stats_path);
+    VC_CALL_ALLOC(s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path));
+    VC_CALL_ALLOC(s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path));
+    VC_CALL_ALLOC(s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path));
     s->recipe = s->options.recipe != NULL ? s->options.recipe : vc_arena_printf(s->ctx, &s->arena, "%s.recipe", path);
     VC_CALL_ALLOC(s->recipe);
     s->output = path;

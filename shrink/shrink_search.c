@@ -26,6 +26,7 @@
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/option_struct.h"
+#include "core/job/scoped.h"
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
@@ -153,24 +154,21 @@ static enum vc_status try_refit(struct vc_shrinking *s)
 {
     struct vc_prune_options options;
     struct vc_write_options write = s->write;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
 
     vc_prune_defaults(&options);
     options.sparsity = "0.5";
     options.reconstruct = true;
     options.calibration = s->stats;
     write.dry_run = true;
-    VC_TRY(vc_job_create(s->ctx, s->given, &job));
-    VC_TRY(vc_job_add_prune(s->ctx, job, &options));
-    status = vc_job_plan(s->ctx, job, &write);
+    VC_CALL(vc_job_create(s->ctx, s->given, &job));
+    VC_CALL(vc_job_add_prune(s->ctx, job, &options));
+    enum vc_status status = vc_job_plan(s->ctx, job, &write);
     s->refits = status == VC_OK;
     if (vc_shrink_is_refusal(status)) {
         vc_clear_error(s->ctx);
-        status = VC_OK;
+        return VC_OK;
     }
-out:
-    vc_job_free(job);
     return status;
 }
 

@@ -48,6 +48,7 @@ struct vc_net_others {
     /* MLA: elements of a position that each layer of the stand-in keeps, that the model's layers keep as transformers has
      * them, and that programs keep which compute with the latent vector; 0: no MLA */
     uint64_t counted, kept, latent;
+    bool scales; /* its logits are another tensor, times a number (Cohere, Granite) or with a bias (BART) */
 };
 
 /* The arena owns names, shapes, attributes and elements; the arrays are the pool's and grow. All is freed by

@@ -66,7 +66,8 @@ uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, cons
     x = shared ? x : vc_net_layer_input(net, x, head, head, hidden);
     uint32_t y = vc_net_op(net, "MatMul", bias != NULL ? vc_net_print(net, "%s.product", head) : head, x,
                            vc_net_param(net, &weight));
-    return bias == NULL ? y : vc_net_add(net, head, y, vc_net_vector(net, bias, vocabulary));
+    y = bias == NULL ? y : vc_net_add(net, head, y, vc_net_vector(net, bias, vocabulary));
+    return !net->graph->others.scales ? y : vc_net_op(net, "Mul", NULL, y, vc_graph_add_float(net->graph, 1));
 }
 
 uint32_t vc_net_layer_norm(struct vc_net *net, uint32_t x, const char *module, int64_t n, double epsilon)

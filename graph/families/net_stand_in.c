@@ -62,8 +62,9 @@ static bool has_gate(const json_t *text)
             (strncmp(word, "gated", 5) == 0 || strstr(word, "silu") != NULL || strstr(word, "glu") != NULL));
 }
 
-/* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them. */
-static double tower_params(const json_t *config)
+/* Parameters of a tower of transformer layers that reads pictures or sounds, with the layer that makes rows of them, their
+ * positions, and what makes them as wide as the text; biases and norms as where there is all of that. */
+static double tower_params(const json_t *config, double wide)
 {
     double h = (double)size_of(config, "embed_dim|hidden_size|d_model", 0);
     json_int_t blocks = size_of(config, "num_blocks", 0); /* conformers: two MLPs with a gate, a convolution */
@@ -72,11 +73,18 @@ static double tower_params(const json_t *config)
     double f = (double)size_of(config, "intermediate_size|encoder_ffn_dim", 4 * (json_int_t)h);
     double patch = (double)size_of(config, "patch_size|spatial_patch_size", 14);
 
-    double merged = h * (double)(size_of(config, "spatial_merge_size", 0) * size_of(config, "spatial_merge_size", 0));
-    double merger = merged * (merged + (double)size_of(config, "out_hidden_size", 0)); /* of neighbours, as in Qwen's */
+    double edge = (double)size_of(config, "image_size", 0) / patch;
+    double side = (double)size_of(config, "spatial_merge_size|scale_factor", 0);
+    double merged = h * side * side;
+    double out = (double)size_of(config, "out_hidden_size", 0);
+    double merger = json_object_get(config, "use_fine_route") == NULL
+                        ? merged * (merged + out)           /* of neighbours, as in Qwen's */
+                        : out * (5 * merged + 8 * h + out); /* two routes, of which one is four times as wide */
 
-    return layers * (blocks != 0 ? 7 * h * h + 6 * h * f : 4 * h * h + (has_gate(config) ? 3 : 2) * h * f) + merger +
-           3 * patch * patch * h;
+    double each = blocks != 0 ? 7 * h * h + 6 * h * f : 4 * h * h + (has_gate(config) ? 3 : 2) * h * f;
+    double wider = merger < 1 ? (h + wide) * wide : merger;
+
+    return layers * (each + 9 * h + f) + wider + (3 * patch * patch + edge * edge + 8) * h;
 }
 
 /* Mamba has no heads of attention; those of Mamba 2 are the state's. */
@@ -247,7 +255,10 @@ static enum form form_of(const json_t *config, const json_t *text, const char *t
     bool bare = ends_in(name, "Model") && !ends_in(name, "LMHeadModel") && strstr(type, "bert") == NULL;
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        if (json_object_get(config, others[k]) != NULL || json_object_get(text, others[k]) != NULL) {
+        bool here = json_object_get(config, others[k]) != NULL || json_object_get(text, others[k]) != NULL;
+
+        /* PaliGemma's projection makes rows of pictures as wide as the text */
+        if (here && (tower == NULL || size_of(config, others[k], 0) != size_of(text, "hidden_size", 1))) {
             return FORM_NONE;
         }
     }
@@ -463,6 +474,18 @@ static json_int_t rest_as_mlp(double params, double h)
     return params > 96 * h && params < 3e7 * h ? in_blocks((json_int_t)(params / (3 * h))) : 32;
 }
 
+/* Biases, and the scales of norms with a mean, of families without a gate, which have these; the table of positions where
+ * nothing tells of rotary or other positions. Longer ones than 8192 are those of models that leave such keys out. */
+static double plain_params(const json_t *text, const char *type, double h, double layers)
+{
+    double f = (double)size_of(text, "intermediate_size|ffn_dim|n_inner", 4 * (json_int_t)h);
+    double longest = (double)size_of(text, "max_position_embeddings|n_positions|n_ctx", 0);
+    bool rotary =
+        vc_config_find(text, "rope_theta|rope_parameters|rope_scaling|rotary_dim|rotary_pct|alibi|attn_config") != NULL;
+
+    return (has_no_gate(type) ? layers * (9 * h + f) : 0) + (rotary || longest > 8192 ? 0 : (longest + 2) * h);
+}
+
 /* The sizes of the decoder. */
 static json_t *make(const json_t *text, const char *type, json_int_t h, json_int_t layers, json_int_t words,
                     struct vc_net_others *others)
@@ -502,7 +525,7 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
     (void)json_object_set_new(out, "model_type", json_string(mixed > 0 ? "qwen3" : set_experts(out, text, layers, f)));
     (void)json_object_set_new(out, "tie_word_embeddings",
                               json_boolean(json_is_true(json_object_get(text, "tie_word_embeddings"))));
-    others->params = elems(layer_inputs(text, wide, (double)layers));
+    others->params = elems(layer_inputs(text, wide, (double)layers) + plain_params(text, type, wide, (double)layers));
     others->coded = elems(mixed > 0   ? experts
                           : recurrent ? 0
                                       : more_params(out, text, layers)) +
@@ -626,6 +649,9 @@ json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
     *others = (struct vc_net_others){.params = 0};
     type = type != NULL ? type : json_string_value(json_object_get(config, "model_type"));
     enum form form = type != NULL ? form_of(config, text, type) : FORM_NONE;
+    bool biased = form == FORM_PAIR && json_object_get(config, "encoder_ffn_dim") != NULL &&
+                  strncmp(type, "m2m", 3) != 0 && strncmp(type, "nllb", 4) != 0 && strcmp(type, "fsmt") != 0;
+    others->scales = biased || vc_config_find(text, "logit_scale|logits_scaling") != NULL;
     if (form == FORM_PAIR) {
         out = make_pair(config, text, name, others);
     } else if (form != FORM_NONE && h != 0 && h < 1000000 && layers != 0 && layers <= 4096 && words != 0) {
@@ -636,7 +662,7 @@ json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
     for (size_t k = 0; out != NULL && k < sizeof towers / sizeof *towers; k++) {
         const json_t *tower = json_object_get(config, towers[k]);
 
-        others->params += json_is_object(tower) ? elems(tower_params(tower)) : 0;
+        others->params += json_is_object(tower) ? elems(tower_params(tower, (double)h)) : 0;
     }
     json_decref(text);
     return out;

@@ -292,7 +292,7 @@ VC_API const struct vc_program_facts *vc_memory_program_facts(enum vc_memory_pro
 VC_API void vc_memory_set_program(struct vc_memory_options *options, enum vc_memory_program program,
                                   const struct vc_layout *layout);
 /* What a program that was named does with weights that a scheme names. NOT_TAKEN: it does not load them; llama.cpp loads
- * GGUF's types alone, onnxruntime none of these. DECODED: it makes floats of them as it loads them, as PyTorch and
+ * GGUF's types alone, onnxruntime none of these, bitsandbytes int8 and its own types of four bits. DECODED: it makes floats of them as it loads them, as PyTorch and
  * transformers do of all codes; of bitsandbytes' types PyTorch keeps the codes. */
 enum vc_program_weights { VC_WEIGHTS_NOT_TAKEN = 0, VC_WEIGHTS_KEPT = 1, VC_WEIGHTS_DECODED = 2 };
 VC_API enum vc_program_weights vc_memory_program_weights(enum vc_memory_program program, const char *scheme);

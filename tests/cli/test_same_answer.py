@@ -270,8 +270,6 @@ class Questions:
         blocks = dtype in TYPES and "--gguf" in TYPES[dtype]
         if runtime == "llama.cpp":
             return blocks
-        if model.endswith(".onnx") and runtime is not None and dtype in ("f16", "bf16"):
-            return False  # values of a graph that a program of another kind would load as that
         return runtime is None or dtype in ("f16", "bf16") or (not blocks and dtype not in ("nf4", "fp4"))
 
     def types(self, number, draw, name, asked, device, options, model, plan, best):

@@ -486,8 +486,9 @@ static int choose_program(struct app *app, struct memory_cli *cli)
     if ((given || program == VC_RUN_BY_ONNXRUNTIME) && cli->memory.scheme != NULL &&
         vc_memory_program_weights(program, cli->memory.scheme) == VC_WEIGHTS_NOT_TAKEN) {
         return app_usage(
-            app, "%s loads no weights as %s: types such as q8_0 and q4_k_m are llama.cpp's, which has no others",
-            vc_memory_program_facts(program)->name, cli->memory.scheme);
+            app, "%s loads no weights as %s: types such as q8_0 and q4_k_m are llama.cpp's, which has no others%s",
+            vc_memory_program_facts(program)->name, cli->memory.scheme,
+            program == VC_RUN_BY_BITSANDBYTES ? "; bitsandbytes has int8, nf4, nf4-dq and fp4" : "");
     }
     if (program != VC_RUN_BY_ANY) {
         vc_memory_set_program(&cli->memory, program, layout);
