@@ -24,11 +24,10 @@
 struct vc_arch {
     const char *type; /* "gemma3_text" */
     const char *text; /* the type of its "text_config", where that does not name one; "": it has none */
-    const char
-        *defaults; /* "num_key_value_heads=4 tie_word_embeddings=true": JSON without blanks, words without quotes.
-                             What is 0, false or empty is not there, nor what follows from other keys (key heads as many
-                             as heads, heads that fill the hidden size). "mlp_has_no_gate=true" is no key: a feed-forward
-                             part is two matrices, not three */
+    /* "num_key_value_heads=4 tie_word_embeddings=true": JSON without blanks, words without quotes. What is 0, false
+     * or empty is not there, nor what follows from other keys (key heads as many as heads, heads that fill the hidden
+     * size). "mlp_has_no_gate=true" is no key: a feed-forward part is two matrices, not three. */
+    const char *defaults;
 };
 
 /* The row of a type; NULL: transformers has no class for it, or nothing to say. type may be NULL. */

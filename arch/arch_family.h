@@ -205,8 +205,8 @@ struct vc_arch_family {
     const char *plain;  /* the type that computes the same of texts alone, and has a head: the way back makes
                                          a folder of it. NULL: its own */
     const char *prefix; /* what stands in front of all names but the head's in transformers; NULL: "model." */
-    const char
-        *keeps; /* keys of config.json that no key of llama.cpp's says, "a|b": a file has them beside; NULL: none */
+    /* Keys of config.json that no key of llama.cpp's says, "a|b": a file has them beside; NULL: none. */
+    const char *keeps;
 };
 
 /* Family number `index`; NULL behind the last. */

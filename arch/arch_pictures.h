@@ -14,8 +14,8 @@ struct vc_arch_picture {
     const char *kept;     /* globs of layers, divided by blanks, behind the prefix */
     const char *gguf;     /* general.architecture of a GGUF file: "flux" */
     const char *f32; /* globs of tensors that GGUF's readers take as f32 alone: parameters without a layer; or NULL */
-    bool
-        folded; /* GGUF's readers take rows of 256 in place of rows that blocks do not divide, convolutions above all */
+    /* GGUF's readers take rows of 256 in place of rows that blocks do not divide, convolutions above all. */
+    bool folded;
 };
 
 /* The row of a model with such tensors; *prefix: how names of its layers begin ("": with nothing), of static storage.

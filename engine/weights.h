@@ -25,8 +25,8 @@ struct vc_weight {
     const uint64_t *shape;
     uint64_t n;    /* elements: float or double as the precision is, int64_t where `integers` */
     bool integers; /* codes; never trained */
-    bool
-        statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
+    /* A running mean or variance of BatchNormalization: changed by forward passes, never by gradients. */
+    bool statistic;
     double norm_share;         /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;              /* it has a gradient */
     bool coded;                /* codes are written for it, made of what was trained (distill/update/fake_quant.h) */

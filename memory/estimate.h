@@ -44,8 +44,8 @@ struct vc_estimate {
     struct vc_ctx *ctx;
     const struct vc_graph *graph; /* NULL: only weights are known */
     const struct vc_model *model;
-    const struct vc_planned_weights
-        *written; /* weights in place of those of the model, by the same numbers; NULL: these */
+    /* Weights in place of those of the model, by the same numbers; NULL: these. */
+    const struct vc_planned_weights *written;
     struct vc_memory_options options;
     struct vc_scheme_layout scheme; /* where `coded` */
     bool coded;

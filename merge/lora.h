@@ -58,14 +58,13 @@ struct vc_lora_place {
     size_t module, tensor;
     const char *parameter; /* its name in memory; NULL: the module's weight, or a whole tensor */
     bool cut;
-    bool
-        twice; /* a whole one that the adapter has under a second name, too, which the model does not have: it is tied */
+    /* A whole one that the adapter has under a second name, too, which the model does not have: it is tied. */
+    bool twice;
     uint64_t n_experts, expert, first_row; /* 1, 0, 0 of what is no parameter of experts */
 };
 
-/* The places of all modules in their order; modules without one are left out, *n_missing of them, *first_missing the first.
- * `places` is the arena's. VC_E_UNSUPPORTED: the
- * names fit in two ways. */
+/* The places of all modules in their order; modules without one are left out, *n_missing of them, *first_missing the
+ * first. `places` is the arena's. VC_E_UNSUPPORTED: the names fit in two ways. */
 enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
                              const struct vc_model *model, struct vc_lora_place **places, size_t *n_places,
                              size_t *first_missing, size_t *n_missing);

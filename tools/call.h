@@ -11,8 +11,8 @@
 struct vcompress_call {
     char **words; /* "quantize", "--int8", "m.npz"; their order is changed */
     int n_words;
-    const struct vc_reader
-        *reader; /* what quantize and its like, and inspect, read in place of INPUT; NULL: the file */
+    /* What quantize and its like, and inspect, read in place of INPUT; NULL: the file. */
+    const struct vc_reader *reader;
     const struct vc_writer *writer;                                   /* ... and write in place of -o; NULL: the file */
     void (*progress)(void *user, const struct vc_progress *progress); /* as of vc_ctx_set_progress; NULL: none */
     void *user;

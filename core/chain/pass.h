@@ -189,8 +189,8 @@ struct vc_plan_target {
 
 /* A job as its passes see it while they plan. */
 struct vc_plan {
-    const struct vc_model
-        *model; /* the source; behind a pass that renames tensors, under the names that it gave them */
+    /* The source; behind a pass that renames tensors, under the names that it gave them. */
+    const struct vc_model *model;
     struct vc_arena *arena;
     const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
     size_t n_targets;                 /* one, or one for each model of a pipeline */

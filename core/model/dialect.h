@@ -62,8 +62,8 @@ struct vc_dialect {
     bool coded_scales;    /* has a place for scales that are codes themselves */
     bool parts_of_module; /* a new part takes the place of the weight's name: x.scale beside x.weight */
     bool whole_groups;    /* groups divide the rows: smaller ones are taken where those of the options do not */
-    bool
-        marks_layers; /* each layer of codes says so itself: floats of 8 bits beside them are no codes without a scale */
+    /* Each layer of codes says so itself: floats of 8 bits beside them are no codes without a scale. */
+    bool marks_layers;
     bool positive_scales; /* new codes get scales above 0: not every loader was seen with others */
     bool power_global; /* the scale of a tensor of nvfp4 is a power of two, which multiplies the others: the same values
                              as one that divides them, exactly (vc_quant.global_multiplies) */
@@ -107,8 +107,8 @@ struct vc_dialect {
 
     struct vc_loader loader; /* of its files; a format or a kind of model may have another one (vc_sink.loader) */
 
-    const struct vc_dialect_file
-        *file; /* for formats; NULL: a single format has this dialect and its writer makes it */
+    /* For formats; NULL: a single format has this dialect and its writer makes it. */
+    const struct vc_dialect_file *file;
 };
 
 /* Whether the dialect has a place for codes of the scheme, "nf4". */

@@ -200,8 +200,8 @@ struct vc_model {
     enum vc_status (*program_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                      struct vc_program *out);
 
-    const char *
-        adapter_note; /* what diffusers says of an adapter in the file's metadata (JSON), the reader's; NULL: nothing */
+    /* What diffusers says of an adapter in the file's metadata (JSON), the reader's; NULL: nothing. */
+    const char *adapter_note;
     /* What adapter_config.json beside it says, where the model is an adapter (core/model/adapter.h). Set by vc_model_open;
      * NULL: no file is behind the model. */
     enum vc_status (*adapter_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

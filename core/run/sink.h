@@ -128,16 +128,16 @@ struct vc_sink {
     const struct vc_sink_ops *ops;
     void *self;
     const char *format;
-    const struct vc_dialect
-        *dialect; /* what passes have to make of quantized weights. Known once the sink is created */
+    /* What passes have to make of quantized weights. Known once the sink is created. */
+    const struct vc_dialect *dialect;
     bool ordered;
     bool accepts_raw;      /* VC_FORM_RAW of the model it was created for */
     bool aliases;          /* takes outputs that are second names of others */
     size_t memory_bytes;   /* what it takes beside packets, for the plan */
     const char *note;      /* for the report; NULL: none. Known once the layout is; the sink's own */
     const char *late_note; /* the same, known after commit: what of an older output could not be removed */
-    const char
-        *beside; /* another file of the same output, beside it; NULL if there is none. Known once the layout is */
+    /* Another file of the same output, beside it; NULL if there is none. Known once the layout is. */
+    const char *beside;
     /* What loads the output's quantized weights; known once the layout is. vc_writers.create takes that of the format
      * or of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
     struct vc_loader loader;

@@ -34,8 +34,8 @@
 struct layer {
     const char *tensor;
     size_t collector;
-    unsigned
-        axis; /* of the tensor: the columns. 1: and all axes behind it, as of convolutions; 0: stored as [in, out] */
+    /* Of the tensor: the columns. 1: and all axes behind it, as of convolutions; 0: stored as [in, out]. */
+    unsigned axis;
     double *counts, *bins; /* arrays of the file, as these: */
     float *width, sample[VC_SAMPLE_ELEMS];
     uint64_t n_sample;

@@ -12,8 +12,8 @@ struct vc_step_loss {
     const struct vc_loss_spec *spec;
     const struct vc_teacher_rows *teacher;
     struct vc_label_rows labels;
-    const uint64_t
-        *ends; /* SPANS: how many of the step's rows have a start, and an end; each is half of the term. Else NULL */
+    /* SPANS: how many of the step's rows have a start, and an end; each is half of the term. Else NULL. */
+    const uint64_t *ends;
 };
 
 /* The bytes of vc_batch.row, for batches of so many rows of logits. */

@@ -53,8 +53,8 @@ struct vc_learner {
     struct vc_optimizer_memory optimizer;
     struct vc_weight_zeros *zeros; /* by entry of the weights */
     struct vc_gradual *gradual;    /* gradual.h; NULL: masks stay as they begin */
-    struct vc_fake_quants
-        *fake_quants; /* fake_quant.h; NULL: the network computes with the weights that the optimizer moves */
+    /* fake_quant.h; NULL: the network computes with the weights that the optimizer moves. */
+    struct vc_fake_quants *fake_quants;
     struct vc_train_device *device;   /* NULL: the CPU computes */
     struct vc_device_step *on_device; /* device_step.h */
     void *device_arena;               /* all programs take turns in it */

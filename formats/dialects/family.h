@@ -38,10 +38,10 @@ struct vc_family {
     char type[64]; /* the model's own model_type; "" if there is none */
     bool speaks;   /* its output is an embedding turned round, or may be: "architectures" name a language model */
     bool nested;   /* it is made of others, whose modules may have more or fewer names in front than in the file */
-    bool
-        diffusers; /* a model of diffusers ("_class_name"), which compares names of modules, whole or the last part, and
-                       knows no expressions */
-    bool asked;    /* what transformers does with models of the type is known: other types are taken as most are */
+    /* A model of diffusers ("_class_name"), which compares names of modules, whole or the last part, and knows no
+     * expressions. */
+    bool diffusers;
+    bool asked; /* what transformers does with models of the type is known: other types are taken as most are */
     size_t n;
     const struct vc_family_row *rows[VC_FAMILY_MAX_ROWS];
     size_t n_layouts; /* the dialects whose loaders take such models, in the order of the table of dialects */

@@ -32,15 +32,15 @@ enum vc_across {
 struct vc_packed {
     const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
     unsigned bits;                    /* of a code, 1 to 8 */
-    unsigned
-        turned; /* bits of the job's codes whose top bits are turned over, since the stored ones have no sign; codes
-                        lie side by side in the bytes, whole ones in each row. 0: none */
+    /* Bits of the job's codes whose top bits are turned over, since the stored ones have no sign; codes lie side by
+     * side in the bytes, whole ones in each row. 0: none. */
+    unsigned turned;
     uint64_t n_rows, row; /* shape of the weight, in codes (of vc_packing_rows in bytes); row > 0 */
     unsigned unit; /* of vc_packing_columns: bytes of a row that stay side by side; 0: 1. Of _layers: of a word */
     enum vc_across across;
-    unsigned
-        job_bits; /* of a code in the job, where fewer than 8; bytes of the job count as codes here. Of _across: 4 */
-    int add;      /* ... else a byte of the job is the code plus this number */
+    /* Of a code in the job, where fewer than 8; bytes of the job count as codes here. Of _across: 4. */
+    unsigned job_bits;
+    int add;          /* ... else a byte of the job is the code plus this number */
     uint64_t n_words; /* of vc_packing_layers: all of them; of _padded: of 32 bits, in a row */
     bool low_first;   /* of vc_packing_layers: the first layer has the lowest bits of the words */
     bool high_first;  /* of vc_packing_rows: of two codes in a byte the first one has the high bits in the file */

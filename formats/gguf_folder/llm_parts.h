@@ -136,8 +136,8 @@ struct llm_tensor {
     enum llm_function function;
     enum llm_part part;
     bool halves; /* of columns: the first half is of a piece, the second of the one behind it */
-    uint64_t
-        first_rows; /* the rows of the even pieces, which lie on their side, where the odd ones have others; else 0 */
+    /* The rows of the even pieces, which lie on their side, where the odd ones have others; else 0. */
+    uint64_t first_rows;
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */

@@ -80,14 +80,14 @@ struct vc_graph {
     const char *kept_problems[VC_GRAPH_MAX_PROBLEMS]; /* what `problems` points to */
     uint32_t n_training;                              /* nodes that are to compute as in training */
     const char *training;                             /* the first of them: "BatchNormalization 'bn1'"; the arena's */
-    const char
-        *both; /* of an If whose branches are both computed: which, and how to leave one out; NULL if there is none */
+    /* Of an If whose branches are both computed: which, and how to leave one out; NULL if there is none. */
+    const char *both;
     uint64_t n_unrolled; /* nodes and names of loops, in each of their steps: what unrolling has cost */
     uint32_t n_unused;
     size_t unused_capacity;
-    const char *
-        *unused; /* names of tensors in file order that the graph does not read, as is usual for the model's family
-                           * (buffers, heads for training); any other unused tensor is a problem */
+    /* Names of tensors in file order that the graph does not read, as is usual for the model's family (buffers,
+     * heads for training); any other unused tensor is a problem. */
+    const char **unused;
     const char *block; /* of the nodes that are added from now on; the arena's */
     bool in_expert;    /* nodes that are added from now on are part of an expert */
     bool of_file;      /* made from nodes that a file or a text states, with sizes that stand there */
@@ -96,12 +96,12 @@ struct vc_graph {
     bool stands_in;                 /* vc_graph_build_sizes: a decoder with the sizes of another one */
     struct vc_net_others others;
     enum vc_dtype float_type; /* the dtype that config.json names for loading weights; VC_DTYPE_NONE: not stated */
-    const char *
-        problem_type; /* config.json's: "multi_label_classification"; "question_answering" by its class; NULL: not stated */
-    uint32_t
-        logits[VC_GRAPH_ANSWERS]; /* by output: the value that graph/answers added, plus one; 0: no value was added */
-    uint32_t joined;              /* the same for several outputs side by side */
-    enum vc_status status;        /* VC_E_NOMEM, or VC_OK */
+    /* config.json's: "multi_label_classification"; "question_answering" by its class; NULL: not stated. */
+    const char *problem_type;
+    /* By output: the value that graph/answers added, plus one; 0: no value was added. */
+    uint32_t logits[VC_GRAPH_ANSWERS];
+    uint32_t joined;       /* the same for several outputs side by side */
+    enum vc_status status; /* VC_E_NOMEM, or VC_OK */
 };
 
 /* Notes a problem: a sentence without a full stop. Building goes on, so that one run finds all problems of a file.

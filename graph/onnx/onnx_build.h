@@ -92,8 +92,8 @@ struct vc_onnx_match {
     bool transposed;
     uint64_t first, count; /* count != 0: these rows of the tensor */
     bool gates;            /* input W, R or B of a recurrent layer: of several tensors (onnx_place.c) */
-    const struct vc_program_node
-        *reader; /* the first node of the file's graph that reads it, as this input; NULL: none */
+    /* The first node of the file's graph that reads it, as this input; NULL: none. */
+    const struct vc_program_node *reader;
     unsigned input;
 };
 

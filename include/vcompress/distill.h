@@ -326,10 +326,10 @@ struct vc_distill_evaluation {
     /* Instead of `teacher`: files with its answers to these rows, as in vc_distill_options.logits. */
     const struct vc_model *const *logits;
     size_t n_logits;
-    uint64_t
-        every; /* steps between two evaluations; 0: none before the last step. The last step has an evaluation, too */
-    uint64_t
-        early_stop; /* the run ends after this many evaluations in a row that are not better than the best; 0: never */
+    /* Steps between two evaluations; 0: none before the last step. The last step has an evaluation, too. */
+    uint64_t every;
+    /* The run ends after this many evaluations in a row that are not better than the best; 0: never. */
+    uint64_t early_stop;
     enum vc_keep keep; /* the weights of the best evaluation, or of the last step; without `every` of the last step */
     bool control;      /* a second run: the same student, rows and steps, with labels and without the teacher */
 };
@@ -561,8 +561,8 @@ struct vc_distillation {
     double seconds;
     /* The accuracy of the teacher's answers in files, over the rows with a label; NaN: no labels, or no files. */
     double teacher_accuracy;
-    const struct vc_distill_options
-        *options; /* the options of the run; options that were not given have the values that the run took */
+    /* The options of the run; options that were not given have the values that the run took. */
+    const struct vc_distill_options *options;
     /* Number of checkpoints that could not be written, and why the last of these failed; NULL: all were written. */
     uint64_t n_unsaved;
     const char *unsaved;

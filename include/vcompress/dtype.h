@@ -92,8 +92,8 @@ enum vc_dtype {
 /* What is known of a type. Later versions may add members at the end. */
 struct vc_dtype_info {
     const char *name; /* "f32", "bf16", "i8"; "unknown" if the number is no type */
-    size_t
-        size; /* bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types */
+    /* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types. */
+    size_t size;
     size_t block_elems, block_bytes; /* of one block; 1 and `size` for types without blocks */
     bool is_float;                   /* f16, bf16, f32 and f64, the types that passes compute on */
     bool is_quantized;               /* a block type that the library can decode to floats: Q8_0 and others */

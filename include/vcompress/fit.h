@@ -41,8 +41,8 @@ struct vc_fit_options {
     uint64_t activation_bytes;
     bool ideal; /* true: the runtime keeps only needed values (llama.cpp, onnxruntime); false: PyTorch's eager mode */
     bool usual_positions; /* vc_fit_largest: as in vc_recipe_options */
-    bool
-        margin_given; /* margin_bytes is what was asked for, and counts as it is; another value than the default does, too */
+    /* margin_bytes is what was asked for, and counts as it is; another value than the default does, too. */
+    bool margin_given;
 };
 
 static inline void vc_fit_defaults(struct vc_fit_options *options)

@@ -116,8 +116,9 @@ struct vc_report_output {
 
 /* A gate: a limit that the caller set for the outputs. If a gate is missed, nothing is written. */
 struct vc_report_gate {
-    const char *
-        id; /* name of the option: "max_bytes", "min_ratio", "max_growth", "min_sqnr_db", "max_sqnr_drop_db", "expect_sparsity" */
+    /* Name of the option: "max_bytes", "min_ratio", "max_growth", "min_sqnr_db", "max_sqnr_drop_db",
+     * "expect_sparsity". */
+    const char *id;
     /* value: the bytes of the largest output, or the SQNR of the worst tensor. NAN: nothing is measured yet, or nothing
      * can be; INFINITY: the SQNR of equal values. */
     double limit, value;

@@ -33,11 +33,11 @@ struct vc_calibration {
     size_t sums, counts; /* tensors of the file; sums VC_NO_TENSOR: it says nothing; counts may be missing, too */
     size_t moments;      /* sums of x_i x_j, of one matrix; VC_NO_TENSOR if there are none */
     size_t means;        /* sums of x_i; VC_NO_TENSOR if there are none */
-    uint64_t
-        n_matrices; /* each with statistics of its own, for as many rows: experts, groups of a convolution; else 1 */
-    uint64_t row;   /* columns */
-    bool
-        turned; /* it has statistics, but the tensor is [in, out] (Conv1D), so that its rows are not what they are of */
+    /* Each with statistics of its own, for as many rows: experts, groups of a convolution; else 1. */
+    uint64_t n_matrices;
+    uint64_t row; /* columns */
+    /* It has statistics, but the tensor is [in, out] (Conv1D), so that its rows are not what they are of. */
+    bool turned;
 };
 
 /* The array of that tail for a name, "relu1" and ".range"; VC_NO_TENSOR if there is none. */

@@ -28,8 +28,8 @@ struct vc_scheme_row {
     bool whole_tensors;    /* ... or one scale for the tensor */
     bool statistics;       /* options.calibration means something */
     bool no_aim;           /* aims do not try it */
-    bool
-        of_layers; /* floats that loaders of pictures cast back, in the layers that become codes, too; nobody tries it by itself */
+    /* Floats that loaders of pictures cast back, in the layers that become codes, too; nobody tries it by itself. */
+    bool of_layers;
     size_t n_granularities; /* with codes and without a granularity of its own */
     const struct vc_scheme_granularity *granularities;
 

@@ -111,6 +111,7 @@ plant core/run/executor.c '/* /home/somebody */'
 plant core/job/job.c '"leave --force out"'
 plant quantize/quantize.c '"choose another --axis"' # no recipe
 plant prune/lamp.c "$(printf ' *     w f32 %s a picture of one\n * line */' "$(yes = | head -n 90 | tr -d '\n')")"
+plant prune/magnitude.c "$(printf 'struct s {\n    const char\n        *name; /* a long comment */\n};')"
 rm "$dir/tree/prune/README.md"
 plant README.md '[nothing](docs/nothing.md)'
 expect_failure "flaws of texts" check_style.sh
@@ -125,6 +126,7 @@ path of one machine: core/run/executor.c:
 option of the command: core/job/job.c:
 option of the command: quantize/quantize.c:
 torn picture: prune/lamp.c:
+torn member: prune/magnitude.c:
 no README.md: prune
 link that leads nowhere: README.md: docs/nothing.md
 END

@@ -2,7 +2,7 @@
 # check_style.sh ROOT - the text of the tree: no tabs, no blanks at the end of a line, a newline at the end of a file,
 # ASCII in code, no path of somebody's machine, no link between documents that leads nowhere,
 # a README in each room, no option of the command in a string of the library,
-# no picture in a comment that a formatter tore. No file name here has a blank in it.
+# no picture in a comment and no member that a formatter tore. No file name here has a blank in it.
 set -eu
 cd "$1"
 LC_ALL=C
@@ -77,17 +77,16 @@ findings=$(
             fi
         done
     done
-    # A picture in a comment is indented by some five blanks. A formatter that wraps its lines leaves a full line and the rest of it at the margin.
-    for file in $code; do
-        case $file in
-        *.[ch] | *.inc | *.cu | *.cuh) awk -v limit=120 '
-            { text = ""; indent = -1 }
-            match($0, /^ *\*+ */) { text = substr($0, RLENGTH + 1); indent = RLENGTH - index($0, "*") }
-            text == "" || text == "/" { before = -1; next }
-            before >= 4 && before <= 8 && indent <= 1 { split(text, words, " "); if (full + 1 + length(words[1]) > limit) print "torn picture: " FILENAME ":" FNR }
-            { before = indent; full = length($0) }' "$file" ;;
-        esac
-    done
+    # What a formatter tears. A picture in a comment is indented by some five blanks: wrapped lines leave a full line and the rest of it at
+    # the margin. A member whose comment is too long becomes two lines, "bool" and "name; /* ... */": its comment belongs above it.
+    awk -v limit=120 '
+        FNR == 1 { before = -1; type = 0 }
+        type && /^ +\**[a-z_]+(\[[A-Za-z_0-9]+\])*; \/\*/ { print "torn member: " FILENAME ":" FNR }
+        { type = /^ +(const )?(struct |enum )?[a-z_0-9]+( ?\*)*$/; text = ""; indent = -1 }
+        match($0, /^ *\*+ */) { text = substr($0, RLENGTH + 1); indent = RLENGTH - index($0, "*") }
+        text == "" || text == "/" { before = -1; next }
+        before >= 4 && before <= 8 && indent <= 1 { split(text, words, " "); if (full + 1 + length(words[1]) > limit) print "torn picture: " FILENAME ":" FNR }
+        { before = indent; full = length($0) }' $(printf '%s\n' $code | grep -E '\.([ch]|inc|cuh?)$')
     # A folder of three or more sources is a room.
     for room in include/vcompress $(printf '%s\n' $code | grep -E "^($(echo $rooms | tr ' ' '|'))/.*\.(c|h|inc|cu)\$" | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 2 { print $2 }'); do
         if [ ! -s "$room/README.md" ]; then

@@ -20,8 +20,8 @@ struct app;
 struct named_types {
     struct named_type {
         char *glob; /* owned; its scheme stands behind the NUL */
-        const char
-            *scheme; /* "int4/group:64", "fp16", "keep"; with --gguf "q6_k" or a mixture, whose base type it is */
+        /* "int4/group:64", "fp16", "keep"; with --gguf "q6_k" or a mixture, whose base type it is. */
+        const char *scheme;
     } list[MAX_NAMED_TYPES];
     size_t n;
 };

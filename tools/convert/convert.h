@@ -28,8 +28,8 @@ struct convert_options {
     char metadata_keys[MAX_METADATA][MAX_METADATA_KEY]; /* ... and keys copies of their beginnings */
     const char *lists[VC_MAX_OUTPUTS];                  /* --emit as given, "a.npz,b.npz" */
     size_t n_lists;
-    const char
-        *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
+    /* What write.emit points to: the names in the lists, which app->own_names holds. */
+    const char *emit[VC_MAX_OUTPUTS];
     bool drop[VC_ROLE_OTHER + 1];
     bool digest;
     bool keep_names;        /* of a folder that becomes a GGUF file */

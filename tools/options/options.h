@@ -65,12 +65,13 @@ struct opt {
     char letter;    /* 0: none */
     bool by_letter; /* sentences name it by its letter: -o */
     bool optional;  /* the value may be left out; then it must follow with '=' */
-    bool
-        one_of; /* of the options of its group that have this, a command line may have one only; the same of two that fill one field, and of NAME and no-NAME */
-    bool gate;  /* a limit, or what belongs to one: a file of gates may give it (--gates) */
+    /* Of the options of its group that have this, a command line may have one only; the same of two that fill one
+     * field, and of NAME and no-NAME. */
+    bool one_of;
+    bool gate; /* a limit, or what belongs to one: a file of gates may give it (--gates) */
     opt_call_fn *call;
-    const char *
-        wanted; /* OPT_CALL, and words with a `call`: what is right, for the sentence about a wrong value; NULL: `value` */
+    /* OPT_CALL, and words with a `call`: what is right, for the sentence about a wrong value; NULL: `value`. */
+    const char *wanted;
 };
 
 /* The option fills this member of the command's structure, and the library calls it by the end of the member's name:
