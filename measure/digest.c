@@ -25,11 +25,6 @@ struct list {
     void *block;
 };
 
-bool vc_digest_built_in(void)
-{
-    return vc_sha256_built_in();
-}
-
 /* Notes a file; its digest comes later, when all files are known. */
 static enum vc_status add_file(struct list *list, const char *path, uint64_t size_bytes)
 {

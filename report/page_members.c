@@ -32,7 +32,8 @@ static void write_point(struct vc_json *json, const struct vc_memory_point *poin
 
 /* Cuts the last bracket off and puts the member before a new one. The old text is freed only once the new one is
  * there. */
-enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value)
+enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *json,
+                               const char *string)
 {
     const char *end = strrchr(*document, '}');
     struct vc_text text;
@@ -43,12 +44,16 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
         end--;
     }
     vc_text_init(&text, ctx);
-    vc_text_room(&text, (size_t)(end - *document) + strlen(key) + strlen(value) + 16);
+    vc_text_room(&text, (size_t)(end - *document) + strlen(key) + strlen(json != NULL ? json : string) + 16);
     vc_text_add_bytes(&text, *document, (size_t)(end - *document));
     vc_text_add(&text, ",\n");
     vc_text_add_json_string(&text, key);
     vc_text_add(&text, ": ");
-    vc_text_add_bytes(&text, value, strlen(value));
+    if (json != NULL) {
+        vc_text_add_bytes(&text, json, strlen(json));
+    } else {
+        vc_text_add_json_string(&text, string);
+    }
     vc_text_add(&text, "\n}\n");
     char *longer = vc_text_detach(&text);
     if (longer != NULL) {
@@ -56,18 +61,6 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
         *document = longer;
     }
     return text.status;
-}
-
-enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const char *key, const char *string)
-{
-    struct vc_text text;
-    enum vc_status status;
-
-    vc_text_init(&text, ctx);
-    vc_text_add_json_string(&text, string);
-    status = text.status == VC_OK ? vc_document_add(ctx, document, key, text.data) : text.status;
-    vc_text_release(&text);
-    return status;
 }
 
 enum vc_status vc_write_histograms(struct vc_ctx *ctx, const struct vc_document *d, char **text)

@@ -37,7 +37,7 @@ static enum vc_status add_file(struct vc_shrinking *s, struct vc_text *text, con
         options.tokenizer = rows->tokenizer != NULL ? rows->tokenizer : vc_model_facts(s->given)->path;
         options.most_rows = 1; /* of a text: its bytes are what counts */
     }
-    if (path != NULL && vc_digest_built_in()) {
+    if (path != NULL && vc_sha256_built_in()) {
         VC_CALL(vc_model_open(s->ctx, path, &options, &file));
         VC_CALL(vc_model_digest(s->ctx, file, hex));
     }
@@ -119,7 +119,7 @@ static enum vc_status make_head(struct vc_shrinking *s, char **head)
     VC_SCOPED_TEXT struct vc_text text;
 
     vc_text_init(&text, s->ctx);
-    if (vc_digest_built_in()) {
+    if (vc_sha256_built_in()) {
         VC_CALL(vc_model_digest(s->ctx, s->given, hex));
     }
     vc_text_add(&text, "# vcompress shrink 2\n# version %s\n# model %s\n# graph", vc_version(), hex);
@@ -220,7 +220,7 @@ static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char
     if (s->journal == NULL) {
         return vc_fail_errno(s->ctx, errno, "%s: cannot be read", path);
     }
-    if (!vc_digest_built_in()) {
+    if (!vc_sha256_built_in()) {
         return refuse(s, "this build has no SHA-256, by which the model of the search is known again");
     }
     VC_CALL(compare_head(s, head));
@@ -260,7 +260,7 @@ static enum vc_status digest_of(struct vc_shrinking *s, size_t k, char hex[VC_DI
 
     VC_CALL_ALLOC(path);
     (void)snprintf(hex, VC_DIGEST_BYTES, "-");
-    if (s->candidates[k].reason == NULL && s->chains[k].steps != 0 && vc_digest_built_in()) {
+    if (s->candidates[k].reason == NULL && s->chains[k].steps != 0 && vc_sha256_built_in()) {
         VC_CALL(vc_model_open(s->ctx, path, NULL, &file));
         VC_CALL(vc_model_digest(s->ctx, file, hex));
     }

@@ -95,12 +95,3 @@ enum vc_dtype vc_dtype_from_name(const char *name)
     }
     return VC_DTYPE_NONE;
 }
-
-uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems)
-{
-    const struct vc_dtype_info *facts = vc_dtype_facts(dtype);
-    uint64_t n_blocks = n_elems / facts->block_elems + (n_elems % facts->block_elems != 0);
-
-    return facts->block_bytes != 0 && n_blocks > UINT64_MAX / facts->block_bytes ? UINT64_MAX
-                                                                                 : n_blocks * facts->block_bytes;
-}

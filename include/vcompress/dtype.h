@@ -123,7 +123,14 @@ static inline bool vc_dtype_is_quantized(enum vc_dtype dtype)
 VC_API enum vc_dtype vc_dtype_from_name(const char *name);
 
 /* Bytes of n elements; the last block counts whole. 0 for VOID. Returns UINT64_MAX on overflow. */
-VC_API uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems);
+static inline uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems)
+{
+    const struct vc_dtype_info *facts = vc_dtype_facts(dtype);
+    uint64_t n_blocks = n_elems / facts->block_elems + (n_elems % facts->block_elems != 0);
+
+    return facts->block_bytes != 0 && n_blocks > UINT64_MAX / facts->block_bytes ? UINT64_MAX
+                                                                                 : n_blocks * facts->block_bytes;
+}
 
 VC_END_C
 #endif

@@ -131,9 +131,8 @@ VC_API void vc_job_remove_temporaries(void);
 VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
 
 /* Call after vc_job_run: reads every written file except standard output and puts sizes and SHA-256 into
- * vc_report.files. VC_E_UNSUPPORTED if SHA-256 is not built in (vc_digest_built_in). */
+ * vc_report.files. VC_E_UNSUPPORTED if SHA-256 is not built in (VC_NAMES_DIGESTS of name_lists.h). */
 VC_API enum vc_status vc_job_digest(struct vc_ctx *ctx, struct vc_job *job);
-VC_API bool vc_digest_built_in(void);
 
 #define VC_DIGEST_BYTES 65 /* a SHA-256 as lower-case digits, with its NUL */
 

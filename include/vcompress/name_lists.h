@@ -14,7 +14,8 @@ enum vc_names {
     VC_NAMES_EXTENSIONS = 1, /* the usual one of each of these formats: ".npz" */
     VC_NAMES_LAYOUTS = 2,    /* vc_write_options.layout: "plain" is the first */
     VC_NAMES_MIXTURES = 3,   /* vc_quantize_options.gguf: "Q4_K_M" */
-    VC_NAMES_SCHEMES = 4     /* by the number of enum vc_scheme: "none", "int8" */
+    VC_NAMES_SCHEMES = 4,    /* by the number of enum vc_scheme: "none", "int8" */
+    VC_NAMES_DIGESTS = 5     /* of vc_job_digest: "sha256"; none in a build without nettle */
 };
 
 /* Name number `index` of a list, from 0 on, a static string. Returns NULL after the last name. */

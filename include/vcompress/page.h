@@ -64,11 +64,11 @@ VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const st
 
 /* ---- members of documents that pages show ---- */
 
-/* Adds a member at the end of a document. *document: of vc_document_json; replaced by a longer text. value:
- * JSON. VC_E_FORMAT if the document is no object. */
-VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value);
-/* The same with a string: "command_line", "file", "baseline". */
-VC_API enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const char *key, const char *string);
+/* Adds a member at the end of a document. *document: of vc_document_json; replaced by a longer text. json: its
+ * value; NULL: the value is `string`, which is quoted here ("command_line", "file", "baseline"). VC_E_FORMAT if the document is
+ * no object. */
+VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *json,
+                                      const char *string);
 
 /* ---- pages ---- */
 

@@ -221,10 +221,10 @@ static void test_members(void **unused)
     char *text;
 
     (void)unused;
-    assert_int_equal(vc_document_add(ctx, &document, "command_line", "\"a b\""), VC_OK);
-    assert_int_equal(vc_document_add(ctx, &document, "steps", "[]"), VC_OK);
+    assert_int_equal(vc_document_add(ctx, &document, "command_line", NULL, "a b"), VC_OK);
+    assert_int_equal(vc_document_add(ctx, &document, "steps", "[]", NULL), VC_OK);
     assert_string_equal(document, "{\n  \"schema\": \"x\",\n\"command_line\": \"a b\",\n\"steps\": []\n}\n");
-    assert_int_equal(vc_document_add(ctx, &broken, "steps", "[]"), VC_E_FORMAT);
+    assert_int_equal(vc_document_add(ctx, &broken, "steps", "[]", NULL), VC_E_FORMAT);
     assert_string_equal(broken, "[]");
     vc_text_free(broken);
     vc_text_free(document);
@@ -259,7 +259,7 @@ static void test_out_of_memory(void **unused)
         char *text = NULL;
 
         vc_pool_fail_at(ctx->shared->pool, ++n, 0);
-        status = vc_document_add(ctx, &document, "more", "[1, 2]");
+        status = vc_document_add(ctx, &document, "more", "[1, 2]", NULL);
         if (status == VC_OK) {
             status = vc_page_html(ctx, document, "<svg></svg>", &text);
         }

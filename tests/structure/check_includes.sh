@@ -150,7 +150,7 @@ list_edges | awk -v sq="'" '
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|arch|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math|_recurrent)?\.inc)$/ }
-        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|kernels\/kernels|merge\/merged_model|passes\/(comparer|decode_range|device_choice)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
+        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|kernels\/kernels|merge\/merged_model|passes\/(comparer|decode_range|device_choice|sha256)|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|arch|graph|engine|memory|search)$/ }
         else if (from == "search") { ok = to ~ /^(include|core)$/ || (to == "search" && (t !~ /^search\/recipes\// || dir == "search/recipes")) || (dir == "search/recipes" && to ~ /^(graph|memory)$/) }
         else if (from == "shrink") { ok = to ~ /^(include|core|search|shrink)$/ || t == "passes/sha256.h" }

@@ -604,7 +604,7 @@ static int check_several(struct app *app, const struct convert_options *options,
     if (options->digest && is_piped(write)) {
         return app_usage(app, "--digest: standard output cannot be read back");
     }
-    if (options->digest && !vc_digest_built_in()) {
+    if (options->digest && vc_name_at(VC_NAMES_DIGESTS, 0) == NULL) {
         return app_refuse(app, VC_E_UNSUPPORTED, "--digest: this build has no SHA-256");
     }
     if (app->parsed.n_args <= 1) {

@@ -66,7 +66,7 @@ static void add_document(struct telling *t, const char *key, const struct vc_doc
         t->status = vc_document_json(t->app->ctx, member, &json);
     }
     if (t->status == VC_OK) {
-        t->status = vc_document_add(t->app->ctx, &t->text, key, json);
+        t->status = vc_document_add(t->app->ctx, &t->text, key, json, NULL);
     }
     vc_text_free(json);
 }
@@ -75,7 +75,7 @@ static void add_document(struct telling *t, const char *key, const struct vc_doc
 static void add_string(struct telling *t, const char *key, const char *string)
 {
     if (t->status == VC_OK) {
-        t->status = vc_document_add_string(t->app->ctx, &t->text, key, string);
+        t->status = vc_document_add(t->app->ctx, &t->text, key, NULL, string);
     }
 }
 
@@ -466,7 +466,7 @@ int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_
         if (baseline != NULL) {
             add_string(&t, "baseline", baseline);
             (void)snprintf(peak, sizeof peak, "%" PRIu64, baseline_bytes);
-            t.status = t.status == VC_OK ? vc_document_add(app->ctx, &t.text, "baseline_bytes", peak) : t.status;
+            t.status = t.status == VC_OK ? vc_document_add(app->ctx, &t.text, "baseline_bytes", peak, NULL) : t.status;
         }
     }
     return finish(&t, rc);
