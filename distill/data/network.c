@@ -33,16 +33,24 @@ static bool is_slope(const struct vc_graph *graph, uint32_t value)
     return false;
 }
 
+/* The tensor of that name; NULL if the model has none, or is NULL. */
+static const struct vc_tensor *tensor_of(const struct vc_model *model, const char *name)
+{
+    size_t index = model == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
+
+    return index == VC_NO_TENSOR ? NULL : vc_model_tensor(model, index);
+}
+
 /* A table that is only read, as positions of a fixed formula are, is not trained; the names above are
- * tables that are learned. A checkpoint's names say what is none (core/model/name_use.c), an ONNX file's readers. */
+ * tables that are learned. A checkpoint's names say what is no weight (core/model/name_use.c), an ONNX file's readers.
+ * Beside a checkpoint the file's readers decide for single numbers alone, as a factor of 0.125: few of these are learned. */
 bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
 {
-    const struct vc_model *weights = net->network.weights;
-    size_t index = weights == NULL ? VC_NO_TENSOR : vc_model_find(weights, param->tensor);
-    const struct vc_tensor *t = index == VC_NO_TENSOR ? NULL : vc_model_tensor(weights, index);
+    const struct vc_tensor *t = tensor_of(net->network.weights, param->tensor);
+    const struct vc_tensor *read = t != NULL && t->n_elems == 1 ? tensor_of(net->network.beside, param->tensor) : NULL;
     const char *reason;
 
-    return t != NULL && t->use == VC_USE_TABLE &&
+    return t != NULL && (t->use == VC_USE_TABLE || (read != NULL && read->use == VC_USE_TABLE)) &&
            (vc_name_use(t->name, t->n_dims, t->shape, &reason) == VC_USE_TABLE ||
             (!vc_glob_any(LEARNED, t->name) && !is_slope(net->network.graph, param->value)));
 }
