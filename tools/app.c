@@ -242,13 +242,12 @@ static void name_subject(const struct app *app, const char *sentence, char *text
     snprintf(text, LINE_BYTES, "%.900s%s%.1100s", named ? "" : app->subject, named ? "" : ": ", sentence);
 }
 
-/* -o - goes into a pipe that was closed: what failed is no news. POLLERR on a pipe: its other end is closed. main then
- * ends without a word, as programs in a pipeline do. */
-static bool nobody_reads(const struct app *app)
+/* POLLERR on a pipe: its other end is closed. */
+bool app_nobody_reads(void)
 {
-    struct pollfd fd = {.fd = 1};
+    struct pollfd fd = {.fd = STDOUT_FILENO};
 
-    return app->output != NULL && strcmp(app->output, "-") == 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
+    return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
 }
 
 /* The way of every failure but a missed gate: name the file, keep it for other ranks, or print it and write the JSON
@@ -257,7 +256,7 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
 {
     char text[LINE_BYTES];
 
-    if (status == VC_E_IO && nobody_reads(app)) {
+    if (status == VC_E_IO && app->output != NULL && strcmp(app->output, "-") == 0 && app_nobody_reads()) {
         app->pipe_closed = true;
         return EXIT_SYSTEM;
     }

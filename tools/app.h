@@ -86,6 +86,7 @@ struct app {
     size_t n_remotes;
     bool written;       /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed; /* it was, when we started */
+    int print_error;    /* errno of the first text that standard output did not take whole, 0: none */
     bool pipe_closed;   /* nobody reads the output that goes to standard output */
     bool said;          /* a line was printed on stderr: there is never a second one */
     bool silent;        /* another process says it: ranks_app.h */
@@ -127,12 +128,15 @@ extern const struct opt_group group_help;  /* --help alone */
  * the status to exit with. */
 int app_parse(struct app *app, int n_args, char **args, void *options);
 void app_report_to(struct app *app, FILE *to); /* stdout unless told otherwise */
-FILE *app_notes(struct app *app);              /* where lines beside the report go: standard error */
+/* Standard output is a pipe whose reader left: what fails then is no news. main ends without a word, as programs in a
+ * pipeline do. */
+bool app_nobody_reads(void);
+FILE *app_notes(struct app *app); /* where lines beside the report go: standard error */
 /* The table for people is wanted: not with --quiet, nor where the document takes its place. A call (call.h) has both. */
 bool app_prints(const struct app *app);
+/* Notes of options that changed nothing, at the end of a run that has an answer. */
+void app_warn(struct app *app, int status);
 /* Frees what the command leaves, but for the context. */
-void app_warn(struct app *app,
-              int status); /* of options that changed nothing, at the end of a run that has an answer */
 void app_end(struct app *app);
 /* Creates the context and sets it up from the common options. GO_ON or a status. */
 int app_open(struct app *app);

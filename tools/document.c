@@ -337,6 +337,7 @@ static int write_text(struct app *app, const char *text)
     }
     int error = write_whole(&where, text);
     /* A lost standard output is noticed once, at the end of main. */
+    app->print_error = where.path == NULL && app->print_error == 0 ? error : app->print_error;
     return error == 0 || where.path == NULL ? GO_ON : json_refuse(app, strerror(error));
 }
 
@@ -376,8 +377,8 @@ static bool add_piece(void *user, uint64_t offset, const void *bytes, size_t n)
     (void)offset; /* they come in order */
     errno = EIO;
     stream->to = stream->to != NULL ? stream->to : open_destination(&where);
-    if (stream->to == NULL || (fwrite(bytes, 1, n, stream->to) != n && where.path != NULL)) {
-        stream->error = errno;
+    if (stream->to == NULL || fwrite(bytes, 1, n, stream->to) != n) {
+        *(where.path != NULL ? &stream->error : &stream->app->print_error) = errno;
     }
     return stream->error == 0;
 }

@@ -43,7 +43,11 @@ static int close_streams(struct app *app, int status)
     int error = 0;
 
     if (fflush(stdout) != 0 || ferror(stdout) != 0 || fclose(stdout) != 0) {
-        error = is_spare(app) ? 0 : errno != 0 ? errno : EIO;
+        /* errno may be that of a call after the write that failed */
+        error = app->print_error != 0 ? app->print_error : errno;
+        error = app_nobody_reads() ? EPIPE : error;
+        error = error != 0 ? error : EIO;
+        error = is_spare(app) ? 0 : error;
     }
     if (caught_signal() != 0 && (status == EXIT_SYSTEM || error != 0)) {
         signals_die_by(caught_signal());

@@ -1,5 +1,6 @@
 /* cmd_gpus.c - vcompress gpus: the catalogue, or the part of it that matches a name; no GPU is asked. The rows are in
  * the library (vc_gpus_open), those of the user in --gpus-file or in the configuration folder (cards.h). */
+#include <errno.h>
 #include <string.h>
 
 #include <vcompress/gpus.h>
@@ -148,7 +149,7 @@ static int print_document(struct app *app, const struct gpus_cli *cli, const str
         return app_fail(app, status);
     }
     if (cli->csv) {
-        fputs(text, app->out.to);
+        app->print_error = fputs(text, app->out.to) < 0 ? errno : 0;
     } else {
         rc = json_print(app, text);
     }
