@@ -446,7 +446,8 @@ static bool fits(const struct vc_lora_list *list, const struct vc_lora_module *m
     const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
     const struct vc_tensor *t = n != 0 ? &model->tensors[places[n - 1].tensor] : NULL;
 
-    if (n == 0 || t->n_dims < 2 || a->n_dims != 2 || b->n_dims != 2 || a->shape[0] % places->n_experts != 0) {
+    if (n == 0 || t->n_dims < 2 || a->n_dims != 2 || b->n_dims != 2 || places->n_experts == 0 ||
+        a->shape[0] % places->n_experts != 0) {
         return false;
     }
     uint64_t rows = t->shape[t->n_dims - 2] + places[n - 1].first_row;
@@ -526,7 +527,7 @@ static enum vc_status find_twin(struct vc_ctx *ctx, const struct vc_lora_list *l
             VC_CALL(vc_source_read_any(ctx, adapter, other, VC_FORM_VALUES, at, pieces[1], n));
             *twin = memcmp(pieces[0], pieces[1], n) == 0;
         }
-        found->list[i].twice = *twin;
+        found->list[i].twice = found->list[i].twice || *twin;
     }
     return VC_OK;
 }

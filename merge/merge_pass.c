@@ -129,7 +129,7 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_model *model
     unsigned first = place->parameter != NULL && t->n_dims == 3; /* the axis of outputs; before it experts */
     bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && a->shape[0] == rank * place->n_experts &&
                    b->shape[1] == a->shape[0] && behind(b, 2) == 1 && t->n_dims >= 2;
-    bool straight = factors && behind(t, first + 1) == behind(a, 1) &&
+    bool straight = factors && (!place->cut || t->n_dims == 2) && behind(t, first + 1) == behind(a, 1) &&
                     (place->cut ? place->first_row + t->shape[0] <= b->shape[0] : t->shape[first] == b->shape[0]);
     bool turned = factors && t->n_dims == first + 2 && !place->cut && t->shape[first] == behind(a, 1) &&
                   t->shape[first + 1] == b->shape[0];
@@ -211,7 +211,7 @@ static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struc
     const struct vc_adapter_rows *rows = term.module->rows;
     const struct vc_tensor *t = &model->tensors[term.place.tensor];
     const struct vc_tensor *own = &list->adapter->tensors[term.module->tensors[VC_LORA_WHOLE]];
-    bool fits = own->n_dims == t->n_dims;
+    bool fits = own->n_dims == t->n_dims && (rows == NULL || t->n_dims >= 2);
     char text[2][96];
 
     for (unsigned d = 0; fits && d < t->n_dims; d++) {
@@ -266,12 +266,34 @@ static enum vc_status add_place(struct vc_ctx *ctx, struct merge *m, const struc
     if (module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR) {
         return add_whole(ctx, m, model, term);
     }
+    VC_REFUSE_IF(place->parameter != NULL && (module->tensors[VC_LORA_MAGNITUDE] != VC_NO_TENSOR ||
+                                              module->tensors[VC_LORA_UP_BIAS] != VC_NO_TENSOR),
+                 ctx, VC_E_UNSUPPORTED,
+                 "%s: %s has a magnitude or a bias, and is a parameter (%s), for which peft has neither",
+                 list->adapter->path, module->name, place->parameter);
     VC_CALL(find_turn(ctx, model, &term));
     VC_CALL(check_magnitude(ctx, list, module, weight));
     VC_CALL(find_scale(ctx, list, place, term.rank, &scale));
     term.scale = scale * weight;
     VC_CALL(add_term(ctx, m, model, term));
     return add_bias(ctx, m, model, term);
+}
+
+/* The file has another matrix of the embedding's shape outside of numbered layers: an output of its own under another
+ * name than lm_head, "output.weight", "transformer.output_layer.weight". */
+static bool has_output(const struct vc_model *model, size_t embedding)
+{
+    const struct vc_tensor *e = &model->tensors[embedding];
+    bool found = false;
+
+    for (size_t i = 0; i < model->n_tensors && !found; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        found = i != embedding && e->n_dims == 2 && t->n_dims == 2 && t->shape[0] == e->shape[0] &&
+                t->shape[1] == e->shape[1] && strpbrk(t->name, "0123456789") == NULL &&
+                !vc_name_is_embedding_table(t->name);
+    }
+    return found;
 }
 
 /* An embedding that is the output, too, and that the adapter replaces as one of both alone, would change both. */
@@ -285,7 +307,7 @@ static enum vc_status check_tied(struct vc_ctx *ctx, const struct vc_lora_list *
 
     VC_REFUSE_IF(
         module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR && module->rows == NULL && !module->base && !place->twice &&
-            words,
+            words && !has_output(model, place->tensor),
         ctx, VC_E_UNSUPPORTED,
         "%s: replaces %s, which is the model's output, too, and has nothing for that: give the model an output "
         "of its own first (tie_word_embeddings false), or train with ensure_weight_tying",

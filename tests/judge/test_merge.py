@@ -277,6 +277,22 @@ class Definition(Merge):
                 self.assertFalse(os.path.exists(self.path("no.safetensors")))
         self.assertIn("--lora", self.refuse(2, "merge", model, "-o", self.path("no.safetensors")))
 
+    def test_parameters_refused(self):
+        """What peft does not make: a parameter's magnitudes and biases, experts of three axes or none, rows of a vector."""
+        rng = np.random.default_rng(9)
+        f4 = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731
+        name, config = "model.layers.0.mlp.experts", dict(CONFIG, target_parameters=["mlp.experts.down_proj"])
+        wide, cut = {name + ".down_proj": f4(64, 8, 16)}, {name + ".0.down_proj.weight": f4(8, 16), name + ".0.down_proj.bias": f4(8)}
+        for number, (tensors, parts, said) in enumerate((
+                (wide, dict(factors(rng, name, 8, 16, 128), **{PEFT + name + ".lora_magnitude_vector": f4(8)}), "a magnitude or a bias"),
+                (cut, dict(factors(rng, name, 8, 16, 2), **{PEFT + name + ".lora_B.bias": f4(8)}), "a magnitude or a bias"),
+                ({name + ".0.down_proj.weight": f4(8, 8, 16)}, factors(rng, name, 8, 16, 2), "down_proj"),
+                ({name + ".down_proj": f4(0, 8, 16), "w": f4(2, 2)}, factors(rng, name, 8, 16, 2), "another model"),
+                ({"model.norm.weight": f4(16)}, dict(factors(rng, "model.q", 8, 8, 2), **{PEFT + "model.norm.token_adapter.trainable_tokens_delta": f4(1)}), "norm"))):
+            with self.subTest(number=number):
+                adapter = self.write("bad%d" % number, parts, config=dict(config, trainable_token_indices={"norm": [5]}) if number == 4 else config)
+                self.assertIn(said, self.refuse(3, "merge", "--partial", "--lora", adapter, self.write("m%d.safetensors" % number, tensors), "-o", self.path("no.safetensors"), "-f"))
+
     def test_partial(self):
         rng = np.random.default_rng(8)
         w = rng.standard_normal((8, 8)).astype("f4")
