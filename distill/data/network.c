@@ -42,12 +42,12 @@ static const struct vc_tensor *tensor_of(const struct vc_model *model, const cha
 }
 
 /* A table that is only read, as positions of a fixed formula are, is not trained; the names above are
- * tables that are learned. A checkpoint's names say what is no weight (core/model/name_use.c), an ONNX file's readers.
- * Beside a checkpoint the file's readers decide for single numbers alone, as a factor of 0.125: few of these are learned. */
+ * tables that are learned. A checkpoint's names say what is no weight (core/model/name_use.c), an ONNX file's readers,
+ * also those of a file that is the graph of a checkpoint. */
 bool vc_net_is_table(const struct vc_net *net, const struct vc_graph_param *param)
 {
     const struct vc_tensor *t = tensor_of(net->network.weights, param->tensor);
-    const struct vc_tensor *read = t != NULL && t->n_elems == 1 ? tensor_of(net->network.beside, param->tensor) : NULL;
+    const struct vc_tensor *read = t != NULL ? tensor_of(net->network.beside, param->tensor) : NULL;
     const char *reason;
 
     return t != NULL && (t->use == VC_USE_TABLE || (read != NULL && read->use == VC_USE_TABLE)) &&

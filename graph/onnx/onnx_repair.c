@@ -301,10 +301,45 @@ static const struct vc_tensor *find_torn(const struct vc_onnx_build *b, const ui
     return NULL;
 }
 
+/* The constant has the values that the tensor has at its beginning along each axis, as a table of positions or a mask is
+ * cut to the length of the input: nothing that it was computed of has changed. */
+static enum vc_status is_beginning(struct vc_onnx_build *b, size_t own, size_t index, bool *same)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    const struct vc_tensor *other = vc_model_tensor(b->source->weights, index);
+    VC_SCOPED float *c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof *c);
+    VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)other->n_elems + 1, sizeof *w);
+
+    VC_CALL_ALLOC(c);
+    VC_CALL_ALLOC(w);
+    *same = t->n_dims == other->n_dims;
+    for (unsigned d = 0; *same && d < t->n_dims; d++) {
+        *same = t->shape[d] <= other->shape[d];
+    }
+    if (!*same) {
+        return VC_OK;
+    }
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, index, w, (size_t)other->n_elems));
+    for (size_t k = 0; *same && k < (size_t)t->n_elems; k++) {
+        size_t left = k;
+        size_t at = 0;
+        size_t step = 1;
+
+        for (unsigned d = t->n_dims; d-- > 0;) {
+            at += left % (size_t)t->shape[d] * step;
+            left /= (size_t)t->shape[d];
+            step *= (size_t)other->shape[d];
+        }
+        *same = memcmp(&c[k], &w[at], sizeof *c) == 0;
+    }
+    return VC_OK;
+}
+
 /* A file in which batch normalization was folded into the weights cannot take the checkpoint's weights,
  * which are not folded: a variance of the checkpoint is then left over, and weights with equal names have
  * other values. Such a pair is refused, and so is one with a constant that was computed of weights in another way. */
-static enum vc_status refuse_folded(struct vc_onnx_build *b, const uint64_t *claimed)
+static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
 {
     const struct vc_tensor *variance = left_variance(b, claimed);
     const struct vc_tensor *from = find_torn(b, claimed);
@@ -312,8 +347,17 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, const uint64_t *cla
 
     for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
         bool left = b->matches[k].open && b->matches[k].index == VC_NO_TENSOR;
+        bool same = false;
 
         from = left ? vc_onnx_made_of(b, k, claimed) : NULL;
+        if (from != NULL) {
+            size_t index = vc_model_find(b->source->weights, from->name);
+
+            VC_CALL(is_beginning(b, k, index, &same));
+            claimed[index] =
+                same ? UINT64_MAX : claimed[index]; /* what else was computed of it has not changed either */
+            from = same ? NULL : from;
+        }
         made = vc_model_tensor(b->source->model, k)->name;
     }
     if (variance == NULL && from == NULL) {
