@@ -80,7 +80,7 @@ static int lift_each(const struct lift *l, const struct vc_graph_node *node, con
 }
 
 /* The first input alone has places: also of a Reduce over other axes, which stay. Scales of FakeQuantize are of parts of the last
- * axis. */
+ * axis. One place behind an axis that is summed up would be summed up in another order (engine/loops/train_strided.h). */
 static int lift_first(const struct lift *l, const struct vc_graph_node *node, const struct places *p, unsigned k)
 {
     unsigned last = dims_of(l, node->inputs[0]) - 1;
@@ -90,6 +90,11 @@ static int lift_first(const struct lift *l, const struct vc_graph_node *node, co
 
     if (parts || (vc_node_is(node, VC_OP_dropout) && l->drops) || last + 1 != dims_of(l, node->outputs[0])) {
         return NEVER;
+    }
+    for (unsigned d = 0; p->count == 1 && d < p->axis; d++) {
+        if (size_of(l, node->inputs[0], d) > size_of(l, node->outputs[0], d)) {
+            return NEVER;
+        }
     }
     return k == 0 ? lift_each(l, node, p, k) : WHOLE;
 }
@@ -318,6 +323,9 @@ static void find_node(struct lift *l, const struct vc_graph_node *node)
         in.count = out.kind == SOME ? out.count : in.count;
     }
     at->p = at->selects ? in : out;
+    if (!at->selects && (node->row == NULL || rules[node->row->op] == NULL)) {
+        at->p.kind = out.kind = ALL;
+    }
     for (unsigned k = 0; k < node->n_inputs; k++) {
         if (input_places(l, node, k).kind == UNREAD) {
             at->p.kind = out.kind = ALL;

@@ -110,6 +110,13 @@ static const struct graph_case cases[] = {
     {LINES ") => (float[2,8] y) <int64 at = {0}, float ratio = {0.5}> { t = MatMul(x, pc)  d, m = Dropout(t, ratio)  k "
            "= Not(m)  u = MatMul(d, pd)  a = Gather<axis: int = 1>(u, at)  y = Relu(a) }",
      60},
+    /* columns behind an axis that is summed up: one column alone would be added up in another order */
+    {"(float[2,64,6] x, float[6,6] pa) => (float[2,1] y) <int64[1] over = {1}, int64 at = {3}> { h = Relu(x)  t = "
+     "MatMul(h, pa)  r = ReduceMean(t, over)  y = Gather<axis: int = 2>(r, at) }",
+     100},
+    {"(float[2,64,6] x, float[6] pa) => (float[2,1] y) <int64[1] over = {1}, int64 at = {3}> { t = Mul(x, pa)  r = "
+     "ReduceSum(t, over)  y = Gather<axis: int = 2>(r, at) }",
+     100},
     /* a convolution mixes columns, and channels of one column do not */
     {"(float[2,3,4,6] x, float[5,3,3,3] pa, float[5,5] pb) => (float[2,4,5] y) <int64 at = {-1}> { c = Conv<pads: ints "
      "= [1, 1, 1, 1]>(x, pa)  r = Relu(c)  "
