@@ -2,6 +2,8 @@
  * weights, for programs. */
 #include "facade/graph_config.h"
 
+#include <sys/stat.h>
+
 #include "core/base/arena.h"
 #include "core/text/text.h"
 #include "formats/huggingface/hf_program.h"
@@ -53,6 +55,13 @@ enum vc_status vc_graph_build_sizes(struct vc_ctx *ctx, const struct vc_model *m
     return vc_call_end(ctx, build_sizes(ctx, model, path, out));
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct vc_model *weights, bool plain_inputs,
                              struct vc_model **beside, struct vc_graph **out)
 {
@@ -63,7 +72,7 @@ enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct 
     if (path == NULL) {
         return vc_graph_build(ctx, weights, &options, out);
     }
-    if (weights == NULL && vc_ends_in(path, ".json")) {
+    if (weights == NULL && vc_ends_in(path, ".json") && !vc_ends_in(path, ".index.json")) {
         return vc_graph_build_config(ctx, path, out);
     }
     options.weights = weights;
@@ -71,7 +80,12 @@ enum vc_status vc_graph_open(struct vc_ctx *ctx, const char *path, const struct 
         return vc_graph_read_text(ctx, path, &options, out);
     }
     if (*beside == NULL) {
-        VC_CALL(vc_model_open(ctx, path, NULL, beside));
+        enum vc_status status = vc_model_open(ctx, path, NULL, beside);
+
+        if (status == VC_E_UNSUPPORTED && weights == NULL && is_folder(path)) { /* with a config.json and no weights */
+            return vc_graph_build_config(ctx, path, out);
+        }
+        VC_CALL(status);
     }
     return vc_graph_build(ctx, *beside, &options, out);
 }

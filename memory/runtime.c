@@ -208,7 +208,8 @@ enum vc_program_weights vc_memory_program_weights(enum vc_memory_program program
 {
     enum vc_memory_program of_scheme = program_of_scheme(scheme);
     enum vc_memory_program without = of_scheme == VC_RUN_BY_LLAMA_CPP ? VC_RUN_BY_ONNXRUNTIME : VC_RUN_BY_LLAMA_CPP;
-    bool foreign = program == VC_RUN_BY_BITSANDBYTES && of_scheme != program && strcmp(scheme, "int8") != 0;
+    bool foreign =
+        program == VC_RUN_BY_BITSANDBYTES && of_scheme != program && scheme != NULL && strcmp(scheme, "int8") != 0;
 
     if (program == without || foreign) {
         return VC_WEIGHTS_NOT_TAKEN;

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack
+from numbers import Real
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from ._arrays import Arrays, Buffer, Weights, as_tensors, parse, to_array
@@ -63,7 +64,7 @@ def command(name: str, inputs: Sequence[Path], options: Dict[str, Any], progress
     stay."""
     with ExitStack() as after:
         def path_of(value: Any, what: str) -> Any:
-            arrays = isinstance(value, Mapping) and not all(isinstance(one, (str, int, float)) for one in value.values())
+            arrays = isinstance(value, Mapping) and not all(isinstance(one, (str, os.PathLike, Real)) for one in value.values())
             if not is_network(value) and not arrays:
                 return value
             path = os.path.join(after.enter_context(tempfile.TemporaryDirectory(prefix="vcompress-")), what)
