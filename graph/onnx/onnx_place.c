@@ -126,11 +126,13 @@ static bool is_akin(const struct vc_onnx_likeness *like)
     return like->cw > 0.75 * like->ww && like->cw < 1.33 * like->ww;
 }
 
-/* Or one of another training, whose values are as large within a factor of 10. */
-static bool is_alike(const struct vc_onnx_likeness *like)
+/* Or one of another training, whose values are as large within a factor of 10. What is multiplied or added may be
+ * 1 + weight, matrices are not. A slope is the module's whatever its values are: there may be one, -0.1 here and 0.02 there. */
+static bool is_alike(const struct vc_onnx_likeness *like, const char *op)
 {
-    return like->apart <= like->one &&
-           (like->cc == 0 || is_akin(like) || (like->ww < 100 * like->cc && like->cc < 100 * like->ww));
+    return strcmp(op, "PRelu") == 0 ||
+           ((like->apart <= like->one || !vc_is_one_of(op, "Mul Add")) &&
+            (like->cc == 0 || is_akin(like) || (like->ww < 100 * like->cc && like->cc < 100 * like->ww)));
 }
 
 static void claim(uint64_t *claimed, size_t index, uint64_t rows)
@@ -270,7 +272,7 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
     if (n_found == 1) {
         VC_CALL(vc_onnx_compare(b, own, to, &like));
     }
-    if (n_found == 1 && is_alike(&like)) {
+    if (n_found == 1 && is_alike(&like, to->reader->op)) {
         claim(claimed, to->index, to->count == 0 ? UINT64_MAX : to->first + to->count);
     } else {
         to->index = VC_NO_TENSOR;

@@ -323,6 +323,15 @@ class Graphs(unittest.TestCase):
             def forward(self, x):
                 return x * (1 + self.g) + 1
 
+        class Placed(nn.Module):  # positions that the exporter cuts to the length of the input
+            def __init__(self):
+                super().__init__()
+                self.out = nn.Linear(8, 3)
+                self.register_buffer("pe", torch.randn(1, 50, 8))
+
+            def forward(self, x):
+                return self.out(x + self.pe[:, :x.shape[1]])
+
         torch.manual_seed(0)
         picture, steps = torch.randn(2, 3, 8, 8), torch.randn(2, 5, 8)
         made = {
@@ -330,7 +339,7 @@ class Graphs(unittest.TestCase):
             "linear": (nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 3, bias=False)), steps),
             "lstm": (First(nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True)), steps), "gru": (First(nn.GRU(8, 6, bias=False)), steps),
             "rnn": (First(nn.RNN(8, 6, bidirectional=True)), steps), "attention": (Attend(False), steps), "cross": (Attend(True), steps),
-            "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False), steps), "gained": (Gained(), torch.randn(2, 6))}
+            "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False), steps), "placed": (Placed(), steps), "gained": (Gained(), torch.randn(2, 6))}
         for name, (module, x) in made.items():
             with self.subTest(name):
                 for p in module.parameters():  # what is all zeros tells nothing
