@@ -432,6 +432,23 @@ static void no_file(void **state)
     expect_says(ctx, "none.json");
 }
 
+/* A folder with a config.json and no weights is the graph of that file; with neither it is refused. */
+static void folder_without_weights(void **state)
+{
+    struct vc_graph *graph = NULL;
+    struct vc_model *beside = NULL;
+
+    (void)state;
+    assert_int_not_equal(vc_graph_open(ctx, in_folder("."), NULL, false, &beside, &graph), VC_OK);
+    assert_null(graph);
+    assert_null(beside);
+    save_text("config.json", known[0].config);
+    assert_int_equal(vc_graph_open(ctx, in_folder("."), NULL, false, &beside, &graph), VC_OK);
+    assert_null(beside);
+    assert_true(vc_graph_lists(graph)->n_params > 100);
+    vc_graph_close(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +458,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(huge_sizes, begin, end),
         cmocka_unit_test_setup_teardown(no_memory, begin, end),
         cmocka_unit_test_setup_teardown(no_file, begin, end),
+        cmocka_unit_test_setup_teardown(folder_without_weights, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,6 +293,26 @@ class Definition(Merge):
                 adapter = self.write("bad%d" % number, parts, config=dict(config, trainable_token_indices={"norm": [5]}) if number == 4 else config)
                 self.assertIn(said, self.refuse(3, "merge", "--partial", "--lora", adapter, self.write("m%d.safetensors" % number, tensors), "-o", self.path("no.safetensors"), "-f"))
 
+    def test_output_of_another_name(self):
+        """A head that is not called lm_head is one: both are replaced. Without it the embedding is the output, too."""
+        rng = np.random.default_rng(11)
+        words, out, q = (rng.standard_normal((40, 8)).astype("f4"), rng.standard_normal((40, 8)).astype("f4"), rng.standard_normal((8, 8)).astype("f4"))
+        os.makedirs(self.path("base"))
+        model = {"model.tok_embeddings.weight": words, "model.layers.0.attention.wo.weight": q}
+        with open(self.path("base/config.json"), "w") as f:
+            json.dump({"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "vocab_size": 40, "hidden_size": 8}, f)
+        parts = dict(factors(rng, "model.layers.0.attention.wo", 8, 8, 2), **{PEFT + "model.tok_embeddings.weight": words + 1})
+        for output in ("output.weight", None):
+            self.write(os.path.join("base", "model.safetensors"), dict(model, **({output: out} if output else {})))
+            adapter = self.write("a%s" % output, dict(parts, **({PEFT + output: out + 1} if output else {})), config=CONFIG)
+            if output is None:
+                self.assertIn("the model's output, too", self.refuse(3, "merge", "--lora", adapter, self.path("base"), "-o", self.path("no")))
+                continue
+            self.vc("merge", "-q", "--lora", adapter, self.path("base"), "-o", self.path("merged"))
+            got = self.read(self.path("merged/model.safetensors"))
+            self.same_bits(got["model.tok_embeddings.weight"][0], words + 1)
+            self.same_bits(got[output][0], out + 1)
+
     def test_partial(self):
         rng = np.random.default_rng(8)
         w = rng.standard_normal((8, 8)).astype("f4")

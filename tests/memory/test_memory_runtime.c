@@ -248,13 +248,33 @@ static void test_cross(void **unused)
     test_ctx_done(ctx);
 }
 
+/* What a program does with weights that a scheme names, and with floats, which are no scheme. */
+static void test_program_weights(void **unused)
+{
+    (void)unused;
+    for (unsigned k = VC_RUN_BY_ANY + 1; vc_memory_program_facts(k)->name != NULL; k++) {
+        assert_int_not_equal(vc_memory_program_weights(k, "int8") == VC_WEIGHTS_NOT_TAKEN, k != VC_RUN_BY_LLAMA_CPP);
+    }
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_BITSANDBYTES, NULL), VC_WEIGHTS_KEPT);
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_BITSANDBYTES, "nf4"), VC_WEIGHTS_KEPT);
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_BITSANDBYTES, "q4_k"), VC_WEIGHTS_NOT_TAKEN);
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_ONNXRUNTIME, "q4_k"), VC_WEIGHTS_NOT_TAKEN);
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_LLAMA_CPP, "q4_k"), VC_WEIGHTS_KEPT);
+    assert_int_equal(vc_memory_program_weights(VC_RUN_BY_TRANSFORMERS, "nf4"), VC_WEIGHTS_DECODED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded),         cmocka_unit_test(test_over_budget),
-        cmocka_unit_test(test_dropout),         cmocka_unit_test(test_configured_dropout),
-        cmocka_unit_test(test_experts_trained), cmocka_unit_test(test_capped_and_packed),
-        cmocka_unit_test(test_encoders),        cmocka_unit_test(test_cross),
+        cmocka_unit_test(test_decoded),
+        cmocka_unit_test(test_over_budget),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_configured_dropout),
+        cmocka_unit_test(test_program_weights),
+        cmocka_unit_test(test_experts_trained),
+        cmocka_unit_test(test_capped_and_packed),
+        cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_cross),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

@@ -162,6 +162,8 @@ def test_numpy():
     rows = dict(numpy.load(IMAGES))
     said = [vcompress.evaluate(MODEL, graph=GRAPH, data=data, array={"y": "test_labels"}, batch=numpy.int64(8)) for data in (IMAGES, rows)]
     same(*({k: v for k, v in one.items() if k not in ("data", "command")} for one in said))
+    sizes = [vcompress.estimate(MODEL, graph=GRAPH, size={"batch": size}) for size in (4, numpy.int64(4))]
+    same(*({k: v for k, v in one.items() if k != "command"} for one in sizes))
     fails(TypeError, "sparsity: takes a text, a path or a number, not ndarray", vcompress.prune, MODEL, sparsity=w)
     big = vcompress.compress({"w": w.astype(">f4")}, int8=True)
     assert numpy.array_equal(big["w.int8"], want["w"] if "w" in want.files else want["w.int8"])
