@@ -40,18 +40,18 @@ function scatter(label, points, {xTitle, yTitle, yText, usual = []}) {
     const height = 340;
     const {x, y, parts} = frame(width, height, {x0: 0, x1: x1 * 1.02, y0: y1 > y0 ? y0 * 0.8 : y0 * 0.5, y1: y1 * 1.25, log: true, xTitle, yTitle, xText: bytes, yText,
       xTicks: byteTicks(x1, width < 480 ? 3 : 6)});
-    const taken = [];
+    // "usual for int4": what to compare with, where it lies between the points.
+    const lines = usual.filter(([at]) => at > y0 * 0.8 && at < y1 * 1.25).flatMap(([at, text]) => [svg('path', {class: 'phase', d: `M58 ${y(at)}H${width - 12}`}),
+      svg('text', {class: 'tick', x: width - 14, y: y(at) - 4, 'text-anchor': 'end'}, text)]);
+    const taken = usual.map(([at, text]) => ({left: width - 14 - inked(text), right: width - 14, top: y(at) - 15}));
     const names = [...list].sort((a, b) => a.x - b.x).map(point => {
-      const px = x(point.x), py = y(point.y), long = point.name.length * 6.4;
+      const px = x(point.x), py = y(point.y), name = fitted(point.name, Math.max(px, width - px) - 10), long = inked(name);
       const left = px + 8 + long > width ? px - 8 - long : px + 8;
       const free = [0, -14, 14, -28, 28].map(dy => ({left, right: left + long, top: py - 7 + dy})).find(box =>
         !taken.some(other => box.left < other.right && other.left < box.right && Math.abs(box.top - other.top) < 13));
       if (free) taken.push(free);
-      return free && svg('text', {class: 'tick', x: free.left, y: free.top + 11}, clean(point.name));
+      return free && svg('text', {class: 'tick', x: free.left, y: free.top + 11}, name);
     });
-    // "usual for int4": what to compare with, where it lies between the points.
-    const lines = usual.filter(([at]) => at > y0 * 0.8 && at < y1 * 1.25).flatMap(([at, text]) => [svg('path', {class: 'phase', d: `M58 ${y(at)}H${width - 12}`}),
-      svg('text', {class: 'tick', x: width - 14, y: y(at) - 4, 'text-anchor': 'end'}, text)]);
     return canvas(width, height, parts, lines, list.map(point => svg('circle', {class: 'dot ' + point.look, cx: x(point.x), cy: y(point.y), r: 5},
       svg('title', {}, `${clean(point.name)}: ${bytes(point.x)}, ${yText(point.y)}`))), names);
   });

@@ -76,6 +76,25 @@ function frame(width, height, {x0, x1, y0, y1, log, xTitle, yTitle, xText = coun
   return {x, y, parts, box};
 }
 
+// Pixels that a text takes in a drawing (svg text of the style sheet: 11px of the page's font); weight 600: a bold one.
+const ruler = document.createElement('canvas').getContext('2d');
+function inked(text, weight = 400) {
+  ruler.font = `${weight} 11px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
+}
+
+// The end of a name says more than its beginning: whole parts are left out first, "layers.3" of "model.layers.3".
+function fitted(name, width, weight) {
+  const text = clean(name), parts = text.split('.');
+  for (let k = 0; k < parts.length; k++) {
+    const end = parts.slice(k).join('.');
+    if ((k === 0 || !/^\d*$/.test(end)) && inked(end, weight) <= width) return end;
+  }
+  let n = text.length; // letters of the end
+  while (n > 0 && inked('…' + text.slice(text.length - n), weight) > width) n--;
+  return n < 3 ? '' : '…' + text.slice(text.length - n);
+}
+
 // Says beside the pointer what `tell(place in the picture)` finds: {x, lines}, or null.
 function follow(picture, box, height, tell) {
   const mark = svg('path', {class: 'pointer', d: ''});
@@ -88,8 +107,8 @@ function follow(picture, box, height, tell) {
     const found = tell(Math.min(box.right, Math.max(box.left, at)));
     if (!found) return;
     mark.setAttribute('d', `M${found.x} ${box.top}V${box.bottom}`);
-    const wide = Math.max(...found.lines.map(line => line.length)) * 6.6 + 14;
-    const left = found.x + wide + 10 > box.right ? found.x - wide - 8 : found.x + 8;
+    const wide = Math.max(...found.lines.map(line => inked(line))) + 14;
+    const left = found.x + wide + 10 > box.right ? Math.max(0, found.x - wide - 8) : found.x + 8;
     text.replaceChildren(svg('rect', {x: left, y: box.top + 4, width: wide, height: 16 * found.lines.length + 8, rx: 4}),
       ...found.lines.map((line, k) => svg('text', {x: left + 7, y: box.top + 20 + 16 * k}, line)));
   });

@@ -23,7 +23,7 @@ function timelineSection(t) {
   const sums = t.points.map(point => keys.reduce((sum, key) => sum + (point[key] || 0), 0));
   const highest = sums.reduce((a, b) => Math.max(a, b), 1);
   const peak = t.points[t.peak];
-  const nameAt = i => t.operators && (t.operators[i] || trains) ? ' at ' + fitted(t.operators[i] || 'the loss', 260, 6.4) : '';
+  const nameAt = (i, room) => t.operators && (t.operators[i] || trains) ? ' at ' + fitted(t.operators[i] || 'the loss', room) : '';
   const picture = drawing(`memory over ${count(t.steps)} steps; at most ${bytes(highest)}`, width => {
     const height = 320;
     const {x, y, parts, box} = frame(width, height, {x0: 1, x1: t.steps, y0: 0, y1: highest * 1.04, xTitle: 'step', yText: bytes, yTicks: byteTicks(highest * 1.04, 5)});
@@ -35,16 +35,16 @@ function timelineSection(t) {
       const line = places => places.map(place => place[0].toFixed(1) + ' ' + place[1].toFixed(1)).join('L');
       return svg('path', {class: kindClass(key), d: `M${line(upper)}L${line(lower.reverse())}Z`});
     });
-    const at = x(peak.step + 1);
+    const at = x(peak.step + 1), most = 'peak ' + bytes(highest);
     const marks = [svg('path', {class: 'peak', d: `M${at} ${box.top}V${box.bottom}`}),
-      svg('text', {class: 'tick', x: at > width / 2 ? at - 5 : at + 5, y: box.top - 3, 'text-anchor': at > width / 2 ? 'end' : 'start'}, 'peak ' + bytes(highest) + nameAt(t.peak))];
+      svg('text', {class: 'tick', x: at > width / 2 ? at - 5 : at + 5, y: box.top - 3, 'text-anchor': at > width / 2 ? 'end' : 'start'}, most + nameAt(t.peak, Math.max(at, width - at) - inked(most + ' at ') - 8))];
     if (trains) marks.push(svg('path', {class: 'phase', d: `M${x(t.backward)} ${box.top}V${box.bottom}`}),
       svg('text', {class: 'tick', x: x(t.backward) - 6, y: box.top + 14, 'text-anchor': 'end'}, '← forward'),
       svg('text', {class: 'tick', x: Math.max(x(t.backward), at) + 6, y: box.top + 14}, 'backward →'));
     const drawn = canvas(width, height, parts, areas, marks);
     follow(drawn, box, height, place => {
       const i = t.points.reduce((best, point, k) => Math.abs(x(point.step + 1) - place) < Math.abs(x(t.points[best].step + 1) - place) ? k : best, 0);
-      return {x: x(t.points[i].step + 1), lines: [`step ${count(t.points[i].step + 1)}${nameAt(i)}: ${bytes(sums[i])}`,
+      return {x: x(t.points[i].step + 1), lines: [`step ${count(t.points[i].step + 1)}${nameAt(i, Math.min(260, width - 160))}: ${bytes(sums[i])}`,
         ...keys.filter(key => t.points[i][key]).map(key => `${componentName(key)} ${bytes(t.points[i][key])}`)]};
     });
     return drawn;

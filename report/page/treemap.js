@@ -77,23 +77,12 @@ function treemap(label, tensors, pick) {
     strips(list, 0, 0, width, height, (block, x, y, w, h) => {
       const head = w > 70 && h > 44 ? 15 : 0;
       squarify(block.items, x + 1, y + 1 + head, w - 2, h - 2 - head, (item, ...place) => drawTensor(cells, texts, paths, item.tensor, ...place));
-      if (head) texts.push(svg('text', {class: 'block', x: x + 4, y: y + 12}, fitted(block.name, w - 6, 6.2)));
+      if (head) texts.push(svg('text', {class: 'block', x: x + 4, y: y + 12}, fitted(block.name, w - 6, 600)));
     });
     const picture = canvas(width, height, [...paths].map(([look, parts]) => svg('path', {class: 'cell ' + look, d: parts.join('')})), texts);
     tellCells(picture, cells, width, pick);
     return picture;
   });
-}
-
-// The end of a name says more than its beginning: whole parts are left out first, "layers.3" of "model.layers.3".
-function fitted(name, width, each) {
-  const most = Math.floor(width / each), text = clean(name);
-  const parts = text.split('.');
-  for (let k = 0; k < parts.length; k++) {
-    const end = parts.slice(k).join('.');
-    if (end.length <= most && (k === 0 || !/^\d*$/.test(end))) return end;
-  }
-  return text.length <= most ? text : most < 4 ? '' : '…' + text.slice(text.length - most + 1);
 }
 
 function drawTensor(cells, texts, paths, tensor, x, y, w, h) {
@@ -103,7 +92,7 @@ function drawTensor(cells, texts, paths, tensor, x, y, w, h) {
   paths.get(tensor.look).push(`M${x.toFixed(1)} ${y.toFixed(1)}h${wide}v${high}h-${wide}z`);
   cells.push({x, y, w, h, tensor});
   const short = tensor.name.split(/[.:/]/).slice(-2).join('.').replace(/\.weight$/, '');
-  if (w > 54 && h > 17) texts.push(svg('text', {class: 'label t-' + tensor.look, x: x + 4, y: y + 13}, fitted(short, w - 8, 6.1)));
+  if (w > 54 && h > 17) texts.push(svg('text', {class: 'label t-' + tensor.look, x: x + 4, y: y + 13}, fitted(short, w - 8)));
 }
 
 // What the pointer is at: name and figures beside it; a click picks it.
@@ -122,7 +111,7 @@ function tellCells(picture, cells, width, pick) {
     const cell = at(event);
     if (!cell) return clear();
     frame.setAttribute('d', `M${cell.x} ${cell.y}h${cell.w}v${cell.h}h${-cell.w}z`);
-    const lines = [fitted(cell.tensor.name, width - 20, 6.4), cell.tensor.said], wide = Math.max(...lines.map(line => line.length)) * 6.4 + 14;
+    const lines = [fitted(cell.tensor.name, width - 20), cell.tensor.said], wide = Math.max(...lines.map(line => inked(line))) + 14;
     const left = Math.max(0, Math.min(width - wide, cell.x)), top = cell.y > 48 ? cell.y - 44 : cell.y + cell.h + 4;
     said.replaceChildren(svg('rect', {x: left, y: top, width: wide, height: 40, rx: 4}), ...lines.map((line, k) => svg('text', {x: left + 7, y: top + 16 + 16 * k}, line)));
   });

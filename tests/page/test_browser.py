@@ -171,6 +171,26 @@ TICKS = """(() => {
   return found.join('; ');
 })()"""
 
+# Texts of a drawing that lie on another or reach out of it, and labels of a map of tensors that are wider than their cells.
+TEXTS = """(() => {
+  const found = [], say = what => found.length < 5 && found.push(what);
+  for (const picture of document.querySelectorAll('.drawing svg')) {
+    const all = [...picture.querySelectorAll('text')].filter(e => e.textContent.trim()).map(e => ({e, said: e.textContent, box: e.getBoundingClientRect()}));
+    const frame = picture.getBoundingClientRect(), scale = frame.width / picture.viewBox.baseVal.width;
+    const cells = new Map([...picture.querySelectorAll('path.cell')].flatMap(e => [...e.getAttribute('d').matchAll(/M([\\d.]+) ([\\d.]+)h([\\d.]+)/g)].map(m => [m[1] + ' ' + m[2], Number(m[3])])));
+    all.forEach(({e, said, box}, i) => {
+      if (box.left < frame.left - 1 || box.right > frame.right + 1) say('leaves the drawing: ' + said);
+      if (e.classList.contains('label')) {
+        const [x, y] = ['x', 'y'].map((name, k) => (Number(e.getAttribute(name)) - [4, 13][k]).toFixed(1)), wide = cells.get(x + ' ' + y);
+        if (!(box.width / scale + 4 <= wide + 1)) say('wider than its cell: ' + said);
+      }
+      for (const {said: other, box: b} of all.slice(i + 1))
+        if (Math.min(box.right, b.right) - Math.max(box.left, b.left) > 1.5 && Math.min(box.bottom, b.bottom) - Math.max(box.top, b.top) > 2.5) say(said + ' lies on ' + other);
+    });
+  }
+  return found.join('; ');
+})()"""
+
 
 def safetensors(path, tensors):
     head, at = {}, 0
@@ -280,6 +300,7 @@ class Test:
                 self.browser.size(width, scheme)
                 self.browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
                 self.expect(self.browser.run(TOO_WIDE), "wider than the window")
+                self.expect(self.browser.run(TEXTS), "texts")
                 if width == 1280:
                     self.expect(self.browser.run(CONTRAST), "contrast")
                 if self.out:
