@@ -744,7 +744,9 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 
 /* ---- families ---- */
 
-#define ON(trait) VC_ARCH_##trait
+#define ON(trait)    VC_ARCH_##trait
+#define BUILD(build) VC_BUILD_##build
+#define COHERE       (BUILD(MEANS) | BUILD(PARALLEL) | BUILD(NEIGHBOURS) | BUILD(LOGIT_SCALE))
 /* Of decoders of the form of Llama in llama.cpp: neighbours are rotated, and rope_freqs.weight is read. */
 #define AS_LLAMA (ON(PERMUTES) | ON(FREQS))
 #define FEW      VC_ARCH_OF_SEQUENCES
@@ -821,10 +823,11 @@ static const struct vc_arch_family families[] = {
     {"phi3", "Phi3", NULL, "phi3", ON(GRAPH) | ON(PACKED) | ON(DROPS) | ON(HEADS_FILL) | ON(PARTIAL), SOME,
      .windows = VC_WINDOW_ALL, .layer = "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down", .activation = SILU,
      .rules = rules_of_phi3},
-    {"smollm3", "SmolLM3", NULL, "smollm3", ON(PERMUTES), .windows = VC_WINDOW_USED, .layer = DENSE,
-     .maybe = QKV_BIASES, .activation = SILU},
-    {"granite", "Granite", NULL, "granite", AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE), .layer = DENSE,
-     .maybe = ALL_BIASES, .activation = SILU},
+    {"smollm3", "SmolLM3", NULL, "smollm3", ON(GRAPH) | ON(PERMUTES) | ON(BIASES) | ON(MLP_BIAS), MOST,
+     .builds = BUILD(ROTATES_SOME), .windows = VC_WINDOW_USED, .layer = DENSE, .maybe = QKV_BIASES, .activation = SILU},
+    {"granite", "Granite", NULL, "granite",
+     ON(GRAPH) | AS_LLAMA | ON(BIASES) | ON(MLP_BIAS) | ON(HEADS_FILL) | ON(NO_HEAD_SIZE), .builds = BUILD(FACTORS),
+     .layer = DENSE, .maybe = ALL_BIASES, .activation = SILU},
     {"olmo", "Olmo", NULL, "olmo",
      ON(GRAPH) | ON(PLAIN_NORM) | ON(BIASES) | ON(CLIPPED) | ON(PERMUTES) | ON(HEADS_FILL), FEW, .layer = QKVO " " MLP,
      .whole = "", .activation = SILU},
@@ -931,14 +934,17 @@ static const struct vc_arch_family families[] = {
      .layer = "attn_norm " QKVO " " MLP " ssm_in ssm_conv1d ssm_dt.bias ssm_a ssm_d ssm_out",
      .maybe = "ffn_norm ssm_norm ssm_conv1d.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_falcon_h1},
     /* older ones */
-    {"cohere", "Cohere", NULL, "command-r", ON(NO_HEAD) | ON(HEADS_FILL), .layer = "attn_norm " QKVO " " MLP,
-     .activation = SILU},
-    {"cohere2", "Cohere2", NULL, "cohere2", ON(NO_HEAD) | ON(HEADS_FILL), .windows = VC_WINDOW_PATTERN,
+    {"cohere", "Cohere", NULL, "command-r", ON(GRAPH) | ON(BIASES) | ON(NO_HEAD) | ON(HEADS_FILL), .builds = COHERE,
      .layer = "attn_norm " QKVO " " MLP, .activation = SILU},
+    {"cohere2", "Cohere2", NULL, "cohere2", ON(GRAPH) | ON(BIASES) | ON(NO_HEAD) | ON(HEADS_FILL),
+     .builds = COHERE | BUILD(ROTATES_SLIDING), .windows = VC_WINDOW_PATTERN, .layer = "attn_norm " QKVO " " MLP,
+     .activation = SILU},
     {"exaone4", "Exaone4", NULL, "exaone4", ON(FREQS) | ON(HEADS_FILL), .qk_norm = VC_QK_NORM_HEAD,
      .windows = VC_WINDOW_PATTERN, .layer = QKVO " post_attention_norm " MLP " post_ffw_norm" QK_NORMS,
      .activation = SILU, .rules = rules_of_exaone4},
-    {"starcoder2", "Starcoder2", NULL, "starcoder2", ON(HEADS_FILL), .windows = VC_WINDOW_ALL,
+    {"starcoder2", "Starcoder2", NULL, "starcoder2", ON(GRAPH) | ON(DROPS) | ON(HEADS_FILL), SOME,
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE) | BUILD(USE_BIAS),
+     .modules = {.up = "c_fc", .down = "c_proj"}, .windows = VC_WINDOW_ALL,
      .layer = NORM_BIASES " " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
      .whole = LAST_NORM, .activation = TANH, .rules = rules_of_starcoder2},
     {"gpt2", "GPT2", NULL, "gpt2", ON(NO_HEAD_SIZE) | ON(HEADS_FILL), .layer = NORM_BIASES " " JOINED " " JOINED_BIASES,
@@ -956,15 +962,19 @@ static const struct vc_arch_family families[] = {
     {"falcon", "Falcon", NULL, "falcon", ON(HEADS_FILL), .layer = "attn_norm attn_norm.bias " JOINED,
      .maybe = "attn_norm_2 attn_norm_2.bias", .whole = LAST_NORM, .activation = "gelu", .rules = rules_of_bloom,
      .prefix = "transformer."},
-    {"phi", "Phi", NULL, "phi2", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
+    {"phi", "Phi", NULL, "phi2", ON(GRAPH) | ON(DROPS) | ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD), SOME,
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE) | BUILD(PARALLEL) | BUILD(USE_BIAS) | BUILD(HEAD_BIAS),
+     .modules = {"dense", "fc1", "fc2", "final_layernorm"},
      .layer =
          "attn_norm attn_norm.bias " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
      .whole = LAST_NORM " output.bias", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_phi},
-    {"stablelm", "StableLm", NULL, "stablelm", ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD),
+    {"stablelm", "StableLm", NULL, "stablelm", ON(GRAPH) | ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD), SOME,
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(USE_QKV_BIAS) | BUILD(USE_PARALLEL),
      .layer = "attn_norm attn_norm.bias " QKVO " " MLP, .maybe = "ffn_norm ffn_norm.bias " QKV_BIASES,
      .whole = LAST_NORM, .activation = SILU},
-    {"nemotron", "Nemotron", NULL, "nemotron", ON(PARTIAL) | ON(HEADS_FILL) | ON(FROM_1) | ON(OWN_HEAD),
-     .layer = NORM_BIASES " " QKVO " ffn_up ffn_down",
+    {"nemotron", "Nemotron", NULL, "nemotron",
+     ON(GRAPH) | ON(BIASES) | ON(MLP_BIAS) | ON(PARTIAL) | ON(HEADS_FILL) | ON(FROM_1) | ON(OWN_HEAD), MOST,
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE), .layer = NORM_BIASES " " QKVO " ffn_up ffn_down",
      .maybe = QKV_BIASES " attn_output.bias ffn_up.bias ffn_down.bias", .whole = LAST_NORM, .activation = "relu2"},
     {"mamba", "Mamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",
      .activation = SILU, .rules = rules_of_mamba, .prefix = "backbone."},
@@ -981,7 +991,8 @@ static const struct vc_arch_family families[] = {
      .activation = SILU},
     {"hunyuan_v1_dense", "HunYuanDenseV1", NULL, "hunyuan-dense", 0, .qk_norm = VC_QK_NORM_HEAD,
      .layer = DENSE QK_NORMS, .activation = SILU, .rules = rules_of_hunyuan},
-    {"arcee", "Arcee", NULL, "arcee", AS_LLAMA, .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
+    {"arcee", "Arcee", NULL, "arcee", ON(GRAPH) | AS_LLAMA | ON(BIASES) | ON(MLP_BIAS), MOST, .builds = BUILD(NO_GATE),
+     .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
     /* an encoder */
     {"bert|roberta|xlm-roberta|camembert", "Bert", NULL, "bert", ON(ENCODER) | ON(HEADS_FILL), .layer = BERT,
      .prefix = "", .whole = "token_embd_norm token_embd_norm.bias position_embd token_types", .activation = "gelu",

@@ -153,6 +153,29 @@ enum vc_arch_trait {
     VC_ARCH_GRAPH = 1 << 28 /* a graph of the decoder can be built by these traits */
 };
 
+/* What a graph of the decoder has beside that, or in another way than Llama. */
+enum vc_arch_build {
+    VC_BUILD_MEANS = 1 << 0,         /* norms are LayerNorm: the mean goes, too */
+    VC_BUILD_SHIFTS = 1 << 1,        /* ... with a bias */
+    VC_BUILD_NO_GATE = 1 << 2,       /* down(act(up(x))) */
+    VC_BUILD_PARALLEL = 1 << 3,      /* x + attention(y) + mlp(y) with y = norm(x) */
+    VC_BUILD_USE_PARALLEL = 1 << 12, /* ... if "use_parallel_residual" is true */
+    VC_BUILD_NEIGHBOURS = 1 << 4,    /* 2i and 2i + 1 are rotated together, in transformers, too */
+    VC_BUILD_FACTORS =
+        1 << 5, /* "embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling" */
+    VC_BUILD_LOGIT_SCALE = 1 << 6,
+    VC_BUILD_ROTATES_SOME = 1 << 7,    /* "no_rope_layers" has a 1 for a layer that is rotated; the others may slide */
+    VC_BUILD_ROTATES_SLIDING = 1 << 8, /* ... only layers that slide are */
+    VC_BUILD_USE_BIAS = 1 << 9,        /* "use_bias", true: of all layers */
+    VC_BUILD_USE_QKV_BIAS = 1 << 10,   /* "use_qkv_bias", false */
+    VC_BUILD_HEAD_BIAS = 1 << 11       /* the head has one, always */
+};
+
+/* What a family calls a layer's module where others say o_proj, up_proj, down_proj and norm; NULL: the same. */
+struct vc_arch_modules {
+    const char *out, *up, *down, *norm;
+};
+
 /* Where a layer has its norms. */
 enum vc_arch_norms {
     VC_NORMS_BEFORE, /* attention and MLP: input_layernorm, post_attention_layernorm */
@@ -207,6 +230,8 @@ struct vc_arch_family {
     const char *prefix; /* what stands in front of all names but the head's in transformers; NULL: "model." */
     /* Keys of config.json that no key of llama.cpp's says, "a|b": a file has them beside; NULL: none. */
     const char *keeps;
+    unsigned builds; /* of enum vc_arch_build */
+    struct vc_arch_modules modules;
 };
 
 /* Family number `index`; NULL behind the last. */

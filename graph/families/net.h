@@ -264,7 +264,8 @@ uint32_t vc_net_masked_bias(struct vc_net *net, uint32_t mask, uint32_t bias);
 
 /* Cosines and sines of a kind of rotary positions, made once and used by all layers. */
 struct vc_net_rope {
-    int64_t dim; /* elements of a head that are turned */
+    int64_t dim;     /* elements of a head that are turned */
+    bool neighbours; /* 2i and 2i + 1 together, not i and i + dim / 2; the caller says it before the rest is made */
     uint32_t cosines, sines, ids;
 };
 /* Reads "rope_parameters", or "rope_theta" and "rope_scaling". */

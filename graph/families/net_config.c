@@ -221,6 +221,7 @@ static const struct {
     {"position_embedding_type", "\"absolute\""},
     {"pruned_heads", "{}"},
     {"q_lora_rank", NULL},
+    {"qk_layernorm", "false"},
     {"qk_norm", "false"},
     {"query_pre_attn_scalar", NULL},
     {"residual_multiplier", "1.0"},

@@ -18,6 +18,11 @@ static bool has(const struct vc_decoder *d, enum vc_arch_trait trait)
     return vc_arch_has(d->family, trait);
 }
 
+static bool builds(const struct vc_decoder *d, enum vc_arch_build what)
+{
+    return (d->family->builds & what) != 0;
+}
+
 /* The class's default for a key that config.json does not have; a key that is null means `otherwise`. */
 static double if_absent(const struct vc_decoder *d, const char *key, double otherwise)
 {
@@ -71,10 +76,41 @@ static void read_windows(struct vc_decoder *d)
         d->kinds = vc_arch_list(d->usual->type, 0);
         d->pattern = vc_net_size(net, "sliding_window_pattern", (int64_t)d->kinds->number);
     }
-    if (kind > VC_WINDOW_USED) {
+    if (kind > VC_WINDOW_USED || builds(d, VC_BUILD_ROTATES_SOME)) {
         d->layer_types = vc_net_get(net, "layer_types");
         check_layer_types(d);
     }
+}
+
+/* "no_rope_layers" is a list with a number for each layer, 0 where it is not rotated; without it the class's counts. */
+static void read_rotated(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+
+    if (builds(d, VC_BUILD_ROTATES_SOME)) {
+        d->turns = vc_arch_list(d->usual->type, 0);
+        d->turn_interval = vc_net_size(net, "no_rope_layer_interval", (int64_t)d->turns->number);
+        d->turned = vc_net_get(net, "no_rope_layers");
+        bool good = d->turned == NULL || json_array_size(d->turned) == (size_t)d->layers;
+        for (size_t k = 0; good && k < json_array_size(d->turned); k++) {
+            good = json_is_integer(json_array_get(d->turned, k));
+        }
+        if (!good) {
+            vc_net_refuse(net, "no_rope_layers", "not a list with a whole number for each layer");
+        }
+    }
+}
+
+static bool has_window(const struct vc_decoder *d, int64_t layer);
+
+static bool rotates(const struct vc_decoder *d, int64_t layer)
+{
+    if (builds(d, VC_BUILD_ROTATES_SLIDING)) {
+        return has_window(d, layer);
+    }
+    return d->turned != NULL ? json_integer_value(json_array_get(d->turned, (size_t)layer)) != 0
+                             : d->turns == NULL || !vc_arch_list_other(d->turns, (uint64_t)d->turn_interval,
+                                                                       (uint64_t)layer, (uint64_t)d->layers);
 }
 
 /* VC_WINDOW_BEFORE: layers 0, 2, 4, ... below max_window_layers. PATTERN: layers that the class's list does
@@ -92,7 +128,7 @@ static bool has_window(const struct vc_decoder *d, int64_t layer)
     case VC_WINDOW_PATTERN:
         return !vc_arch_list_other(d->kinds, (uint64_t)d->pattern, (uint64_t)layer, (uint64_t)d->layers);
     default:
-        return d->window != 0;
+        return d->window != 0 && !(builds(d, VC_BUILD_ROTATES_SOME) && rotates(d, layer));
     }
 }
 
@@ -123,7 +159,8 @@ static void read_mlp(struct vc_decoder *d)
     const char *usual = d->family->activation;
 
     d->inner = vc_net_size(net, "intermediate_size", VC_NET_REQUIRED);
-    d->mlp_bias = has(d, VC_ARCH_MLP_BIAS) && vc_net_flag(net, "mlp_bias", false);
+    d->mlp_bias = (has(d, VC_ARCH_MLP_BIAS) && vc_net_flag(net, "mlp_bias", false)) ||
+                  (builds(d, VC_BUILD_USE_BIAS) && vc_net_flag(net, "use_bias", true));
     d->act_key = has(d, VC_ARCH_OWN_ACT_KEY) ? "hidden_activation" : "hidden_act";
     usual = vc_net_print(net, "%.*s", (int)strcspn(usual, "|"), usual);
     d->act = vc_net_word(net, d->act_key, usual);
@@ -132,6 +169,23 @@ static void read_mlp(struct vc_decoder *d)
     }
     vc_net_check_activation(net, d->act_key, d->act);
     vc_decoder_read_experts(d);
+}
+
+/* What embeddings, scores, what a layer adds, and logits are multiplied by. llama.cpp scales scores as usual where a GGUF
+ * model has no factor. */
+static void read_factors(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+
+    d->embedding_factor = has(d, VC_ARCH_SCALED) ? sqrt((double)d->hidden) : 1;
+    d->added_factor = 1;
+    d->logit_factor = builds(d, VC_BUILD_LOGIT_SCALE) ? vc_net_real(net, "logit_scale", 0.0625) : 1;
+    if (builds(d, VC_BUILD_FACTORS)) {
+        d->embedding_factor = vc_net_real(net, "embedding_multiplier", 1);
+        d->scale = vc_net_real(net, "attention_multiplier", net->gguf != NULL ? d->scale : 1);
+        d->added_factor = vc_net_real(net, "residual_multiplier", 1);
+        d->logit_factor = 1 / positive(net, "logits_scaling", 1);
+    }
 }
 
 /* Order matters in two places: head_dim falls back to hidden / heads after read_mlp, and windows are read
@@ -148,25 +202,32 @@ static void read_config(struct vc_decoder *d)
     d->kv_heads =
         vc_net_size(net, "num_key_value_heads", (int64_t)if_absent(d, "num_key_value_heads", (double)d->heads));
     d->head_dim = vc_net_size(net, "head_dim", (int64_t)if_absent(d, "head_dim", 0));
-    d->epsilon = has(d, VC_ARCH_PLAIN_NORM)
-                     ? 1e-5
+    d->epsilon = has(d, VC_ARCH_PLAIN_NORM) ? 1e-5
+                 : builds(d, VC_BUILD_MEANS)
+                     ? vc_net_real(net, "layer_norm_eps|norm_eps|norm_epsilon", 1e-5)
                      : vc_net_real(net, "rms_norm_eps", vc_arch_number(d->usual, "rms_norm_eps", 1e-6));
     d->tied = vc_net_flag(net, "tie_word_embeddings", vc_arch_flag(d->usual, "tie_word_embeddings"));
-    d->output_bias = has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", false);
-    d->qkv_bias = d->output_bias || (has(d, VC_ARCH_QKV_BIAS) && vc_net_flag(net, "qkv_bias", true));
+    d->output_bias = (has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", false)) ||
+                     (builds(d, VC_BUILD_USE_BIAS) && vc_net_flag(net, "use_bias", true));
+    d->qkv_bias = d->output_bias || (has(d, VC_ARCH_QKV_BIAS) && vc_net_flag(net, "qkv_bias", true)) ||
+                  (builds(d, VC_BUILD_USE_QKV_BIAS) && vc_net_flag(net, "use_qkv_bias", false));
+    d->parallel = builds(d, VC_BUILD_PARALLEL) ||
+                  (builds(d, VC_BUILD_USE_PARALLEL) && vc_net_flag(net, "use_parallel_residual", false));
     d->score_dropout = vc_net_probability(net, "attention_dropout", 0);
-    d->dropout = has(d, VC_ARCH_DROPS) ? vc_net_probability(net, "resid_pdrop", 0) : 0;
+    d->dropout = has(d, VC_ARCH_DROPS) ? vc_net_probability(net, "resid_pdrop|residual_dropout", 0) : 0;
     read_mlp(d);
     if (d->head_dim == 0) {
         d->head_dim = vc_net_share(net, "hidden_size by num_attention_heads", d->hidden, d->heads);
     }
     (void)vc_net_share(net, "num_attention_heads by num_key_value_heads", d->heads, d->kv_heads);
     read_windows(d);
+    read_rotated(d);
     d->scale = 1 / sqrt(d->family->largest != 0 ? positive(net, scalar, vc_arch_number(d->usual, scalar, 1))
                                                 : (double)d->head_dim);
     d->score_cap = cap(d, VC_ARCH_CAPS_SCORES, "attn_logit_softcapping");
     d->logit_cap = cap(d, VC_ARCH_CAPS_LOGITS, "final_logit_softcapping");
     d->clip = has(d, VC_ARCH_CLIPPED) ? positive(net, "clip_qkv", 0) : 0;
+    read_factors(d);
 }
 
 /* LOCAL_ROPE (Gemma 3): layers with a window have a base of their own, and no scaling. */
@@ -175,6 +236,7 @@ static void read_rope(struct vc_decoder *d)
     struct vc_net *net = d->net;
     double theta = vc_arch_number(d->usual, "rope_theta", 10000);
 
+    d->rope.neighbours = builds(d, VC_BUILD_NEIGHBOURS);
     if (!has(d, VC_ARCH_LOCAL_ROPE)) {
         vc_net_rope_make(net, d->head_dim, theta, &d->rope);
         return;
@@ -186,28 +248,35 @@ static void read_rope(struct vc_decoder *d)
 /* ---- layers ---- */
 
 /* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but not
- * in GGUF, whose tensors have the sum. wide_scale: the weight is multiplied in f32 before the result is rounded,
- * as in OLMo 2, whose norms are behind. */
+ * in GGUF, whose tensors have the sum. MEANS: LayerNormalization, with a bias if it SHIFTS. wide_scale: the weight is
+ * multiplied in f32 before the result is rounded, as in OLMo 2, whose norms are behind. */
 static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
 {
     struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
     struct vc_net *net = d->net;
-    uint32_t inputs[2] = {x, d->ones};
+    const char *op = builds(d, VC_BUILD_MEANS) ? "LayerNormalization" : "RMSNormalization";
+    bool from_1 = has(d, VC_ARCH_FROM_1) && net->gguf == NULL;
+    uint32_t inputs[3] = {x, d->ones};
 
     if (has(d, VC_ARCH_PLAIN_NORM)) {
         return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);
     }
-    if (!has(d, VC_ARCH_FROM_1) || net->gguf != NULL) {
+    if (!from_1 && !builds(d, VC_BUILD_MEANS)) {
         x = vc_net_rms_norm(net, x, module, n, d->epsilon);
         if (x != VC_NO_VALUE) {
             net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND;
         }
         return x;
     }
-    inputs[1] =
-        vc_net_add(net, vc_net_print(net, "%s.scale", module),
-                   vc_net_vector(net, vc_net_print(net, "%s.weight", module), n), vc_graph_add_float(net->graph, 1));
-    return vc_net_node(net, "RMSNormalization", module, inputs, 2, attrs, 2);
+    inputs[1] = vc_net_vector(net, vc_net_print(net, "%s.weight", module), n);
+    if (from_1) {
+        inputs[1] =
+            vc_net_add(net, vc_net_print(net, "%s.scale", module), inputs[1], vc_graph_add_float(net->graph, 1));
+    }
+    if (builds(d, VC_BUILD_SHIFTS)) {
+        inputs[2] = vc_net_vector(net, vc_net_print(net, "%s.bias", module), n);
+    }
+    return vc_net_node(net, op, module, inputs, builds(d, VC_BUILD_SHIFTS) ? 3 : 2, attrs, 2);
 }
 
 /* Norms of q and k [batch, sequence, heads * size]: over all of it, or over each head, for which it is
@@ -236,11 +305,12 @@ static uint32_t clipped(struct vc_decoder *d, uint32_t x)
 }
 
 /* q, k or v (k 0, 1, 2) of the layer: product, clip, norm, rotation. first: its first row in a packed
- * tensor. Values are not rotated.
+ * tensor. rope NULL: it is not rotated.
  *     packed:  qkv_proj [(heads + 2 kv_heads) * size, hidden]     rows of q, then of k, then of v
  *     else     q_proj, k_proj, v_proj
  */
-static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module, int k, int64_t first, bool local)
+static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module, int k, int64_t first,
+                           const struct vc_net_rope *rope)
 {
     static const char *const letters[3] = {"q", "k", "v"};
     struct vc_net *net = d->net;
@@ -262,8 +332,15 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
     if (d->family->qk_norm != VC_QK_NORM_NONE) {
         x = qk_norm(d, x, vc_net_print(net, "%s.%s_norm", module, letters[k]), heads);
     }
-    return vc_net_rope_apply(net, local ? &d->local_rope : &d->rope, x,
-                             vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
+    return rope == NULL ? x
+                        : vc_net_rope_apply(net, rope, x, vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads,
+                                            d->head_dim);
+}
+
+/* The family's own word for a module, or that of most. */
+static const char *named(const char *own, const char *usual)
+{
+    return own != NULL ? own : usual;
 }
 
 /* The window's mask contains the padding's; scores are causal in any case.
@@ -272,7 +349,9 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
 {
     struct vc_net *net = d->net;
     bool window = has_window(d, layer);
-    bool local = window && has(d, VC_ARCH_LOCAL_ROPE);
+    const struct vc_net_rope *rope = window && has(d, VC_ARCH_LOCAL_ROPE) ? &d->local_rope
+                                     : rotates(d, layer)                  ? &d->rope
+                                                                          : NULL;
     int64_t q_size = d->heads * d->head_dim;
     struct vc_net_attention how = {.value = vc_net_print(net, "%s.attention", module),
                                    .heads = d->heads,
@@ -285,17 +364,21 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .copied = has(d, VC_ARCH_PACKED)};
 
     vc_net_block(net, "%s", module);
-    uint32_t q = projection(d, x, module, 0, 0, local);
-    uint32_t k = projection(d, x, module, 1, q_size, local);
-    uint32_t v = projection(d, x, module, 2, q_size + d->kv_heads * d->head_dim, local);
+    uint32_t q = projection(d, x, module, 0, 0, rope);
+    uint32_t k = projection(d, x, module, 1, q_size, rope);
+    uint32_t v = projection(d, x, module, 2, q_size + d->kv_heads * d->head_dim, NULL);
     x = vc_net_attention(net, q, k, v, &how);
-    return vc_net_linear(net, x, vc_net_print(net, "%s.o_proj", module), q_size, d->hidden, d->output_bias);
+    return vc_net_linear(net, x, vc_net_print(net, "%s.%s", module, named(d->family->modules.out, "o_proj")), q_size,
+                         d->hidden, d->output_bias);
 }
 
 static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const char *module)
 {
-    struct vc_decoder_mlp mlp = {
-        .gate = "gate_proj", .up = "up_proj", .down = "down_proj", .inner = d->inner, .bias = d->mlp_bias};
+    struct vc_decoder_mlp mlp = {.gate = builds(d, VC_BUILD_NO_GATE) ? NULL : "gate_proj",
+                                 .up = named(d->family->modules.up, "up_proj"),
+                                 .down = named(d->family->modules.down, "down_proj"),
+                                 .inner = d->inner,
+                                 .bias = d->mlp_bias};
     const char *own = vc_net_print(d->net, "%s.mlp", module);
 
     if (vc_decoder_has_experts(d, layer)) {
@@ -306,8 +389,14 @@ static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const ch
     return vc_decoder_mlp(d, x, own, &mlp);
 }
 
+static uint32_t scaled(struct vc_decoder *d, const char *value, uint32_t x, double factor)
+{
+    return factor == 1 ? x : vc_net_op(d->net, "Mul", value, x, vc_graph_add_float(d->net->graph, factor));
+}
+
 /* VC_NORMS_BEFORE: a norm before attention and one before the MLP. _BEHIND: both norms after (OLMo 2).
- * Otherwise four norms. In training, dropout takes the place of the norms behind. */
+ * Otherwise four norms. In training, dropout takes the place of the norms behind. Parallel: the MLP reads what attention
+ * does. */
 static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
 {
     struct vc_net *net = d->net;
@@ -319,16 +408,22 @@ static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
     const char *fourth = vc_net_print(net, "%s.post_feedforward_layernorm", module);
 
     vc_net_block(net, "%s", module);
-    uint32_t y = places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden);
-    y = attention(d, y, layer, vc_net_print(net, "%s.self_attn", module));
+    uint32_t normed =
+        places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden); /* what attention reads, then the MLP */
+    uint32_t y = attention(d, normed, layer, vc_net_print(net, "%s.self_attn", module));
+    if (builds(d, VC_BUILD_USE_PARALLEL) && normed < net->graph->n_values && y < net->graph->n_values) {
+        net->graph->values[normed].stepwise = net->graph->values[y].stepwise = true;
+    }
     vc_net_block(net, "%s", module);
     y = places == VC_NORMS_BEFORE ? vc_net_drop(net, y, d->dropout) : norm(d, y, second, d->hidden);
-    x = vc_net_add(net, vc_net_print(net, "%s.after_attention", module), x, y);
-    y = places == VC_NORMS_BEHIND ? x : norm(d, x, places == VC_NORMS_BEFORE ? second : third, d->hidden);
-    y = mlp_of(d, y, layer, module);
+    x = vc_net_add(net, vc_net_print(net, "%s.after_attention", module), x, scaled(d, NULL, y, d->added_factor));
+    if (!d->parallel) {
+        normed = places == VC_NORMS_BEHIND ? x : norm(d, x, places == VC_NORMS_BEFORE ? second : third, d->hidden);
+    }
+    y = mlp_of(d, normed, layer, module);
     vc_net_block(net, "%s", module);
     y = places == VC_NORMS_BEFORE ? vc_net_drop(net, y, d->dropout) : norm(d, y, fourth, d->hidden);
-    return vc_net_add(net, module, x, y);
+    return vc_net_add(net, module, x, scaled(d, NULL, y, d->added_factor));
 }
 
 /* The mask of layers with a window, made once, and the scale of plain norms. */
@@ -349,16 +444,14 @@ static void make_constants(struct vc_decoder *d)
     }
 }
 
-/* Gemma multiplies embeddings by sqrt(hidden). */
+/* Gemma multiplies embeddings by sqrt(hidden), Granite by a number of config.json. */
 static uint32_t embeddings(struct vc_decoder *d)
 {
     struct vc_net *net = d->net;
 
     vc_net_block(net, "embed_tokens");
     uint32_t x = vc_net_embed(net, net->input_ids, "embed_tokens", d->vocabulary, d->hidden);
-    return has(d, VC_ARCH_SCALED) ? vc_net_op(net, "Mul", "embed_tokens.scaled", x,
-                                              vc_graph_add_float(net->graph, sqrt((double)d->hidden)))
-                                  : x;
+    return scaled(d, "embed_tokens.scaled", x, d->embedding_factor);
 }
 
 /* Gemma 2 bends logits: cap * tanh(logits / cap). */
@@ -366,7 +459,10 @@ static uint32_t logits(struct vc_decoder *d, uint32_t x)
 {
     struct vc_net *net = d->net;
 
-    x = vc_net_tied_head(net, x, "/lm_head", "embed_tokens", d->hidden, d->vocabulary, NULL, d->tied);
+    const char *bias = builds(d, VC_BUILD_HEAD_BIAS) ? "/lm_head.bias" : NULL;
+
+    x = vc_net_tied_head(net, x, "/lm_head", "embed_tokens", d->hidden, d->vocabulary, bias, d->tied);
+    x = scaled(d, NULL, x, d->logit_factor);
     if (d->logit_cap == 0) {
         return x;
     }
@@ -396,8 +492,8 @@ static void build(struct vc_net *net)
     for (int64_t k = 0; k < d.layers && net->graph->status == VC_OK; k++) {
         x = decoder_layer(&d, x, k);
     }
-    vc_net_block(net, "norm");
-    x = norm(&d, x, "norm", d.hidden);
+    vc_net_block(net, "%s", named(d.family->modules.norm, "norm"));
+    x = norm(&d, x, named(d.family->modules.norm, "norm"), d.hidden);
     if (!vc_net_decoder_head(net, x, "/score", d.hidden)) {
         vc_net_output(net, logits(&d, x), "logits");
     }

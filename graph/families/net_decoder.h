@@ -16,8 +16,13 @@ struct vc_decoder {
     int64_t window, first_window; /* with VC_WINDOW_BEFORE the first layer that has none */
     int64_t pattern;              /* of `kinds` */
     double epsilon, scale, score_cap, logit_cap, clip;
-    double dropout, score_dropout; /* in training */
+    double embedding_factor, added_factor, logit_factor; /* Granite's multipliers; 1: nothing */
+    double dropout, score_dropout;                       /* in training */
     bool qkv_bias, output_bias, mlp_bias, tied;
+    bool parallel;                    /* attention and MLP read the same norm */
+    const json_t *turned;             /* "no_rope_layers" */
+    const struct vc_arch_list *turns; /* how the class makes that; NULL: all layers are rotated */
+    int64_t turn_interval;            /* of `turns` */
     const char *act_key, *act;
     const json_t *layer_types;
     struct vc_net_rope rope, local_rope;
@@ -29,7 +34,8 @@ struct vc_decoder {
     const json_t *mlp_layers;
 };
 
-/* down(act(gate(x)) * up(x)) with matrices of these names, of which gate and up are one if `packed` is its name. */
+/* down(act(gate(x)) * up(x)) with matrices of these names, of which gate and up are one if `packed` is its name. gate NULL:
+ * down(act(up(x))). */
 struct vc_decoder_mlp {
     const char *gate, *up, *down, *packed;
     int64_t inner;

@@ -151,6 +151,8 @@ static bool put_pair(struct vc_net *net, const char *name, const struct vc_progr
     }
     if (pair->source == VC_FROM_ROTATED) {
         *rotary = (int64_t)key->integer;
+    } else if (pair->source == VC_FROM_FLAG) {
+        set(net, pair->names, json_boolean(key->integer != 0));
     } else if (pair->source != VC_FROM_WINDOW) { /* llama.cpp reads that, and does not use it */
         set(net, vc_net_print(net, "%.*s", (int)strcspn(pair->names, "|"), pair->names), json_of(key));
     }
@@ -256,6 +258,9 @@ static void put_rest(struct vc_net *net, int64_t rotary)
     }
     if (tensor_of(net, "blk.0.attn_q.bias") == NULL && vc_arch_has(f, VC_ARCH_QKV_BIAS)) {
         set(net, "qkv_bias", json_false());
+    }
+    if (tensor_of(net, "blk.0.attn_q.bias") != NULL && (f->builds & VC_BUILD_USE_QKV_BIAS) != 0) {
+        set(net, "use_qkv_bias", json_true());
     }
     if (tensor_of(net, "blk.0.ffn_up.bias") != NULL && vc_arch_has(f, VC_ARCH_MLP_BIAS)) {
         set(net, "mlp_bias", json_true());

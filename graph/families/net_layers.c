@@ -113,7 +113,7 @@ uint32_t vc_net_drop(struct vc_net *net, uint32_t value, double p)
 static const struct activation {
     const char *name, *op;
     bool tanh;  /* Gelu's approximation */
-    bool gated; /* x * op(factor * x) */
+    bool gated; /* x * op(factor * x); factor 0: op(x) * op(x) */
     double factor;
 } activations[] = {
     {"gelu", "Gelu", false, false, 0},         {"gelu_python", "Gelu", false, false, 0},
@@ -121,7 +121,7 @@ static const struct activation {
     {"gelu_accurate", "Gelu", true, false, 0}, {"quick_gelu", "Sigmoid", false, true, 1.702},
     {"silu", "Sigmoid", false, true, 1},       {"swish", "Sigmoid", false, true, 1},
     {"relu", "Relu", false, false, 0},         {"tanh", "Tanh", false, false, 0},
-    {"sigmoid", "Sigmoid", false, false, 0},
+    {"sigmoid", "Sigmoid", false, false, 0},   {"relu2", "Relu", false, true, 0},
 };
 
 #define N_ACTIVATIONS (sizeof activations / sizeof *activations)
@@ -167,6 +167,10 @@ uint32_t vc_net_activation(struct vc_net *net, uint32_t x, const char *value, co
             net->graph->values[y].stepwise = strcmp(function, "gelu_new") == 0;
         }
         return y;
+    }
+    if (a->factor == 0) {
+        x = vc_net_op1(net, a->op, x);
+        return vc_net_op(net, "Mul", value, x, x);
     }
     if (a->factor != 1) {
         y = vc_net_op(net, "Mul", NULL, x, vc_graph_add_float(net->graph, a->factor));

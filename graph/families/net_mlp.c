@@ -13,7 +13,7 @@ uint32_t vc_decoder_gate(struct vc_decoder *d, const char *module, uint32_t gate
 uint32_t vc_decoder_mlp(struct vc_decoder *d, uint32_t x, const char *module, const struct vc_decoder_mlp *mlp)
 {
     struct vc_net *net = d->net;
-    const char *gate_name = vc_net_print(net, "%s.%s", module, mlp->gate);
+    const char *gate_name = vc_net_print(net, "%s.%s", module, mlp->gate != NULL ? mlp->gate : mlp->up);
     const char *up_name = vc_net_print(net, "%s.%s", module, mlp->up);
     bool packed = mlp->packed != NULL;
     struct vc_net_part part = {.module = packed ? vc_net_print(net, "%s.%s", module, mlp->packed) : gate_name,
@@ -27,6 +27,7 @@ uint32_t vc_decoder_mlp(struct vc_decoder *d, uint32_t x, const char *module, co
     part.module = packed ? part.module : up_name;
     part.value = up_name;
     part.first = packed ? mlp->inner : 0;
-    x = vc_decoder_gate(d, module, gate, vc_net_linear_part(net, x, &part));
+    x = mlp->gate == NULL ? vc_net_activation(net, gate, vc_net_print(net, "%s.act", module), d->act_key, d->act)
+                          : vc_decoder_gate(d, module, gate, vc_net_linear_part(net, x, &part));
     return vc_net_linear(net, x, vc_net_print(net, "%s.%s", module, mlp->down), mlp->inner, d->hidden, mlp->bias);
 }

@@ -219,7 +219,9 @@ static void read_scaling(struct vc_net *net, const char *part_name, const char *
 {
     const json_t *parameters = vc_net_get(net, "rope_parameters");
     const json_t *old = vc_net_get(net, "rope_scaling");
-    double part = vc_net_real(net, "partial_rotary_factor", 1);
+    const struct vc_arch *usual = net->family->row != NULL ? vc_arch_family_class(net->family->row) : NULL;
+    double part = vc_net_real(net, "partial_rotary_factor",
+                              net->gguf == NULL ? vc_arch_number(usual, "partial_rotary_factor", 1) : 1);
 
     if (part_name != NULL && parameters != NULL && !json_is_object(parameters)) {
         vc_net_refuse(net, "rope_parameters", "not an object");
@@ -317,7 +319,8 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
 {
     struct scaling s = {0};
 
-    *rope = (struct vc_net_rope){.cosines = VC_NO_VALUE, .sines = VC_NO_VALUE, .ids = VC_NO_VALUE};
+    *rope = (struct vc_net_rope){
+        .neighbours = rope->neighbours, .cosines = VC_NO_VALUE, .sines = VC_NO_VALUE, .ids = VC_NO_VALUE};
     read_scaling(net, part, theta_key, head_dim, theta, &s);
     if (net->failed || (s.f = frequencies(&s)) == NULL) {
         return;
@@ -345,7 +348,8 @@ void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *the
                           vc_net_op1(net, "Shape", net->input_ids));
 }
 
-/* GGUF files of Llama have rows of q and k so that neighbours rotate (interleaved): arch's trait PERMUTES. */
+/* GGUF files of Llama have rows of q and k so that neighbours rotate (interleaved): arch's trait PERMUTES. Cohere rotates
+ * them everywhere. */
 uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, uint32_t x, const char *value,
                            int64_t heads, int64_t head_dim)
 {
@@ -357,7 +361,7 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
     if (rope->dim != head_dim) {
         attrs[n++] = vc_attr_int("rotary_embedding_dim", rope->dim);
     }
-    if (net->gguf != NULL && vc_arch_has(net->gguf, VC_ARCH_PERMUTES)) {
+    if (rope->neighbours || (net->gguf != NULL && vc_arch_has(net->gguf, VC_ARCH_PERMUTES))) {
         attrs[n++] = vc_attr_int("interleaved", 1);
     }
     return vc_net_node(net, "RotaryEmbedding", value, inputs, rope->ids == VC_NO_VALUE ? 3 : 4, attrs, n);

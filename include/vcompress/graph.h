@@ -66,7 +66,7 @@ struct vc_graph_value {
     /* PyTorch's module computes this value by several operators, one after the other: Gelu as "gelu_new", norms of T5.
      * Numbers by relative position with a mask: T5 has the numbers once for all sequences, and in each layer a copy,
      * which has the mask where there is padding. Attention: rows of heads are copied before the kernel and after it
-     * (Phi-3, Whisper). */
+     * (Phi-3, Whisper). LayerNormalization, MatMul: a variable until the layer returns (StableLM). */
     bool stepwise;
     bool drops_scores; /* of Attention: training drops some of the probabilities */
     /* Half precision in PyTorch's module. Attention: the probabilities are never f32. Softmax of a router: the weights

@@ -176,7 +176,7 @@ static bool is_product(const struct vc_graph_node *node)
     return node != NULL && (vc_node_is(node, VC_OP_matmul) || vc_node_is(node, VC_OP_gemm));
 }
 
-/* x of act(x W + b), and of norm(convolution(x)). */
+/* x of act(x W + b), of norm(convolution(x)), and of the square of act(x), which one function computes. */
 static void hold_before_activation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
     const struct vc_graph_node *from = maker_of(f, node->n_inputs == 0 ? VC_NO_VALUE : node->inputs[0]);
@@ -187,6 +187,9 @@ static void hold_before_activation(struct frames *f, const struct vc_graph_node 
     }
     if ((function && is_product(from)) ||
         (from != NULL && vc_node_is(node, VC_OP_batch_norm) && vc_node_is(from, VC_OP_conv))) {
+        hold(f, from->inputs[0], n);
+    }
+    if (from != NULL && vc_node_is(node, VC_OP_mul) && node->inputs[1] == node->inputs[0]) {
         hold(f, from->inputs[0], n);
     }
 }
@@ -345,6 +348,8 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
         f->out->extra[n] += 8 * elems;
     } else if (vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, y)->stepwise) {
         f->out->extra[n] += 2 * s->bytes[y]; /* with x and y: half of x, x^3, and a multiple of it */
+    } else if ((vc_node_is(node, VC_OP_layer_norm) || is_product(node)) && vc_graph_value(s->graph, y)->stepwise) {
+        hold(f, y, end_of_layer(f, node));
     }
 }
 

@@ -60,6 +60,12 @@ MODELS = {
     "phi3": ("phi3", CAUSAL, dict(KEYS, pad_token_id=0, original_max_position_embeddings=8, **LONG)),
     "olmo": ("olmo", CAUSAL, dict(KEYS, clip_qkv=0.5)),
     "olmo2": ("olmo2", CAUSAL, KEYS),
+    "granite": ("granite", CAUSAL, dict(KEYS, embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.5, logits_scaling=4.0)),
+    "smollm3": ("smollm3", CAUSAL, dict(KEYS, no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=5, pad_token_id=0)),
+    "stablelm": ("stablelm", CAUSAL, dict(KEYS, use_qkv_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "nemotron": ("nemotron", CAUSAL, dict(WIDE, mlp_bias=True)),
+    "cohere2": ("cohere2", CAUSAL, dict(KEYS, sliding_window=5, pad_token_id=0, layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "phi": ("phi", CAUSAL, KEYS),
     "gpt2": ("gpt2", CAUSAL, dict(vocab_size=97, n_embd=32, n_layer=3, n_head=4, n_positions=64, n_inner=40)),
     "qwen3-base": ("qwen3", "AutoModel", WIDE),
     "llama-classes": ("llama", "AutoModelForSequenceClassification", dict(KEYS, num_labels=3, pad_token_id=0)),
@@ -242,8 +248,8 @@ class OnnxFolder(Judge):
                     self.assertEqual(sha(self.path("one/" + name)), sha(self.path("two/" + name)), words)
             self.vc("dequantize", "-qf", self.path("one/m.onnx"), "-o", self.path("back.onnx"))
             got, decoded = (self.one_text(self.path(n)) for n in ("one/m.onnx", "back.onnx"))
-            # runtimes may round what codes are multiplied with: by 1 % here
-            self.assertLess(np.linalg.norm(got - decoded) / np.linalg.norm(decoded), 0.02, words)
+            # runtimes may round what codes of int8 are multiplied with: by 1 % here
+            self.assertLess(np.linalg.norm(got - decoded) / np.linalg.norm(decoded), 1e-5 if "--int4" in words else 0.02, words)
         self.vc("quantize", "-q", "--int8", *SMALL, self.path("d"), "-o", self.path("codes/"))
         self.vc("convert", "-q", self.path("codes"), "-o", self.path("codes.onnx"))
         self.vc("dequantize", "-q", self.path("codes"), "-o", self.path("floats/"))

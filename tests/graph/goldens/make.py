@@ -320,6 +320,28 @@ GOLDENS = {
     "olmo": ("OlmoForCausalLM", dict(DECODER, clip_qkv=0.8), 9),
     "olmo-bias": ("OlmoModel", dict(DECODER, attention_bias=True), 9),
     "olmo2": ("Olmo2ForCausalLM", dict(DECODER, attention_bias=True), 9),
+    "arcee": ("ArceeForCausalLM", dict(DECODER, num_hidden_layers=1, head_dim=6, attention_bias=True, mlp_bias=True), 9),
+    "granite": (
+        "GraniteForCausalLM",
+        dict(DECODER, embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.5, logits_scaling=4.0),
+        9,
+    ),
+    "smollm3": (
+        "SmolLM3ForCausalLM",
+        dict(DECODER, no_rope_layers=[1, 0], use_sliding_window=True, sliding_window=4, pad_token_id=0),
+        9,
+    ),
+    "stablelm": ("StableLmForCausalLM", dict(DECODER, num_hidden_layers=1, hidden_size=32, use_qkv_bias=True), 9),
+    "stablelm-parallel": ("StableLmModel", dict(DECODER, num_hidden_layers=1, hidden_size=32, use_parallel_residual=True), 9),
+    "nemotron": ("NemotronForCausalLM", dict(DECODER, num_hidden_layers=1, mlp_bias=True), 9),
+    "starcoder2": ("Starcoder2ForCausalLM", dict(DECODER, num_hidden_layers=1, sliding_window=4), 9),
+    "cohere": ("CohereForCausalLM", dict(DECODER, num_hidden_layers=1, logit_scale=0.25, attention_bias=True, pad_token_id=0), 9),
+    "cohere2": (
+        "Cohere2ForCausalLM",
+        dict(DECODER, sliding_window=4, pad_token_id=0, layer_types=["sliding_attention", "full_attention"]),
+        9,
+    ),
+    "phi": ("PhiForCausalLM", dict(DECODER, num_hidden_layers=1), 9),
     "mixtral": ("MixtralForCausalLM", dict(DECODER, num_local_experts=4, num_experts_per_tok=2), 9),
     "mixtral-fused": ("MixtralForCausalLM", dict(DECODER, num_local_experts=3, num_experts_per_tok=2), 9),
     "qwen2-moe": (
