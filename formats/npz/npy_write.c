@@ -10,17 +10,17 @@
 #include "core/base/checked.h"
 #include "core/text/text.h"
 #include "formats/dialects/dialects.h"
-#include "formats/io/outfile.h"
 #include "formats/npz/npy.h"
+#include "formats/npz/npz_sink.h"
 #include "formats/npz/npz_write.h"
 
 /* ---- the sink ---- */
 
 /* `self` of the sink. */
 struct npy_sink {
+    struct vc_outfile *file; /* NULL: nothing is written */
     const struct vc_model *model;
     struct vc_write_options options;
-    struct vc_outfile *file; /* NULL: nothing is written */
     struct vc_out_tensor out;
     size_t header_bytes;
     atomic_uint_fast64_t got;
@@ -42,16 +42,20 @@ static const char *needs_npz(const struct npy_sink *self, const struct vc_out_li
     return NULL;
 }
 
-/* Turns the sink, in place, into one of npz, which goes on with the output file that this one has opened. */
+/* Turns the sink, in place, into one of npz, which goes on with the output file that this one has opened, and is made
+ * without one. */
 static enum vc_status become_npz(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                  uint64_t *file_bytes)
 {
     struct npy_sink *self = sink->self;
-    enum vc_status status = vc_npz_sink_init(ctx, self->model, &self->options, self->file, sink);
+    struct vc_write_options options = self->options;
+    struct vc_sink *made;
 
-    if (status != VC_OK) {
-        return status;
-    }
+    options.path = NULL;
+    VC_CALL(vc_npz_sink_create(ctx, self->model, &options, &made));
+    ((struct npz_sink *)made->self)->archive.file = self->file;
+    *sink = *made;
+    vc_free(ctx, made);
     vc_free(ctx, self);
     return sink->ops->layout(ctx, sink, outs, file_bytes);
 }
@@ -81,13 +85,6 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     return vc_outfile_need(ctx, self->file, *file_bytes);
 }
 
-static enum vc_status npy_begin(struct vc_ctx *ctx, struct vc_sink *sink)
-{
-    struct npy_sink *self = sink->self;
-
-    return vc_outfile_begin(ctx, self->file);
-}
-
 /* vc_sink_ops.emit. */
 static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
@@ -115,22 +112,6 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
     return vc_outfile_sync(ctx, self->file);
 }
 
-static enum vc_status npy_commit(struct vc_ctx *ctx, struct vc_sink *sink)
-{
-    struct npy_sink *self = sink->self;
-
-    return vc_outfile_commit(ctx, self->file);
-}
-
-static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
-{
-    struct npy_sink *self = sink->self;
-
-    vc_outfile_free(ctx, self->file);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
-}
-
 /* vc_sink_ops.can_hold. bf16 is decided by the layout: it may make the output an npz. */
 static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
@@ -138,34 +119,21 @@ static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 }
 
 static const struct vc_sink_ops npy_ops = {.layout = npy_layout,
-                                           .begin = npy_begin,
+                                           .begin = vc_file_sink_begin,
                                            .emit = npy_emit,
                                            .finish = npy_finish,
-                                           .commit = npy_commit,
-                                           .free = npy_free,
+                                           .commit = vc_file_sink_commit,
+                                           .free = vc_file_sink_free,
                                            .can_hold = npy_can_hold};
 
 enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out)
 {
-    struct npy_sink *self = NULL;
-    struct vc_sink *sink = NULL;
-    enum vc_status status = VC_OK;
+    const struct vc_sink sink = {.ops = &npy_ops, .format = "npy", .dialect = &vc_dialect_plain, .accepts_raw = true};
 
-    *out = NULL;
-    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
+    VC_CALL(vc_file_sink_new(ctx, model, options, &sink, sizeof(struct npy_sink), out));
+    struct npy_sink *self = (*out)->self;
     self->model = model;
     self->options = *options;
-    if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
-    }
-    *sink = (struct vc_sink){
-        .ops = &npy_ops, .self = self, .format = "npy", .dialect = &vc_dialect_plain, .accepts_raw = true};
-    *out = sink;
     return VC_OK;
-out:
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
-    return status;
 }

@@ -55,13 +55,35 @@ static size_t plan_buffers(struct npz_sink *self)
     return self->n_spools * self->spool_bytes + self->part_bytes + pack_bound(NULL, self->part_bytes);
 }
 
+/* Bytes of the npy header that a raw member brings. What is in front of the values: the member's size without the bytes
+ * of its elements. */
+static uint32_t own_header_bytes(const struct vc_out_tensor *out)
+{
+    uint64_t n = 1;
+
+    if (out->form != VC_FORM_RAW || out->dtype == VC_DTYPE_RAW || out->dtype == VC_DTYPE_VOID) {
+        return 0;
+    }
+    for (unsigned d = 0; d < out->n_dims; d++) {
+        n *= out->shape[d];
+    }
+    n = vc_dtype_bytes(out->dtype, n);
+    return n < out->size_bytes && out->size_bytes - n <= UINT32_MAX ? (uint32_t)(out->size_bytes - n) : 0;
+}
+
 /* vc_sink_ops.layout. The size of the file is not known before: *file_bytes is 0. */
 static enum vc_status deflate_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                      uint64_t *file_bytes)
 {
-    uint64_t end;
+    struct npz_sink *self = sink->self;
 
-    VC_CALL(vc_npz_place(ctx, sink, outs, &end));
+    VC_CALL(vc_npz_place(ctx, sink, outs));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->deflated, outs->n));
+    for (size_t i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        self->deflated[i].own_header = own_header_bytes(&out);
+    }
     sink->memory_bytes += plan_buffers(sink->self);
     *file_bytes = 0;
     return VC_OK;
@@ -84,7 +106,7 @@ static enum vc_status deflate_begin(struct vc_ctx *ctx, struct vc_sink *sink)
         VC_CALL_ALLOC(self->piece = vc_alloc(ctx, VC_TAG_IO, self->part_bytes));
         VC_CALL_ALLOC(self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes)));
     }
-    return vc_outfile_begin(ctx, self->file);
+    return vc_file_sink_begin(ctx, sink);
 }
 
 /* vc_sink_ops.free */
@@ -101,27 +123,29 @@ static void deflate_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, self->spools);
     vc_free(ctx, self->piece);
     vc_free(ctx, self->packed);
+    vc_free(ctx, self->deflated);
     vc_npz_sink_free(ctx, sink);
 }
 
 /* ---- compressing a piece ---- */
 
 /* The decision about a member is made: packs of its later pieces may go on. */
-static void publish(struct npz_sink *self, struct npz_out *member, enum npz_packing packing, enum vc_strategy strategy)
+static void publish(struct npz_sink *self, size_t out, enum npz_packing packing, enum vc_strategy strategy)
 {
     (void)pthread_mutex_lock(&self->mutex);
-    member->packing = packing;
-    member->strategy = (int)strategy;
-    member->zip.method = packing == NPZ_DEFLATED ? VC_ZIP_METHOD_DEFLATE : VC_ZIP_METHOD_STORED;
+    self->deflated[out].packing = packing;
+    self->deflated[out].strategy = (int)strategy;
+    self->archive.members[out].zip.method = packing == NPZ_DEFLATED ? VC_ZIP_METHOD_DEFLATE : VC_ZIP_METHOD_STORED;
     (void)pthread_cond_broadcast(&self->decided);
     (void)pthread_mutex_unlock(&self->mutex);
 }
 
 /* Waits until the first piece of the member has decided. Tiles start in order, so the first piece is always under way;
  * an interrupt ends the wait when another worker has failed. */
-static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, struct npz_out *member,
-                                   enum npz_packing *packing)
+static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, size_t out, enum npz_packing *packing)
 {
+    const struct npz_deflated *member = &self->deflated[out];
+
     (void)pthread_mutex_lock(&self->mutex);
     while (member->packing == NPZ_UNDECIDED && !self->interrupted) {
         (void)pthread_cond_wait(&self->decided, &self->mutex);
@@ -135,12 +159,12 @@ static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, st
  * that was worth it. A raw member brings its header. */
 static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
 {
-    struct npz_out *member = &self->members[packet->out];
+    size_t own_header = self->deflated[packet->out].own_header;
     unsigned char made[VC_NPY_WRITE_MAX];
-    const unsigned char *header = member->own_header != 0 ? packet->data : made;
-    const unsigned char *values = (const unsigned char *)packet->data + member->own_header;
-    size_t n_values = packet->n_plain - member->own_header;
-    size_t n_header = member->own_header + member->header_bytes; /* one of them is 0 */
+    const unsigned char *header = own_header != 0 ? packet->data : made;
+    const unsigned char *values = (const unsigned char *)packet->data + own_header;
+    size_t n_values = packet->n_plain - own_header;
+    size_t n_header = own_header + self->archive.members[packet->out].front_bytes; /* one of them is 0 */
     unsigned char *work = packet->buffer;
     unsigned char *dst = work + vc_deflate_work_bytes();
     size_t room = packet->buffer_bytes - vc_deflate_work_bytes();
@@ -149,7 +173,7 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
     size_t n = 0;
 
     if (n_values == 0) { /* as a tensor without elements that a step made */
-        publish(self, member, NPZ_STORED, strategy);
+        publish(self, packet->out, NPZ_STORED, strategy);
         return VC_OK;
     }
     if (self->deflate != VC_DEFLATE_ISAL) {
@@ -163,9 +187,9 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
     if (n_packed + n < n_header + n_values) {
         packet->data = dst;
         packet->n_bytes = n_packed + n;
-        publish(self, member, NPZ_DEFLATED, strategy);
+        publish(self, packet->out, NPZ_DEFLATED, strategy);
     } else {
-        publish(self, member, NPZ_STORED, strategy);
+        publish(self, packet->out, NPZ_STORED, strategy);
     }
     return VC_OK;
 }
@@ -173,15 +197,15 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
 /* A later piece: compressed as the first one was, or left as it is. */
 static enum vc_status pack_next(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
 {
-    struct npz_out *member = &self->members[packet->out];
     unsigned char *work = packet->buffer;
     unsigned char *dst = work + vc_deflate_work_bytes();
     enum npz_packing packing;
 
-    VC_CALL(wait_decided(ctx, self, member, &packing));
+    VC_CALL(wait_decided(ctx, self, packet->out, &packing));
     if (packing == NPZ_DEFLATED) {
-        VC_CALL(vc_deflate_piece(ctx, (enum vc_strategy)member->strategy, last, packet->data, packet->n_plain, work,
-                                 dst, packet->buffer_bytes - vc_deflate_work_bytes(), &packet->n_bytes));
+        VC_CALL(vc_deflate_piece(ctx, (enum vc_strategy)self->deflated[packet->out].strategy, last, packet->data,
+                                 packet->n_plain, work, dst, packet->buffer_bytes - vc_deflate_work_bytes(),
+                                 &packet->n_bytes));
         packet->data = dst;
     }
     return VC_OK;
@@ -212,20 +236,20 @@ static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, str
  * could become too large for 32 bits. */
 static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
-    struct npz_out *member = &self->members[out];
-    uint64_t plain = vc_out_at(self->outs, out).size_bytes + member->header_bytes; /* checked by the layout */
+    struct vc_zip_member *zip = &self->archive.members[out].zip;
+    uint64_t plain = zip->size_bytes; /* checked by the layout */
 
-    member->started = true;
-    VC_REFUSE_IF(plain > UINT64_MAX / 2 || !vc_zip_place(&member->zip, self->position, plain + (plain >> 2) + 1024),
-                 ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", vc_out_at(self->outs, out).name);
-    self->position = member->zip.data_offset;
+    self->deflated[out].started = true;
+    VC_REFUSE_IF(plain > UINT64_MAX / 2 || !vc_zip_place(zip, self->position, plain + (plain >> 2) + 1024), ctx,
+                 VC_E_UNSUPPORTED, "%s: the output would be too large", vc_out_at(self->outs, out).name);
+    self->position = zip->data_offset;
     return VC_OK;
 }
 
 /* Writes at the end of the output. */
 static enum vc_status append(struct vc_ctx *ctx, struct npz_sink *self, const void *data, size_t n)
 {
-    enum vc_status status = vc_npz_put(ctx, self, self->position, data, n);
+    enum vc_status status = vc_outfile_write(ctx, self->archive.file, self->position, data, n);
 
     self->position += n;
     return status;
@@ -237,23 +261,22 @@ static enum vc_status append_header(struct vc_ctx *ctx, struct npz_sink *self, s
     unsigned char header[VC_NPY_WRITE_MAX];
 
     vc_npz_make_header(self, out, header);
-    return append(ctx, self, header, self->members[out].header_bytes);
+    return append(ctx, self, header, self->archive.members[out].front_bytes);
 }
 
 /* A packet of the current member. Only the emitting thread gets here, after the member was decided. */
 static enum vc_status append_packet(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
 {
-    struct npz_out *member = &self->members[packet->out];
     enum npz_packing packing;
 
-    VC_CALL(wait_decided(ctx, self, member, &packing));
-    if (!member->started) {
+    VC_CALL(wait_decided(ctx, self, packet->out, &packing));
+    if (!self->deflated[packet->out].started) {
         VC_CALL(start_member(ctx, self, packet->out));
         if (packing == NPZ_STORED) {
             VC_CALL(append_header(ctx, self, packet->out));
         }
     }
-    atomic_fetch_add(&member->got, packet->n_plain);
+    atomic_fetch_add(&self->archive.members[packet->out].got, packet->n_plain);
     return append(ctx, self, packet->data, packet->n_bytes);
 }
 
@@ -282,7 +305,7 @@ static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, con
     const unsigned char *from = packet->data;
     size_t done = 0;
 
-    atomic_fetch_add(&self->members[packet->out].got, packet->n_plain);
+    atomic_fetch_add(&self->archive.members[packet->out].got, packet->n_plain);
     if (vc_out_at(self->outs, packet->out).size_bytes <= self->spool_bytes) {
         memcpy(spool->memory + packet->offset, packet->data, packet->n_plain);
         return VC_OK;
@@ -338,12 +361,12 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
 static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
-    uint64_t got = atomic_load(&self->members[out].got);
+    uint64_t got = atomic_load(&self->archive.members[out].got);
     uint64_t n_rows, row_len;
 
     VC_REFUSE_IF(got != t.size_bytes, ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name,
                  got, t.size_bytes);
-    atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
+    atomic_store(&self->archive.members[out].got, 0); /* now counted as they are appended */
     vc_rows_of(t.shape, t.n_dims, &n_rows, &row_len);
     uint64_t n_tiles = vc_tile_count(n_rows, row_len);
     for (uint64_t i = 0; i < n_tiles; i++) {
@@ -368,16 +391,17 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
 static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t out = self->current;
-    struct npz_out *member = &self->members[out];
+    struct vc_zip_member *zip = &self->archive.members[out].zip;
 
     if (vc_out_at(self->outs, out).role != VC_PART_CODES) {
         VC_CALL(append_part(ctx, self, out));
     }
-    if (!member->started) { /* without elements */
+    if (!self->deflated[out].started) { /* without elements */
         VC_CALL(start_member(ctx, self, out));
         VC_CALL(append_header(ctx, self, out));
     }
-    VC_CALL(vc_npz_complete_member(ctx, self, out, self->position - member->zip.data_offset, false));
+    zip->packed_bytes = self->position - zip->data_offset;
+    VC_CALL(vc_npz_complete_member(ctx, self, out, false));
     self->current++;
     return VC_OK;
 }
@@ -388,7 +412,7 @@ static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, con
 {
     struct npz_sink *self = sink->self;
 
-    atomic_fetch_xor(&self->members[packet->out].crc, (unsigned)packet->check);
+    atomic_fetch_xor(&self->archive.members[packet->out].crc, (unsigned)packet->check);
     if (vc_out_at(self->outs, packet->out).role != VC_PART_CODES) {
         return spool_store(ctx, self, packet);
     }
@@ -425,7 +449,7 @@ const struct vc_sink_ops vc_npz_deflate_ops = {.layout = deflate_layout,
                                                .pack = deflate_pack,
                                                .emit = deflate_emit,
                                                .finish = deflate_finish,
-                                               .commit = vc_npz_sink_commit,
+                                               .commit = vc_file_sink_commit,
                                                .interrupt = deflate_interrupt,
                                                .free = deflate_free,
                                                .can_hold = vc_npz_sink_can_hold};

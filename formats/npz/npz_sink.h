@@ -4,21 +4,15 @@
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
 #include "core/text/text.h"
-#include "formats/io/outfile.h"
-#include "formats/zip/zip_write.h"
+#include "formats/zip/zip_sink.h"
 
 /* How a member is written; with --deflate that is decided on its first piece. */
 enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };
 
-/* A member of the output, by number of the output tensor. */
-struct npz_out {
-    struct vc_zip_member zip;
-    size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs ... */
-    atomic_uint crc;     /* XOR of what the pieces contribute */
-    uint32_t own_header; /* ... so long, where they are arrays */
-    atomic_uint_fast64_t got;
-
-    bool started; /* deflate only, from here on */
+/* What deflating needs of a member, by number of the output tensor. */
+struct npz_deflated {
+    uint32_t own_header; /* of raw members, which bring their npy header, so long, where they are arrays */
+    bool started;
     enum npz_packing packing;
     int strategy;
 };
@@ -33,18 +27,17 @@ struct npz;
 
 /* `self` of both sinks, the stored and the deflated one. */
 struct npz_sink {
-    const struct npz *source; /* the reader's state where the model is an npz; else NULL */
-    struct vc_outfile *file;  /* NULL: nothing is written */
+    struct vc_zip_archive archive; /* of the outputs and, if there is one, the manifest; fronts are npy headers */
+    const struct npz *source;      /* the reader's state where the model is an npz; else NULL */
     enum vc_deflate deflate;
     const struct vc_out_list *outs;
-    struct npz_out *members; /* outs->n */
     char *names;
     struct vc_text manifest; /* empty: there is none */
-    struct vc_zip_member manifest_zip;
     uint64_t file_bytes;
 
     /* Deflate. */
-    pthread_mutex_t mutex; /* of packing and strategy of every member, and of interrupted */
+    struct npz_deflated *deflated; /* outs->n */
+    pthread_mutex_t mutex;         /* of packing and strategy of every member, and of interrupted */
     pthread_cond_t decided;
     bool interrupted;
     size_t current;    /* the member being written; those before are complete */
@@ -57,28 +50,21 @@ struct npz_sink {
     unsigned char *packed; /* packet buffer for parts */
 };
 
-/* Writes n bytes at that offset of the output; does nothing where only sizes are wanted. */
-enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n);
-
-/* The npy header of a member that needs one, header_bytes long. */
+/* The npy header of a member that needs one, front_bytes long; VC_NPY_WRITE_MAX have room for any. */
 void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *dst);
 
-/* Checks that every byte has come, sets size and CRC, writes the local header and, if `with_header`, the npy header
- * behind it. packed_bytes: of the data in the file. */
-enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
-                                      bool with_header);
+/* Checks that every byte has come, sets the CRC, writes the local header and, if `with_header`, the npy header behind
+ * it. */
+enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, bool with_header);
 
 /* Of both layouts: names of all members, the manifest, and a place for each member as if it were stored: one behind the
- * other. *end: behind the last. */
-enum vc_status vc_npz_place(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs, uint64_t *end);
-/* Size of the archive whose members end there; the manifest gets its place. */
-uint64_t vc_npz_archive_bytes(struct npz_sink *self, uint64_t end);
+ * other. */
+enum vc_status vc_npz_place(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs);
 
-/* Manifest, directory, end records; then the disk. `offset`: end of the members. */
+/* Manifest, directory, end records; then the disk. `offset`: end of the other members. */
 enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
                                          uint64_t *file_bytes);
 /* Entries of both tables. */
-enum vc_status vc_npz_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink);
 void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink);
 bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype);
 

@@ -16,9 +16,3 @@ enum vc_status vc_npz_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
 
 /* What loads int8 weights in an npz. */
 extern const struct vc_loader vc_npz_loader;
-
-/* As above into a caller's struct: how an npy sink becomes an npz sink once it knows that it must. `sink` keeps its
- * place in memory; ops->free frees it. */
-struct vc_outfile;
-enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model,
-                                const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink);

@@ -13,18 +13,10 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/io/outfile.h"
 #include "formats/torch/torch.h"
-#include "formats/zip/zip_write.h"
+#include "formats/zip/zip_sink.h"
 
 #define COPY_BYTES ((size_t)128 << 10)
-
-/* A member of the source, and of the output. */
-struct script_member {
-    struct vc_zip_member zip;
-    bool changed;    /* a storage with new values: written stored */
-    atomic_uint crc; /* of a changed one: XOR of what the pieces contribute */
-};
 
 /* Where the bytes of an output lie. */
 struct script_place {
@@ -34,15 +26,14 @@ struct script_place {
 
 /* `self` of the sink. */
 struct script_sink {
+    struct vc_zip_archive archive; /* its members are those of the source's zip */
     const struct vc_model *model;
     const struct torch *source;
-    struct vc_outfile *file; /* NULL: nothing is written */
     const struct vc_out_list *outs;
-    struct script_member *members; /* by entry of the source's zip */
-    struct script_place *places;   /* of outputs that are no aliases, by member, then by place */
+    bool *changed;               /* by member: a storage with new values, written stored */
+    struct script_place *places; /* of outputs that are no aliases, by member, then by place */
     size_t n_places;
     size_t *place_of; /* by output; SIZE_MAX: an alias */
-    uint64_t directory_offset, directory_bytes, file_bytes;
 };
 
 static const struct vc_zip_entry *entry_at(const struct script_sink *self, size_t index)
@@ -106,7 +97,7 @@ static enum vc_status list_places(struct vc_ctx *ctx, struct script_sink *self)
         place->entry = (size_t)(self->source->storages[t->storage].entry - self->source->zip.entries);
         place->begin = t->offset * t->dtype->item_bytes;
         place->end = place->begin + out.size_bytes;
-        self->members[place->entry].changed |= !out.kept;
+        self->changed[place->entry] |= !out.kept;
         self->n_places++;
     }
     qsort(self->places, self->n_places, sizeof *self->places, by_place);
@@ -126,7 +117,7 @@ static enum vc_status check_places(struct vc_ctx *ctx, struct script_sink *self)
         bool own = !self->source->found[out.source].tensor.gather && (before == NULL || before->end <= place->begin);
 
         self->place_of[place->out] = k;
-        if (self->members[place->entry].changed && !own) {
+        if (self->changed[place->entry] && !own) {
             return refuse(ctx, &out, "gets new values where tensors show the same bytes or lie in another order");
         }
     }
@@ -136,26 +127,19 @@ static enum vc_status check_places(struct vc_ctx *ctx, struct script_sink *self)
 /* Places of all members, in the source's order, and of the directory. */
 static enum vc_status place_members(struct vc_ctx *ctx, struct script_sink *self)
 {
-    uint64_t end = 0;
-
-    for (size_t i = 0; i < self->source->zip.n; i++) {
+    for (size_t i = 0; i < self->archive.n; i++) {
         const struct vc_zip_entry *entry = entry_at(self, i);
-        struct script_member *member = &self->members[i];
-        struct vc_zip_member *zip = &member->zip;
+        struct vc_zip_member *zip = &self->archive.members[i].zip;
 
         zip->name = entry->name;
         zip->name_bytes = entry->name_bytes;
-        zip->method = member->changed ? VC_ZIP_METHOD_STORED : entry->method;
+        zip->method = self->changed[i] ? VC_ZIP_METHOD_STORED : entry->method;
         zip->crc = entry->crc;
         zip->size_bytes = entry->size_bytes;
-        zip->packed_bytes = member->changed ? entry->size_bytes : entry->packed_bytes;
-        VC_REFUSE_IF(!vc_zip_place(zip, end, vc_max_u64(zip->size_bytes, zip->packed_bytes)) ||
-                         !vc_add_u64(zip->data_offset, zip->packed_bytes, &end) || end > INT64_MAX,
-                     ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^63 bytes");
-        self->directory_bytes += vc_zip_central_bytes(zip);
+        zip->packed_bytes = self->changed[i] ? entry->size_bytes : entry->packed_bytes;
+        VC_REFUSE_IF(!vc_zip_lay(&self->archive, zip), ctx, VC_E_UNSUPPORTED,
+                     "the output would be larger than 2^63 bytes");
     }
-    self->directory_offset = end;
-    self->file_bytes = end + self->directory_bytes + vc_zip_end_bytes(self->source->zip.n, end, self->directory_bytes);
     return VC_OK;
 }
 
@@ -169,52 +153,43 @@ static enum vc_status script_layout(struct vc_ctx *ctx, struct vc_sink *sink, co
     VC_REFUSE_IF(self->source->big_endian, ctx, VC_E_UNSUPPORTED,
                  "a TorchScript archive of a big-endian machine; an output that ends in .safetensors gets the "
                  "weights alone");
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->members, self->source->zip.n));
+    self->archive.n = self->source->zip.n;
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->archive.members, self->archive.n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->changed, self->archive.n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->places, outs->n));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, self->place_of, outs->n));
     VC_CALL(list_places(ctx, self));
     VC_CALL(check_places(ctx, self));
     VC_CALL(place_members(ctx, self));
-    sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX + COPY_BYTES;
+    sink->memory_bytes = VC_ZIP_DIRECTORY_BUFFER + COPY_BYTES;
     sink->note = "the output is a TorchScript archive with the code and the constants of the input, for torch.jit.load";
-    *file_bytes = self->file_bytes;
-    return vc_outfile_need(ctx, self->file, self->file_bytes);
+    *file_bytes = vc_zip_archive_bytes(&self->archive);
+    return vc_outfile_need(ctx, self->archive.file, *file_bytes);
 }
 
 /* ---- writing ---- */
 
-static enum vc_status script_begin(struct vc_ctx *ctx, struct vc_sink *sink)
-{
-    struct script_sink *self = sink->self;
-
-    return vc_outfile_begin(ctx, self->file);
-}
-
 /* n bytes at `at` of a member that changes. Runs on any thread. */
-static enum vc_status put(struct vc_ctx *ctx, struct script_sink *self, struct script_member *member, uint64_t at,
-                          const void *data, size_t n)
+static enum vc_status put(struct vc_ctx *ctx, struct script_sink *self, size_t entry, uint64_t at, const void *data,
+                          size_t n)
 {
+    struct vc_zip_out *member = &self->archive.members[entry];
     uint32_t part = vc_crc32_place(vc_crc32(0, data, n), member->zip.size_bytes - at - n);
 
     atomic_fetch_xor_explicit(&member->crc, part, memory_order_relaxed);
-    return vc_outfile_write(ctx, self->file, member->zip.data_offset + at, data, n);
+    return vc_outfile_write(ctx, self->archive.file, member->zip.data_offset + at, data, n);
 }
 
-/* vc_sink_ops.pack: the checksum is taken where the place is known. */
-static enum vc_status script_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
-{
-    return VC_OK;
-}
-
-/* vc_sink_ops.emit. What lies in a storage that does not change is copied with it. */
+/* vc_sink_ops.emit. What lies in a storage that does not change is copied with it. The checksum is taken here, where the
+ * place is known. */
 static enum vc_status script_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct script_sink *self = sink->self;
     const struct script_place *place = &self->places[self->place_of[packet->out]];
-    struct script_member *member = &self->members[place->entry];
 
-    return member->changed ? put(ctx, self, member, place->begin + packet->offset, packet->data, packet->n_bytes)
-                           : VC_OK;
+    return self->changed[place->entry]
+               ? put(ctx, self, place->entry, place->begin + packet->offset, packet->data, packet->n_bytes)
+               : VC_OK;
 }
 
 /* Bytes of a storage that no tensor shows. */
@@ -229,7 +204,7 @@ static enum vc_status copy_gap(struct vc_ctx *ctx, struct script_sink *self, siz
         } else {
             VC_CALL(vc_infile_read(ctx, self->source->file, entry_at(self, entry)->data_offset + at, buffer, n));
         }
-        VC_CALL(put(ctx, self, &self->members[entry], at, buffer, n));
+        VC_CALL(put(ctx, self, entry, at, buffer, n));
     }
     return VC_OK;
 }
@@ -241,7 +216,7 @@ static enum vc_status copy_gaps(struct vc_ctx *ctx, struct script_sink *self, un
         bool first = k == 0 || place[-1].entry != place->entry;
         bool last = k + 1 == self->n_places || place[1].entry != place->entry;
 
-        if (!self->members[place->entry].changed) {
+        if (!self->changed[place->entry]) {
             continue;
         }
         VC_CALL(copy_gap(ctx, self, place->entry, first ? 0 : place[-1].end, place->begin, buffer));
@@ -261,7 +236,8 @@ static enum vc_status copy_member(struct vc_ctx *ctx, struct script_sink *self, 
         size_t n = (size_t)vc_min_u64(COPY_BYTES, entry->packed_bytes - at);
 
         VC_CALL(vc_infile_read(ctx, self->source->file, entry->data_offset + at, buffer, n));
-        VC_CALL(vc_outfile_write(ctx, self->file, self->members[index].zip.data_offset + at, buffer, n));
+        VC_CALL(
+            vc_outfile_write(ctx, self->archive.file, self->archive.members[index].zip.data_offset + at, buffer, n));
     }
     return VC_OK;
 }
@@ -270,32 +246,16 @@ static enum vc_status copy_member(struct vc_ctx *ctx, struct script_sink *self, 
 static enum vc_status write_members(struct vc_ctx *ctx, struct script_sink *self, unsigned char *buffer)
 {
     for (size_t i = 0; i < self->source->zip.n; i++) {
-        struct script_member *member = &self->members[i];
-        size_t n = (size_t)(member->zip.data_offset - member->zip.local_offset); /* a name has 65,535 bytes at most */
+        struct vc_zip_out *member = &self->archive.members[i];
 
-        if (member->changed) {
+        if (self->changed[i]) {
             member->zip.crc = atomic_load(&member->crc);
         } else {
             VC_CALL(copy_member(ctx, self, i, buffer));
         }
-        vc_zip_put_local(&member->zip, buffer);
-        VC_CALL(vc_outfile_write(ctx, self->file, member->zip.local_offset, buffer, n));
+        VC_CALL(vc_zip_put_head(ctx, &self->archive, &member->zip, NULL, 0));
     }
     return VC_OK;
-}
-
-/* Directory and end record, in one block. */
-static enum vc_status write_directory(struct vc_ctx *ctx, const struct script_sink *self)
-{
-    VC_SCOPED unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
-    size_t n = 0;
-
-    VC_CALL_ALLOC(block);
-    for (size_t i = 0; i < self->source->zip.n; i++) {
-        n += vc_zip_put_central(&self->members[i].zip, block + n);
-    }
-    n += vc_zip_put_end(self->source->zip.n, self->directory_offset, self->directory_bytes, block + n);
-    return vc_outfile_write(ctx, self->file, self->directory_offset, block, n);
 }
 
 /* vc_sink_ops.finish. */
@@ -304,34 +264,23 @@ static enum vc_status script_finish(struct vc_ctx *ctx, struct vc_sink *sink, ui
     struct script_sink *self = sink->self;
     VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
 
-    _Static_assert(COPY_BYTES >= VC_ZIP_LOCAL_MAX + VC_ZIP_MAX_NAME, "a local header fits");
     VC_CALL_ALLOC(buffer);
     VC_CALL(copy_gaps(ctx, self, buffer));
     VC_CALL(write_members(ctx, self, buffer));
-    VC_CALL(write_directory(ctx, self));
-    *file_bytes = self->file_bytes;
-    return vc_outfile_sync(ctx, self->file);
+    return vc_zip_put_directory(ctx, &self->archive, self->archive.end, file_bytes);
 }
 
 /* ---- the sink ---- */
-
-static enum vc_status script_commit(struct vc_ctx *ctx, struct vc_sink *sink)
-{
-    struct script_sink *self = sink->self;
-
-    return vc_outfile_commit(ctx, self->file);
-}
 
 static void script_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct script_sink *self = sink->self;
 
-    vc_outfile_free(ctx, self->file);
-    vc_free(ctx, self->members);
+    vc_free(ctx, self->archive.members);
+    vc_free(ctx, self->changed);
     vc_free(ctx, self->places);
     vc_free(ctx, self->place_of);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    vc_file_sink_free(ctx, sink);
 }
 
 /* vc_sink_ops.can_hold: what a tensor becomes is judged by layout, which knows what it was. */
@@ -341,37 +290,22 @@ static bool script_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 }
 
 static const struct vc_sink_ops script_sink_ops = {.layout = script_layout,
-                                                   .begin = script_begin,
-                                                   .pack = script_pack,
+                                                   .begin = vc_file_sink_begin,
                                                    .emit = script_emit,
                                                    .finish = script_finish,
-                                                   .commit = script_commit,
+                                                   .commit = vc_file_sink_commit,
                                                    .free = script_free,
                                                    .can_hold = script_can_hold};
 
 enum vc_status vc_torch_script_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                            const struct vc_write_options *options, struct vc_sink **out)
 {
-    struct script_sink *self = NULL;
-    struct vc_sink *sink = NULL;
-    enum vc_status status = VC_OK;
+    const struct vc_sink sink = {
+        .ops = &script_sink_ops, .format = VC_FORMAT_TORCH, .dialect = &vc_dialect_plain, .aliases = true};
 
-    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_IO, self, 1));
+    VC_CALL(vc_file_sink_new(ctx, model, options, &sink, sizeof(struct script_sink), out));
+    struct script_sink *self = (*out)->self;
     self->model = model;
     self->source = model->self;
-    if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
-    }
-    *sink = (struct vc_sink){.ops = &script_sink_ops,
-                             .self = self,
-                             .format = VC_FORMAT_TORCH,
-                             .dialect = &vc_dialect_plain,
-                             .aliases = true};
-    *out = sink;
     return VC_OK;
-out:
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
-    return status;
 }

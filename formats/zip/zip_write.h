@@ -18,7 +18,7 @@
 #define VC_ZIP_LOCAL_MAX ((size_t)30 + 20 + 6 + 64)
 #define VC_ZIP_END_MAX   ((size_t)56 + 20 + 22)
 
-/* A member of an archive that is being written; filled by its writer (npz_write.c, torch_write.c). */
+/* A member of an archive that is being written; filled by its writer (zip_sink.h). */
 struct vc_zip_member {
     const char *name; /* UTF-8 */
     size_t name_bytes;
