@@ -567,7 +567,7 @@ static void match_row(void *user, unsigned worker, size_t row)
                              .student = has_map(pair) ? projected : student,
                              .teacher = work_of(task, worker, WORK_TEACHER),
                              .mask = mask_of(task, row),
-                             .by = pair->match->weight * task->share * task->batch->scale,
+                             .by = vc_match_weight(pair->match, task->batch->part) * task->share * task->batch->scale,
                              .gradient = work_of(task, worker, WORK_GRADIENT),
                              .maps = work_of(task, worker, WORK_MAPS)};
     double *loss = (double *)(void *)(task->room + task->layout->losses) + row;
@@ -622,7 +622,7 @@ static double relate(const struct task *task)
         }
     }
     share = task->share * (double)r.n;
-    r.by = pair->match->weight * share * task->batch->scale;
+    r.by = vc_match_weight(pair->match, task->batch->part) * share * task->batch->scale;
     memset(gradient, 0, r.n * width * sizeof *gradient);
     double term = share * vc_relate(pair->match->kind, &r);
     for (size_t row = 0, k = 0; row < task->batch->n; row++) {
@@ -816,6 +816,10 @@ void vc_match_text(const struct vc_matches *m, struct vc_text *text)
 
         vc_text_add(text, "matches %s=%s:%d:", p->teacher, p->student, (int)p->kind);
         vc_text_add_json_number(text, p->weight);
+        if (p->weight_change != 0) {
+            vc_text_add(text, ":");
+            vc_text_add_json_number(text, p->weight_change);
+        }
         vc_text_add(text, "\n");
     }
 }

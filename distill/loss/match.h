@@ -33,10 +33,17 @@ struct vc_match_batch {
     size_t n;
     const uint8_t *mask; /* as struct vc_batch has it */
     double scale;        /* of the loss */
+    double part;         /* of the run that is behind this step: 0 at the first one, 1 at the last one */
     const struct vc_match_counts *counts;
 };
 
 struct vc_matches;
+
+/* The weight of a pair in a step. */
+static inline double vc_match_weight(const struct vc_match *match, double part)
+{
+    return match->weight + match->weight_change * part;
+}
 
 /* Finds the values, before the networks are opened; *out stays NULL where there are no pairs, which all functions here
  * know. The options outlive it. */

@@ -142,7 +142,9 @@ static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_
     for (size_t k = 0; k < o->loss.n_matches; k++) {
         const struct vc_match *m = &o->loss.matches[k];
 
-        VC_REFUSE_IF(m->kind > VC_MATCH_GRAM || !(m->weight > 0 && m->weight <= 1e6), ctx, VC_E_ARGUMENT,
+        double end = m->weight + m->weight_change;
+        bool weighs = m->weight >= 0 && end >= 0 && m->weight + end > 0 && m->weight <= 1e6 && end <= 1e6;
+        VC_REFUSE_IF(m->kind > VC_MATCH_GRAM || !weighs, ctx, VC_E_ARGUMENT,
                      m->kind > VC_MATCH_GRAM ? "%s: %s: there is no such kind of match"
                                              : "%s: %s: the weight is not above 0 and at most 1e6",
                      vc_option(ctx, "loss.matches"), m->teacher);

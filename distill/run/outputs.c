@@ -171,11 +171,9 @@ struct vc_teacher_rows vc_heads_teacher(const struct vc_trainer *t, size_t k, si
 
 /* ---- training ---- */
 
-void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, uint64_t step, const uint64_t *numbers,
+void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, double part, const uint64_t *numbers,
                    size_t n)
 {
-    double part = t->steps.n > 1 ? (double)step / (double)(t->steps.n - 1) : 0;
-
     for (size_t k = 0; k < t->student.net.n_heads; k++) {
         const struct vc_net *head = &t->student.net.heads[k];
         const struct vc_output_task *task = &t->data.rows.outputs[k].task;

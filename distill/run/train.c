@@ -34,6 +34,7 @@ enum { KD, CE, MATCHES, N_TERMS = MATCHES + VC_MATCH_MOST };
  * count for it. */
 struct work {
     uint64_t step; /* from 0 on */
+    double part;   /* of the run that is behind this step: 0 at the first one, 1 at the last one */
     const uint64_t *numbers;
     size_t n;
     struct vc_loss_spec spec;
@@ -164,8 +165,8 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
     return vc_fail(t->ctx, VC_E_GATE, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
 }
 
-/* Every tensor that is trained has a gradient in the first step, or training it would be for nothing; in a graph of which
- * both branches of an If are computed those of the other branch may get theirs later. */
+/* The first step has gradients, but for tensors that get theirs later, or never, which the report counts: weights of a
+ * state that begins with zeros, weights before a layer of zeros, those of the other branch of an If. */
 static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w)
 {
     if (w->grad_norm == 0 && t->student.gradual != NULL) {
@@ -176,17 +177,13 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
                      ? "the student does not change: all gradients of the first step are 0"
                      : "the student does not change: all gradients of the first step are 0; it answers as "
                        "the teacher does already");
-    for (size_t k = 0; t->student.net.network.graph->both == NULL && k < t->student.net.weights->n; k++) {
+    for (size_t k = 0; !t->progress.control && k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
-        VC_REFUSE_IF(item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&
-                         t->student.math->square_sum(item->grad, (size_t)item->n) == 0,
-                     t->ctx, VC_E_ARGUMENT,
-                     "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
-                     "leaves it as it is",
-                     item->name,
-                     t->options.precision.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it" : "",
-                     vc_option(t->ctx, "trained.freeze"));
+        if (item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&
+            t->student.math->square_sum(item->grad, (size_t)item->n) == 0 && t->report->n_idle++ == 0) {
+            VC_CALL_ALLOC(t->report->idle = vc_arena_copy(t->ctx, t->texts, item->name, strlen(item->name)));
+        }
     }
     return VC_OK;
 }
@@ -237,6 +234,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
                                           .n = n,
                                           .mask = t->batch.mask,
                                           .scale = t->progress.scale.value,
+                                          .part = w->part,
                                           .counts = &w->counts};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
@@ -370,7 +368,7 @@ static double total_of(const struct vc_trainer *t, const struct work *w)
     double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
 
     for (size_t k = 0; !t->progress.control && k < t->options.loss.n_matches; k++) {
-        loss += t->options.loss.matches[k].weight * w->sums[MATCHES + k];
+        loss += vc_match_weight(&t->options.loss.matches[k], w->part) * w->sums[MATCHES + k];
     }
     return loss;
 }
@@ -433,15 +431,15 @@ static void weigh_labels(const struct vc_trainer *t, struct work *w)
 static void move_shares(const struct vc_trainer *t, struct work *w)
 {
     const struct vc_distill_options *o = &t->options;
-    double part = t->steps.n > 1 ? (double)w->step / (double)(t->steps.n - 1) : 0;
 
+    w->part = t->steps.n > 1 ? (double)w->step / (double)(t->steps.n - 1) : 0;
     w->spec.alpha = o->loss.alpha;
     w->spec.temperature = o->loss.temperature;
     if (o->moving.alpha_end >= 0) {
-        w->spec.alpha += (o->moving.alpha_end - o->loss.alpha) * part;
+        w->spec.alpha += (o->moving.alpha_end - o->loss.alpha) * w->part;
     }
     if (o->moving.temperature_end > 0) {
-        w->spec.temperature += (o->moving.temperature_end - o->loss.temperature) * part;
+        w->spec.temperature += (o->moving.temperature_end - o->loss.temperature) * w->part;
     }
     if (t->progress.control) {
         w->spec.alpha = 0;
@@ -471,7 +469,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     weigh_labels(t, &w);
     move_shares(t, &w);
     w.spec.scale = t->progress.scale.value;
-    vc_heads_step(t, &w.spec, number, w.numbers, w.n);
+    vc_heads_step(t, &w.spec, w.part, w.numbers, w.n);
     VC_CALL(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
     w.late = t->options.parallel.ranks == NULL && w.n <= t->options.training.batch;
     VC_CALL(batches(t, &w, engine));

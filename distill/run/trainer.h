@@ -192,7 +192,7 @@ void vc_heads_close(struct vc_trainer *t);
 /* What the rows of eval have to be for the outputs of the student, whose view of them is there. */
 enum vc_status vc_heads_fit(struct vc_trainer *t, struct vc_taught_rows *rows);
 /* The step that begins: rows that count, weights, shares. of_step: its teacher's share, temperature and scale. */
-void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, uint64_t step, const uint64_t *numbers,
+void vc_heads_step(struct vc_trainer *t, const struct vc_loss_spec *of_step, double part, const uint64_t *numbers,
                    size_t n);
 /* The weighted sum of the losses of n rows, with the gradient of all answers. */
 struct vc_loss_sums vc_heads_loss(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,

@@ -169,6 +169,7 @@ struct vc_match {
     const char *teacher, *student;
     enum vc_match_kind kind;
     double weight;
+    double weight_change; /* the weight goes in a line to weight + weight_change at the last step; 0: it stays */
 };
 
 enum vc_all_reduce {
@@ -619,6 +620,10 @@ struct vc_distillation {
      * the CPU trains; NULL: a card does, or the device was named. */
     double expected_cpu_seconds, expected_card_seconds;
     const char *device_reason;
+    /* Tensors that are trained, and whose gradient in the first step is 0 everywhere, as that of the weights of a state
+     * that begins with zeros; the first one. */
+    size_t n_idle;
+    const char *idle;
 };
 
 /* Adds distillation to a job. The student is what the passes before this pass leave of the job's source. Ignored are

@@ -638,7 +638,7 @@ def distill(output: Optional[Path] = None, *, progress: Show = None, student: Op
     huber_delta (X): --loss huber: errors up to X count squared, larger ones linearly (default 1)
     label_smoothing (X): cross-entropy with labels: spread this share of each label over all classes, as PyTorch does (default 0)
     class_weights (X,...): cross-entropy with labels: a weight for each class, such as 1,1,5, as PyTorch has them (default: 1 each)
-    match (TEACHER=STUDENT:mse|attention|cosine|distances|angles|gram[:WEIGHT]): another term of the loss, repeatable: values inside both networks, by their names in graph --full
+    match (TEACHER=STUDENT:mse|attention|cosine|distances|angles|gram[:WEIGHT[:END]]): another term of the loss, repeatable: values inside both networks, by their names in graph --full
     seed (N): of the order of the rows, and of new weights (default 0)
     order (shuffled|file): of the rows: shuffled for each epoch, or as in the file (default shuffled)
     precision (f32|f64|bf16|fp16): of the arithmetic (default f32)

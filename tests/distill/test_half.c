@@ -357,7 +357,7 @@ static void growth(void **unused)
  * bf16 needs no scale. */
 static void near_floats(void **unused)
 {
-    static const struct vc_match matches[] = {{"a", "a", VC_MATCH_MSE, 0.5}, {"a", "b", VC_MATCH_MSE, 2}};
+    static const struct vc_match matches[] = {{"a", "a", VC_MATCH_MSE, 0.5, 0}, {"a", "b", VC_MATCH_MSE, 2, 0}};
     static struct told exact, bf16, f16;
     struct told *all[] = {&exact, &bf16, &f16};
     struct run run;

@@ -155,7 +155,7 @@ class Match(Judge):
                        "--precision", "f64", "--log", self.path("log"), "--dump-gradients", self.path("grad.npz"), "--force",
                        "--temperature", 3, "--json=" + self.path("report.json"),
                        *(() if "--threads" in options else ("--threads", 1)), *options,
-                       *[x for t, s, kind, weight in pairs for x in ("--match", "%s=%s:%s:%g" % (t, s, kind, weight))])
+                       *[x for t, s, kind, weight in pairs for x in ("--match", "%s=%s:%s:%s" % (t, s, kind, ":".join("%g" % w for w in np.atleast_1d(weight))))])
         with open(self.path("log")) as f:
             lines = [json.loads(line) for line in f]
         return said, np.array([[line[k] for k in ["loss", "kd", "grad_norm"] + ["match.%d" % i for i in range(len(pairs))]]
@@ -205,7 +205,7 @@ class Match(Judge):
                 if self.tokens is not None and v.shape[1] == self.tokens.shape[1]:
                     of = of & (given[1] != 0)
                 terms.append(term(kind, projectors[i](v) if i in projectors else v, w, of))
-            loss = kd + sum(p[3] * y for p, y in zip(pairs, terms))
+            loss = kd + sum(np.interp(k, [0, steps - 1], [np.atleast_1d(p[3])[i] for i in (0, -1)]) * y for p, y in zip(pairs, terms))
             loss.backward()
             every = list(self.student.parameters()) + [p for m in projectors.values() for p in m.parameters()]
             norm = float(torch.nn.utils.clip_grad_norm_(every, 1e30))
@@ -252,10 +252,11 @@ class Match(Judge):
 
     def test_projectors(self):
         self.make(Cnn(8, 9, 24), Cnn(5, 7, 20), (1, 12, 12), 80)
-        self.compare([("conv1", "conv1", "mse", 0.3), ("conv2", "conv2", "attention", 2), ("fc1", "fc1", "cosine", 0.5)], 2)
+        self.compare([("conv1", "conv1", "mse", (0.3, 0)), ("conv2", "conv2", "attention", 2), ("fc1", "fc1", "cosine", (0, 0.5))], 2)
         with open(self.path("report.json")) as f:
             said = json.load(f)["matches"]
         self.assertEqual([m["projected"] for m in said], [True, False, True])
+        self.assertEqual([(m["weight"], m["weight_end"]) for m in said], [(0.3, 0), (2, 2), (0, 0.5)])
         self.assertTrue(all(m["last"] < m["first"] for m in said))
 
     def test_positions(self):

@@ -144,7 +144,11 @@ static void print_matches(const struct app *app, const struct vc_distill_options
         print_clean(to, m->teacher);
         fputs(" = ", to);
         print_clean(to, m->student);
-        fprintf(to, ": %s, weight %g%s", kinds[m->kind], m->weight, d->matches[k].projected ? ", projected" : "");
+        fprintf(to, ": %s, weight %g", kinds[m->kind], m->weight);
+        if (m->weight_change != 0) {
+            fprintf(to, " to %g", m->weight + m->weight_change);
+        }
+        fputs(d->matches[k].projected ? ", projected" : "", to);
         if (!o->dry_run && !isnan(d->matches[k].first)) {
             fprintf(to, "; %.4g -> %.4g", d->matches[k].first, d->matches[k].last);
         }
@@ -431,6 +435,16 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     print_head(app, o, teacher, student, d);
     if (d->nothing_to_learn) {
         fputs("          note: the outputs are the teacher's to the last bit: nothing was trained\n", to);
+    }
+    if (d->n_idle != 0) {
+        fputs("          note: ", to);
+        print_clean(to, d->idle);
+        fprintf(to, " has a gradient of zeros in the first step%s",
+                o->precision.half != VC_HALF_NONE ? ", or one that 16 bits are too coarse for" : "");
+        if (d->n_idle > 1) {
+            fprintf(to, "; %zu tensors have", d->n_idle);
+        }
+        fputc('\n', to);
     }
     if (d->evaluated) {
         fputs("eval      ", to);
