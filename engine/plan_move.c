@@ -3,12 +3,13 @@
  *     Transpose, Expand, Slice    one part: sizes to walk, steps and begin in both arrays
  *     Concat, Split               a part for each input or output
  *     Pad, Resize (nearest)       for each dimension a list: index of the output -> index of the input, or -1
- *     Resize (linear)             for each dimension that changes a sparse matrix: index of the output -> two of the input
+ *     Resize (linear, cubic)      for each dimension that changes a sparse matrix: index of the output -> some of the input
  *
  * The first two groups are strided copies, and their gradients the same copies the other way. Lists are
  * made when the program is: the loop that reads them knows nothing of modes. */
 
 #include "engine/plan_ops.h"
+#include "graph/ops/resize.h"
 #include "graph/ops/window.h"
 
 /* ---- copies of a part of one array into a part of another ---- */
@@ -489,73 +490,16 @@ static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
     return args;
 }
 
-/* Where place `at` of `out` lies between the elements of `in`.
- *     4 to 8, scale 2:     half_pixel (0 + 0.5) / 2 - 0.5 = -0.25     asymmetric 0 / 2 = 0     align_corners 0 * 3 / 7 = 0
- */
-static double resize_place(const char *mode, int64_t at, int64_t in, int64_t out, double scale)
+/* The dimensions of a Resize. False: the problem is noted. */
+static bool resize_axes(struct vc_engine *e, uint32_t node, struct vc_resize_axis *axes)
 {
-    double x = (double)at;
-
-    if (strcmp(mode, "align_corners") == 0) {
-        return out == 1 ? 0 : x * (double)(in - 1) / (double)(out - 1);
-    }
-    if (strcmp(mode, "asymmetric") == 0) {
-        return x / scale;
-    }
-    if (strcmp(mode, "pytorch_half_pixel") == 0 && out == 1) {
-        return 0;
-    }
-    if (strcmp(mode, "half_pixel_symmetric") == 0) { /* the middle stays, although the size was rounded down */
-        return (double)in / 2 * (1 - (double)out / (scale * (double)in)) + (x + 0.5) / scale - 0.5;
-    }
-    return (x + 0.5) / scale - 0.5;
-}
-
-/* The whole place next to one between two elements.
- * A half goes down with round_prefer_floor, up with round_prefer_ceil. */
-static double rounded(const char *how, double place)
-{
-    if (strcmp(how, "floor") == 0) {
-        return floor(place);
-    }
-    if (strcmp(how, "ceil") == 0) {
-        return ceil(place);
-    }
-    return strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5) : ceil(place - 0.5);
-}
-
-/* The nearest element, kept within the dimension. */
-static int64_t resize_nearest(const char *how, double place, int64_t size)
-{
-    double at = rounded(how, place);
-
-    if (at < 0) {
-        return 0;
-    }
-    return at > (double)(size - 1) ? size - 1 : (int64_t)at;
-}
-
-/* The scales that the node states, for each dimension; where it states sizes, they are quotients of these. False: the
- * problem is noted. */
-static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
-{
-    const struct vc_graph_node *n = vc_plan_node(e, node);
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    const struct vc_graph_attr *axes = vc_node_attr(n, "axes");
+    const char *why;
 
-    for (unsigned k = 0; k < x->n_dims; k++) {
-        scale[k] = (double)vc_plan_out(e, node, 0)->shape[k] / (double)x->shape[k];
-    }
-    if (n->n_inputs > 3 && n->inputs[3] != VC_NO_VALUE) {
-        return true;
-    }
-    const struct vc_graph_value *given = &e->graph->values[n->inputs[2]];
-    if (given->kind != VC_VALUE_CONSTANT) {
-        vc_plan_fail(e, node, "its scales are computed; constants or sizes are needed");
+    if (!vc_resize_axes(e->graph, vc_plan_node(e, node), x->shape, vc_plan_out(e, node, 0)->shape, x->n_dims,
+                        e->weights->precision == VC_GRAPH_F64, axes, &why)) {
+        vc_plan_fail(e, node, "%s", why);
         return false;
-    }
-    for (int64_t k = 0; k < given->shape[0].size; k++) {
-        scale[axes != NULL ? vc_plan_axis(axes->ints[k], x->n_dims) : (unsigned)k] = ((const double *)given->data)[k];
     }
     return true;
 }
@@ -563,13 +507,11 @@ static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
 /* Nearest: one element of the input for each of the output. */
 static struct vc_args_mapped *find_nearest(struct vc_engine *e, uint32_t node)
 {
-    const struct vc_graph_node *n = vc_plan_node(e, node);
-    const char *mode = vc_node_string(n, "coordinate_transformation_mode", "half_pixel");
-    const char *how = vc_node_string(n, "nearest_mode", "round_prefer_floor");
     struct vc_args_mapped *args = map_begin(e, node);
-    double scale[VC_GRAPH_MAX_DIMS];
+    struct vc_resize_axis axes[VC_GRAPH_MAX_DIMS];
+    double one;
 
-    if (args == NULL || !resize_scales(e, node, scale)) {
+    if (args == NULL || !resize_axes(e, node, axes)) {
         return NULL;
     }
     for (unsigned k = 0; k < args->n_dims; k++) {
@@ -579,7 +521,7 @@ static struct vc_args_mapped *find_nearest(struct vc_engine *e, uint32_t node)
             return NULL;
         }
         for (int64_t i = 0; i < args->out[k]; i++) {
-            map[i] = resize_nearest(how, resize_place(mode, i, args->in[k], args->out[k], scale[k]), args->in[k]);
+            (void)vc_resize_row(&axes[k], i, &map[i], &one);
         }
         args->map[k] = map;
     }
@@ -612,49 +554,27 @@ static struct vc_args_blend *blend_begin(struct vc_engine *e, const int64_t *sha
     return args;
 }
 
-/* Linear: an element of the output is between two of the input, or on one. 2 elements to 4, half_pixel:
- *
- *     places  -0.25  0.25  0.75  1.25        first  0 1 3 5 6     from  0 | 0 1 | 0 1 | 1    weight  1 | .75 .25 | .25 .75 | 1
- */
-static struct vc_args_blend *blend_forward(struct vc_engine *e, uint32_t node, const int64_t *shape, unsigned axis,
-                                           double scale)
+/* Rows of resize.h, one behind the other: first has where each begins. */
+static struct vc_args_blend *blend_forward(struct vc_engine *e, const int64_t *shape, unsigned n_dims, unsigned k,
+                                           const struct vc_resize_axis *axis)
 {
-    const char *mode = vc_node_string(vc_plan_node(e, node), "coordinate_transformation_mode", "half_pixel");
-    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
-    int64_t in = shape[axis];
-    int64_t out = y->shape[axis];
+    size_t most = vc_resize_most(axis) * (size_t)axis->out;
     int64_t *first, *from;
     double *weight;
-    struct vc_args_blend *args = blend_begin(e, shape, y->n_dims, axis, out, 2 * (size_t)out, &first, &from, &weight);
+    struct vc_args_blend *args = blend_begin(e, shape, n_dims, k, axis->out, most, &first, &from, &weight);
 
-    for (int64_t i = 0; args != NULL && i < out; i++) {
-        double place = resize_place(mode, i, in, out, scale);
-        int64_t low = (int64_t)fmin(fmax(floor(place), 0), (double)(in - 1));
-        int64_t high = (int64_t)fmin(fmax(floor(place) + 1, 0), (double)(in - 1));
-        double second = low == high ? 0 : place - floor(place);
-        int64_t at = first[i];
-
-        second = e->weights->precision == VC_GRAPH_F64 ? second : (double)(float)second;
-        if (second != 1) {
-            from[at] = low;
-            weight[at++] = 1 - second;
-        }
-        if (second != 0) {
-            from[at] = high;
-            weight[at++] = second;
-        }
-        first[i + 1] = at;
+    for (int64_t i = 0; args != NULL && i < axis->out; i++) {
+        first[i + 1] = first[i] + (int64_t)vc_resize_row(axis, i, from + first[i], weight + first[i]);
     }
     return args;
 }
 
 /* The matrix turned, for gradients: what each element of the input gave, in the order of the output. The sort of
  * map_back. shape: of the input. */
-static struct vc_args_blend *blend_backward(struct vc_engine *e, uint32_t node, const int64_t *shape, unsigned axis,
-                                            double scale)
+static struct vc_args_blend *blend_backward(struct vc_engine *e, const int64_t *shape, unsigned n_dims, unsigned k,
+                                            const struct vc_resize_axis *axis)
 {
-    const struct vc_args_blend *is = blend_forward(e, node, shape, axis, scale);
-    unsigned n_dims = vc_plan_out(e, node, 0)->n_dims;
+    const struct vc_args_blend *is = blend_forward(e, shape, n_dims, k, axis);
     int64_t turned[VC_GRAPH_MAX_DIMS], *first, *from;
     double *weight;
     struct vc_args_blend *args;
@@ -663,23 +583,23 @@ static struct vc_args_blend *blend_backward(struct vc_engine *e, uint32_t node, 
         return NULL;
     }
     memcpy(turned, shape, sizeof turned);
-    turned[axis] = is->out;
-    args = blend_begin(e, turned, n_dims, axis, is->in, (size_t)is->first[is->out], &first, &from, &weight);
+    turned[k] = is->out;
+    args = blend_begin(e, turned, n_dims, k, is->in, (size_t)is->first[is->out], &first, &from, &weight);
     if (args == NULL) {
         return NULL;
     }
-    for (int64_t k = 0; k < is->first[is->out]; k++) {
-        first[is->from[k]]++;
+    for (int64_t i = 0; i < is->first[is->out]; i++) {
+        first[is->from[i]]++;
     }
     for (int64_t i = 1; i <= is->in; i++) {
         first[i] += first[i - 1];
     }
     for (int64_t i = is->out; i-- > 0;) {
-        for (int64_t k = is->first[i + 1]; k-- > is->first[i];) {
-            int64_t at = --first[is->from[k]];
+        for (int64_t j = is->first[i + 1]; j-- > is->first[i];) {
+            int64_t at = --first[is->from[j]];
 
             from[at] = i;
-            weight[at] = is->weight[k];
+            weight[at] = is->weight[j];
         }
     }
     return args;
@@ -687,22 +607,22 @@ static struct vc_args_blend *blend_backward(struct vc_engine *e, uint32_t node, 
 
 /* Dimension by dimension, the last one first, since sizes mostly grow: x [2, 3] to y [4, 6] by way of [2, 6], and
  * gradients the same way back. Sizes that stay need nothing; a node that changes none copies along the first. */
-static void resize_linear(struct vc_engine *e, uint32_t node, bool backward)
+static void resize_blend(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
     const struct vc_plan_value *y = vc_plan_out(e, node, 0);
     int64_t shapes[VC_GRAPH_MAX_DIMS + 1][VC_GRAPH_MAX_DIMS]; /* before each step */
     unsigned axes[VC_GRAPH_MAX_DIMS];
-    double scale[VC_GRAPH_MAX_DIMS];
+    struct vc_resize_axis axis[VC_GRAPH_MAX_DIMS];
     unsigned n = 0;
     struct vc_ref refs[2];
 
-    if (!reals(e, node) || !resize_scales(e, node, scale)) {
+    if (!reals(e, node) || !resize_axes(e, node, axis)) {
         return;
     }
     memcpy(shapes[0], x->shape, sizeof shapes[0]);
     for (unsigned k = x->n_dims; k-- > 0;) {
-        if (x->shape[k] != y->shape[k] || scale[k] != 1 || (k == 0 && n == 0)) {
+        if (x->shape[k] != y->shape[k] || axis[k].scale != 1 || axis[k].place == 't' || (k == 0 && n == 0)) {
             axes[n++] = k;
             memcpy(shapes[n], shapes[n - 1], sizeof shapes[n]);
             shapes[n][k] = y->shape[k];
@@ -712,7 +632,7 @@ static void resize_linear(struct vc_engine *e, uint32_t node, bool backward)
     for (unsigned step = 0; step < n; step++) {
         unsigned k = backward ? n - 1 - step : step;
         struct vc_args_blend *args =
-            (backward ? blend_backward : blend_forward)(e, node, shapes[k], axes[k], scale[axes[k]]);
+            (backward ? blend_backward : blend_forward)(e, shapes[k], x->n_dims, axes[k], &axis[axes[k]]);
         bool add = false;
 
         if (args == NULL) {
@@ -726,26 +646,30 @@ static void resize_linear(struct vc_engine *e, uint32_t node, bool backward)
     }
 }
 
-static bool is_linear(const struct vc_engine *e, uint32_t node)
+/* Nearest, and no place outside of a crop: a list of elements is enough. */
+static bool is_mapped(const struct vc_engine *e, uint32_t node)
 {
-    return strcmp(vc_node_string(vc_plan_node(e, node), "mode", "nearest"), "linear") == 0;
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+
+    return strcmp(vc_node_string(n, "mode", "nearest"), "nearest") == 0 &&
+           strcmp(vc_node_string(n, "coordinate_transformation_mode", ""), "tf_crop_and_resize") != 0;
 }
 
 void vc_train_forward_resize(struct vc_engine *e, uint32_t node)
 {
-    if (is_linear(e, node)) {
-        resize_linear(e, node, false);
-    } else {
+    if (is_mapped(e, node)) {
         mapped_forward(e, node, find_nearest);
+    } else {
+        resize_blend(e, node, false);
     }
 }
 
 void vc_train_backward_resize(struct vc_engine *e, uint32_t node)
 {
-    if (!is_linear(e, node)) {
+    if (is_mapped(e, node)) {
         mapped_backward(e, node, find_nearest);
     } else if (vc_plan_trained(e, node, 0)) {
-        resize_linear(e, node, true);
+        resize_blend(e, node, true);
     }
 }
 

@@ -92,13 +92,30 @@ static uint32_t choose(struct vc_onnx_build *b, uint32_t condition, uint32_t yes
     return yes == no ? yes : vc_graph_add(b->graph, "Where", name, (uint32_t[]){condition, yes, no}, 3);
 }
 
-/* The input of one number that the value is computed from; NULL: none within some nodes. left: values to look at, so
- * that what many nodes read many times is not followed for ever. */
+/* The first symbol that is an element of what is computed from shapes; NULL: there is none. */
+static const char *symbol_in(const struct vc_graph *graph, uint32_t value)
+{
+    const struct vc_graph_value *v = &graph->values[value];
+    const struct vc_dim *elems = graph->facts[value].elems;
+    int64_t n = elems == NULL ? 0 : v->n_dims == 0 ? 1 : v->shape[0].size;
+
+    for (int64_t k = 0; k < n && v->n_dims <= 1; k++) {
+        const struct vc_dim_atom *symbol = vc_dim_symbol_of(&graph->dims, elems[k]);
+
+        if (symbol != NULL) {
+            return symbol->name;
+        }
+    }
+    return NULL;
+}
+
+/* The input of one number, or the size of one, that the value is computed from; NULL: none within some nodes. left: values
+ * to look at, so that what many nodes read many times is not followed for ever. */
 static const char *deciding_input(const struct vc_graph *graph, uint32_t value, unsigned depth, unsigned *left)
 {
     const struct vc_graph_value *v = &graph->values[value];
     const struct vc_graph_node *node = v->node == VC_NO_NODE ? NULL : &graph->nodes[v->node];
-    const char *found = NULL;
+    const char *found = symbol_in(graph, value);
 
     for (unsigned k = 0; node != NULL && depth < 12 && found == NULL && k < node->n_inputs && *left != 0; k++) {
         (*left)--;

@@ -20,21 +20,23 @@ static bool one_of(struct vc_infer *in, const char *attr, const char *otherwise,
     return false;
 }
 
-/* Modes, coordinates and rounding that loops_resize.h knows; cubic, antialias, crops and other policies are
- * refused. */
-static bool check_attrs(struct vc_infer *in)
+/* Modes, coordinates and rounding that resize.c knows; what stands outside of a crop is 0, and other policies are refused. */
+static bool check_attrs(struct vc_infer *in, bool crops)
 {
-    static const char *const modes[] = {"nearest", "linear", NULL};
-    static const char *const coordinates[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-                                              "align_corners", "asymmetric",           NULL};
+    static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
+    static const char *const coordinates[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+        NULL};
     static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
     static const char *const policies[] = {"stretch", NULL};
 
     vc_infer_float(in, "cubic_coeff_a", 0);
-    vc_infer_float(in, "extrapolation_value", 0);
-    vc_infer_int(in, "exclude_outside", 0); /* of cubic, which is not supported */
-    if (vc_infer_int(in, "antialias", 0) != 0) {
-        vc_infer_fail(in, "antialias is not supported");
+    vc_infer_int(in, "exclude_outside", 0);
+    if (vc_infer_int(in, "antialias", 0) != 0 && crops) {
+        vc_infer_fail(in, "antialias of a crop is not supported");
+    }
+    if (vc_infer_float(in, "extrapolation_value", 0) != 0 && crops) {
+        vc_infer_fail(in, "an extrapolation_value other than 0 is not supported");
     }
     return !in->failed && one_of(in, "mode", "nearest", modes) &&
            one_of(in, "coordinate_transformation_mode", "half_pixel", coordinates) &&
@@ -67,7 +69,7 @@ static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scal
     return vc_dim_bad();
 }
 
-/* Inputs: x, roi (ignored), scales, sizes; sizes count if both are given. */
+/* Inputs: x, roi (of crops), scales, sizes; sizes count if both are given. */
 void vc_infer_resize(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -75,13 +77,17 @@ void vc_infer_resize(struct vc_infer *in)
     const int64_t *axes = vc_infer_ints(in, "axes", &n_axes);
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     double scales[VC_GRAPH_MAX_DIMS];
+    double roi[2 * VC_GRAPH_MAX_DIMS];
     size_t n;
     bool by_size = vc_infer_in(in, 3) != NULL;
+    bool crops = strcmp(vc_infer_string(in, "coordinate_transformation_mode", ""), "tf_crop_and_resize") == 0;
 
     n_axes = axes != NULL ? n_axes : x->n_dims;
-    if (!vc_infer_types(in, "fffi") || !check_attrs(in)) {
+    if (!vc_infer_types(in, "fffi") || !check_attrs(in, crops) ||
+        (crops && !vc_infer_floats(in, 1, "the roi", roi, 2 * VC_GRAPH_MAX_DIMS, &n))) {
         return;
     }
+    VC_LEAVE_IF(crops && n != 2 * n_axes, vc_infer_fail(in, "the roi has %zu numbers for %zu axes", n, n_axes));
     const struct vc_dim *sizes = vc_infer_elems(in, 3, &n);
     VC_LEAVE_IF(by_size ? sizes == NULL : !vc_infer_floats(in, 2, "the list of scales", scales, VC_GRAPH_MAX_DIMS, &n),
                 vc_infer_fail(in, "the sizes are computed from values, not from the sizes of inputs"));

@@ -448,9 +448,18 @@ def sizes_of_pictures():
             at += [] if sizes is None else [ints(*sizes)]
             attrs = {"coordinate_transformation_mode": coordinates}
             case("Resize", at, dict(attrs, mode="linear"), constants=(2, 3))
+            f32 = {"constants": (2, 3), "skip": ("reference",)}  # it computes weights of cubic with 32 bits
+            case("Resize", at, dict(attrs, mode="cubic"), **f32)
+            case("Resize", at, dict(attrs, mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1), **f32)
+            if coordinates == "half_pixel":  # as PyTorch's exporter writes antialias
+                for mode in ("linear", "cubic"):
+                    case("Resize", at, dict(attrs, mode=mode, antialias=1, cubic_coeff_a=-0.5, exclude_outside=1), **f32)
             for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
                 if coordinates in ("asymmetric", "half_pixel"):
                     case("Resize", at, dict(attrs, mode="nearest", nearest_mode=rounding), constants=(2, 3))
+    for mode in ("linear", "cubic"):
+        case("Resize", [f(1, 2, 4, 6), np.array([0, 0, 0.1, -0.1, 1, 1, 0.7, 1.2]), None, ints(1, 2, 5, 9)],
+             {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}, constants=(1, 3), skip=("reference",))
     case("Resize", [f(2, 3, 5), None, np.array([2.0])], {"mode": "linear", "axes": [2]}, constants=(2,), skip=("ort",))
     case("Resize", [f(1, 2, 3, 4), None, np.array([1.0, 1.0, 2.0, 2.0])],
          {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, constants=(2,))

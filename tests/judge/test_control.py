@@ -32,6 +32,15 @@ IF_DATA = """g (float[n, 6] x, bool c) => (float[n, 5] y) {
   y = Add (z, h)
 }"""
 # gamma: a table by that name is learned.
+# A size of the input decides, and the branches give other shapes.
+OF_SIZE = """g (float[n, 6] x) => (float[k] y) {
+  s = Shape <start = 0, end = 1> (x)
+  five = Constant <value_ints = [5]> ()
+  axis = Constant <value_ints = [1]> ()
+  c = Greater (s, five)
+  y = If (c) <then_branch = a () => (float[n] t) { t = ReduceSum <keepdims = 0> (x, axis) },
+              else_branch = b () => (float[1] e) { v = ReduceSum <keepdims = 0> (x) shape = Constant <value_ints = [1]> () e = Reshape (v, shape) }>
+}"""
 # Decided by the number of dimensions, which follows from the shapes; the branch not taken could not be computed at all.
 IF_SHAPE = """g (float[n, 6] x) => (float[n, 5] y) {
   s = Shape (x)
@@ -216,6 +225,10 @@ class Control(Judge):
             self.same(self.model(LAZY), {"x": x, "c": np.bool_(c), "at": np.array([at])})
         self.refuses(self.model(IF_DATA.replace("e = Sub (m, gamma)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
                                 .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
+        path = self.model(OF_SIZE)  # a size decides, and branches give other shapes
+        self.refuses(path, "'c' decides which branch is computed, and they give other shapes or types; where 'n' is the same", "--known n=N")
+        for rows in 7, 3:
+            self.same(path, {"x": x[:rows]}, "--known", "n=%d" % rows)
 
     def test_loop(self):
         rng = np.random.default_rng(2)
