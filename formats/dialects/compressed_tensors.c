@@ -114,7 +114,8 @@ static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_reque
 }
 
 /* Why one tensor stays floats, after the reasons of all layers (linear_rules.h): rows too short, experts in blocks,
- * groups that do not divide a row. */
+ * groups that do not divide a row. A row of blocks is whole, too: the loader rounds 128 inputs at a time, and fails at the first
+ * product where they do not divide it. */
 static const char *ct_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
     const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
@@ -128,6 +129,9 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
     }
     if (reason == NULL && request->granularity == VC_GRANULARITY_GROUP && tensor->shape[1] % request->group_size != 0) {
         return "rows are no multiple of the group";
+    }
+    if (reason == NULL && request->granularity == VC_GRANULARITY_BLOCK && tensor->shape[1] % BLOCK != 0) {
+        return "rows are no multiple of the block";
     }
     return reason;
 }
@@ -147,7 +151,7 @@ static bool ct_fits(const struct vc_out_tensor *codes)
         return false;
     }
     if (quant->granularity == VC_GRANULARITY_BLOCK) {
-        return quant->group_rows == BLOCK && quant->group_size == BLOCK;
+        return quant->group_rows == BLOCK && quant->group_size == BLOCK && codes->shape[1] % BLOCK == 0;
     }
     return quant->granularity == VC_GRANULARITY_GROUP
                ? codes->shape[1] % quant->group_size == 0

@@ -552,6 +552,10 @@ static void expect_reason(const struct vc_dialect *dialect, const char *name, ui
 static void test_reason(void **state)
 {
     const uint64_t shape[] = {8, 16};
+    const uint64_t whole[] = {192, 256};
+    const uint64_t ends[] = {256, 192};
+    struct vc_dialect_request blocks = channels;
+    struct vc_dialect_tensor down = {.name = "a.down_proj.weight", .n_dims = 2, .shape = whole};
     struct vc_dialect_tensor head = {.name = "lm_head.weight", .n_dims = 2, .shape = shape};
 
     (void)state;
@@ -563,6 +567,13 @@ static void test_reason(void **state)
     expect_reason(&vc_dialect_fp8, "a.q_proj.weight", 128, 192, "rows or columns are no multiple of 128");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 4, "rows shorter than 5");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 20, "rows are no multiple of the group");
+    blocks.granularity = VC_GRANULARITY_BLOCK;
+    blocks.group_size = 128;
+    blocks.scheme = "fp8";
+    assert_null(vc_dialect_reason(&vc_dialect_compressed_tensors, &blocks, &down));
+    down.shape = ends;
+    assert_string_equal(vc_dialect_reason(&vc_dialect_compressed_tensors, &blocks, &down),
+                        "rows are no multiple of the block");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.bias", 4, 16, "no weight of a linear layer");
     expect_reason(&vc_dialect_compressed_tensors, "embed_tokens.weight", 4, 4, "embedding");
     expect_reason(&vc_dialect_bitsandbytes, "a.q_proj.weight", 4, 3, NULL);
