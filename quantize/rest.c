@@ -92,9 +92,17 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
     } else {
         snprintf(saved, sizeof saved, "%.1f MiB", (double)left->saved_bytes / 1048576.0);
     }
-    *note = vc_arena_printf(ctx, arena, "%s=%s would save %s more: the weights %.2f times smaller, not %.2f",
-                            vc_option(ctx, "rest"), word, saved, (double)before / (double)(after - left->saved_bytes),
-                            (double)before / (double)after);
+    double all = (double)after / (double)before; /* above 1 where codes become larger ones */
+    double then = (double)(after - left->saved_bytes) / (double)before;
+    const char *how = "as large";
+
+    if (all <= 1) {
+        how = "smaller";
+        all = 1 / all;
+        then = 1 / then;
+    }
+    *note = vc_arena_printf(ctx, arena, "%s=%s would save %s more: the weights %.2f times %s, not %.2f",
+                            vc_option(ctx, "rest"), word, saved, then, how, all);
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }
 

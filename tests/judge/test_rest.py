@@ -82,6 +82,10 @@ class Rest(Judge):
         before = 4 * 160 * 64
         self.assertIn("--rest=bf16 or fp16 would save %d bytes more: the weights %.2f times smaller, not %.2f" % (
             saved, before / (after - saved), before / after), note)
+        self.vc("quantize", "--mxfp4", self.path("in.npz"), "-o", self.path("four.npz"))  # codes that become larger ones
+        before = 64 * 64 // 2 + 64 * 2 + 4 * 96 * 64
+        self.assertIn("the weights %.2f times as large, not %.2f" % ((after - saved) / before, after / before), self.vc(
+            "quantize", "--int8", "--requantize", "--json", "-n", self.path("four.npz")).json()["note"])
         large = {"embed.a": np.ones((64, 64), "f4"), "b.norm": np.ones((9600, 64), "f4")}
         np.savez(self.path("large.npz"), **large)
         self.assertIn("would save %.1f MiB more: the weights 2.0" % (2 * 9600 * 64 / 2**20),
