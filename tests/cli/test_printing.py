@@ -4,6 +4,8 @@ Python's standard library alone. Usage: test_printing.py PROGRAM"""
 
 import itertools
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -100,6 +102,17 @@ class Printing(unittest.TestCase):
             self.run_one(0, "help", command)
         for words in (("--help",), ("--version",), ("devices",), ("completion", "bash"), ("selftest", "--help")):
             self.run_one((0, 4), *words)
+
+    def test_examples(self):
+        """Where nothing lies, an example of --help misses its input, and nothing else is wrong with it."""
+        with tempfile.TemporaryDirectory() as empty:
+            for command in COMMANDS:
+                said = subprocess.run([PROGRAM, command, "--help=all"], capture_output=True, text=True).stdout
+                for line in re.findall(r"^  vcompress ((?:.*\\\n)*[^>\n]*)", said, re.M):
+                    words = shlex.split(line.replace("\\\n", " "))
+                    if not any(word.startswith("hf:") for word in words):  # of another machine
+                        got = subprocess.run([PROGRAM, *words], cwd=empty, capture_output=True, text=True)
+                        self.assertIn(got.returncode, (0, 4), (words, got.stderr))
 
     def test_refusals(self):
         for command, words in itertools.product(COMMANDS, (("no.npz",), ("--no-such-option",))):

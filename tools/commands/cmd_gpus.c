@@ -215,9 +215,9 @@ const struct command command_gpus = {
     .summary = "list GPUs that are known: their memory, bandwidth and types",
     .schema = "vcompress.gpus/1",
     .text =
-        "A catalogue; no GPU is needed. NAME lists the GPUs that match: 'a100', 'ada', 'RTX 40'. A program sees less "
+        "A catalogue; no GPU is needed. NAME lists the GPUs that match: 'a100', 'ada', 'RTX 4060'. A program sees less "
         "memory than the vendor's number; a figure after > is a lower bound. -v adds other names and notes.\n"
-        "  vcompress gpus 'RTX 40'\n"
+        "  vcompress gpus 'RTX 4060'\n"
         "  vcompress gpus --csv > cards.csv",
     .first = "csv gpus-file json",
     .groups = groups,
