@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import decimal
 import html
 import json
 import numbers
 import os
 import re
 import threading
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, KeysView, List, Mapping, NamedTuple, Optional, ValuesView
 
 
 class Progress(NamedTuple):
@@ -153,11 +154,11 @@ _library.vcompress_file_close.argtypes, _library.vcompress_file_close.restype = 
 
 
 def _word(name: str, value: Any) -> str:
-    """Of numbers, those of NumPy too, the shortest digits: 0.3 of float32(0.3)."""
+    """Of numbers, those of NumPy too, the shortest digits without an exponent: 0.3 of float32(0.3), 0.00001 of 1e-05."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, numbers.Real):
-        return str(value)
+        return format(decimal.Decimal(str(value)), "f") if "e" in str(value) else str(value)
     raise TypeError(f"{name}: takes a text, a path or a number, not {type(value).__name__}")
 
 
@@ -167,7 +168,7 @@ def words_of(options: Dict[str, Any]) -> List[str]:
     for name, value in options.items():
         option = "--" + name.rstrip("_").replace("_", "-")
         value = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
-        for one in value if isinstance(value, (list, tuple)) else [value]:
+        for one in value if isinstance(value, (list, tuple, Iterator, KeysView, ValuesView)) else [value]:
             if type(one).__name__ in ("bool", "bool_"):  # NumPy's, too
                 words += [option] if one else []
             elif one is not None:

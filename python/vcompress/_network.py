@@ -986,7 +986,7 @@ def network(model: Any, *inputs: Any, dynamic_shapes: Any = None, **keywords: An
         inputs = _example(torch, model)
     export: Any = None
     try:
-        from torch import export  # type: ignore[no-redef, attr-defined, unused-ignore]
+        from torch import export  # type: ignore[no-redef, attr-defined, import-not-found, unused-ignore]
     except ImportError:
         pass
     if hasattr(export, "export"):

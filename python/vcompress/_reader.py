@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import numbers
 import os
 import threading
 from types import TracebackType
@@ -84,19 +85,19 @@ class Slice:
                 rows = self._rows(low, max(low, high))
                 return (rows[::step] if step > 0 or self._file.framework != "pt" else rows.flip(0)[::-step])[(slice(None), *parts[1:])]
             return self._pieces(begin, max(begin, end), parts[1:])
-        if hasattr(first, "__index__"):
-            at = first.__index__()
+        if isinstance(first, numbers.Integral) and not isinstance(first, bool):  # True is a mask
+            at = int(first)
             at += self.shape[0] if at < 0 else 0
             if not 0 <= at < self.shape[0]:
                 raise IndexError("%s: %d is out of %d rows" % (self.name, first, self.shape[0]))
-            row = self._rows(at, at + 1)[0]
-            return row[parts[1:]] if len(parts) > 1 else row
+            return self._rows(at, at + 1)[(0, *parts[1:])]  # with a list behind it, the number says where its axis comes
         return self._rows(0, self.shape[0])[index]
 
     def _pieces(self, begin: int, end: int, rest: Tuple[Any, ...]) -> Any:
         """Rows of which columns are chosen: in pieces, so that memory holds what is chosen."""
-        if not rest:
-            return self._rows(begin, end)
+        lists = [part for part in rest if part is not None and part is not Ellipsis and not isinstance(part, slice)]
+        if not rest or (len(lists) > 1 and not all(isinstance(part, numbers.Integral) for part in lists)):  # their axis comes before the rows
+            return self._rows(begin, end)[(slice(None), *rest)] if rest else self._rows(begin, end)
         row = max(1, self._row["bytes"] // max(1, self.shape[0]))
         step = max(1, _PIECE // row)
         found = [self._rows(at, min(end, at + step))[(slice(None), *rest)] for at in range(begin, end, step)] or [self._rows(begin, begin)[(slice(None), *rest)]]

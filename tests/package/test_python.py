@@ -164,6 +164,9 @@ def test_numpy():
     same(*({k: v for k, v in one.items() if k not in ("data", "command")} for one in said))
     sizes = [vcompress.estimate(MODEL, graph=GRAPH, size={"batch": size}) for size in (4, numpy.int64(4))]
     same(*({k: v for k, v in one.items() if k != "command"} for one in sizes))
+    given = vcompress.quantize(MODEL, "given.npz", int8=True, exclude=(glob for glob in ("fc1*", "fc2*")))
+    assert [row["action"] for row in given["tensors"] if row["name"] in ("fc1.weight", "fc2.weight")] == ["kept", "kept"]
+    assert "--sparsity 0.0000001" in vcompress.prune(MODEL, "given.npz", sparsity=1e-7, force=True)["command"]
     fails(TypeError, "sparsity: takes a text, a path or a number, not ndarray", vcompress.prune, MODEL, sparsity=w)
     big = vcompress.compress({"w": w.astype(">f4")}, int8=True)
     assert numpy.array_equal(big["w.int8"], want["w"] if "w" in want.files else want["w.int8"])
@@ -304,11 +307,17 @@ def test_open():
                 assert whole.dtype == want[key].dtype and numpy.array_equal(whole, want[key]), (name, key)
                 assert tuple(file.get_slice(key).get_shape()) == want[key].shape
             for index in [slice(3, 9), 5, -1, (slice(None), slice(2, 5)), slice(None, None, 3), slice(None, None, -2), (4, slice(1, 2)), (Ellipsis, 0), slice(7, 7),
-                          (slice(100, 90), 1), (numpy.int64(3), 2), [1, 3], (slice(1, 100, 7), slice(0, 4))]:
+                          (slice(100, 90), 1), (numpy.int64(3), 2), [1, 3], (slice(1, 100, 7), slice(0, 4)),
+                          True, numpy.array([1, 3]), numpy.arange(128) % 3 == 0, (3, None, [1, 2]), (slice(1, 4), None, [1, 2])]:
                 got, right = file["fc1.weight"][index], want["fc1.weight"][index]
                 assert numpy.array_equal(got, right) and got.shape == right.shape, (name, index)
             assert numpy.array_equal(numpy.asarray(file["fc1.bias"]), want["fc1.bias"]) and file["bn1.num_batches_tracked"][()].dtype == numpy.int64
             fails(IndexError, "out of 128 rows", file["fc1.weight"].__getitem__, 128)
+    numpy.savez("four.npz", w=numpy.arange(4 * 3 * 5 * 6, dtype="f4").reshape(4, 3, 5, 6))
+    with vcompress.open("four.npz") as file:  # a number or lists apart put their axis first, as NumPy does
+        want = numpy.load("four.npz")["w"]
+        for index in [(3, slice(None), [0, 1]), (slice(0, 3), [0, 1], slice(None), [2, 3]), (slice(0, 3), 1, slice(None), [2, 3]), (slice(1, 3), 1, 2, 3)]:
+            assert numpy.array_equal(file["w"][index], want[index]), index
     with vcompress.open("a.npz", decode=False) as file:
         assert file["fc1.weight"].dtype == "i8" and "fc1.weight.scale" in file and file["fc1.weight"][:3].dtype == numpy.int8
     data = load("b.safetensors")
