@@ -189,7 +189,8 @@ static void hold_before_activation(struct frames *f, const struct vc_graph_node 
         (from != NULL && vc_node_is(node, VC_OP_batch_norm) && vc_node_is(from, VC_OP_conv))) {
         hold(f, from->inputs[0], n);
     }
-    if (from != NULL && vc_node_is(node, VC_OP_mul) && node->inputs[1] == node->inputs[0]) {
+    if (from != NULL && vc_node_is(node, VC_OP_mul) && node->inputs[1] == node->inputs[0] &&
+        (vc_op_eager(from) & VC_OP_ONE_BY_ONE) != 0) {
         hold(f, from->inputs[0], n);
     }
 }
