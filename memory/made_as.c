@@ -28,11 +28,6 @@ struct counted {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
 
-bool vc_is_refusal(enum vc_status status)
-{
-    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
-}
-
 static void close_gguf(struct counted *c)
 {
     vc_graph_close(c->gguf_graph);

@@ -22,6 +22,3 @@ struct vc_made_as {
  * static. Threads may ask at the same time about one model, but for folders as GGUF. */
 enum vc_status vc_make_as(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph *graph,
                           const char *scheme, const char *layout, const struct vc_made_as **out);
-
-/* True if the failure means that the passes refuse this file; false for failures of the system. */
-bool vc_is_refusal(enum vc_status status);

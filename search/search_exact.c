@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/array.h"
+
 /* Less than this share of the error that is known is not worth looking for. */
 #define WORTH 1e-4
 
@@ -69,16 +71,8 @@ static int compare(const void *a, const void *b)
     const struct state *x = a;
     const struct state *y = b;
 
-    if (x->bytes != y->bytes) {
-        return x->bytes < y->bytes ? -1 : 1;
-    }
-    if (x->error != y->error) {
-        return x->error < y->error ? -1 : 1;
-    }
-    if (x->before != y->before) {
-        return x->before < y->before ? -1 : 1;
-    }
-    return x->point < y->point ? -1 : x->point > y->point;
+    return VC_FIRST_ORDER(VC_ORDER(x->bytes, y->bytes), VC_ORDER(x->error, y->error), VC_ORDER(x->before, y->before),
+                          VC_ORDER(x->point, y->point));
 }
 
 /* Adds part i to all choices of its level; level i + 1 has what is left. False: too many. */

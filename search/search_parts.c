@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "search/search_exact.h"
 
 #define ROUNDS   8  /* of choosing, laying out and choosing again */
@@ -92,13 +93,7 @@ static int by_price(const void *a, const void *b)
     double p = x->error / (double)x->bytes;
     double q = y->error / (double)y->bytes;
 
-    if (p != q) {
-        return p < q ? -1 : 1;
-    }
-    if (x->part != y->part) {
-        return x->part < y->part ? -1 : 1;
-    }
-    return x->to > y->to ? -1 : x->to < y->to; /* of one part the larger first */
+    return VC_FIRST_ORDER(VC_ORDER(p, q), VC_ORDER(x->part, y->part), VC_ORDER(y->to, x->to)); /* the larger first */
 }
 
 /* The steps of every part along its hull, the cheapest first. From each point the next one is that with the least

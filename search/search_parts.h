@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base/ctx.h"
-#include "search/search_choice.h"
+#include "search/search_budget.h"
 #include "search/search_points.h"
 
 struct vc_search_part {

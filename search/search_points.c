@@ -3,18 +3,14 @@
 
 #include <stdlib.h>
 
+#include "core/base/array.h"
+
 static int by_bytes(const void *a, const void *b)
 {
     const struct vc_search_point *x = a;
     const struct vc_search_point *y = b;
 
-    if (x->bytes != y->bytes) {
-        return x->bytes < y->bytes ? -1 : 1;
-    }
-    if (x->error != y->error) {
-        return x->error < y->error ? -1 : 1;
-    }
-    return x->number < y->number ? -1 : x->number > y->number;
+    return VC_FIRST_ORDER(VC_ORDER(x->bytes, y->bytes), VC_ORDER(x->error, y->error), VC_ORDER(x->number, y->number));
 }
 
 size_t vc_search_front(struct vc_search_point *points, size_t n)

@@ -156,9 +156,9 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
         n_layers += !others[k];
     }
     for (size_t n = 1; n <= n_layers / 2; n++) { /* an eighth, a quarter and half of the layers */
-        size_t k = vc_shrink_pick(s, VC_SEARCH_CHEAPEST, others);
+        size_t k = vc_shrink_pick(s, VC_PICK_CHEAPEST, others);
 
-        if (k == VC_SEARCH_NONE) {
+        if (k == VC_NO_CANDIDATE) {
             break;
         }
         others[k] = true;

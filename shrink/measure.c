@@ -143,12 +143,6 @@ bool vc_shrink_has_ended(struct vc_shrinking *s, enum vc_status status)
 
 /* ---- candidates ---- */
 
-/* Failures that are about this candidate, and not about the machine: the search goes on without it. */
-bool vc_shrink_is_refusal(enum vc_status status)
-{
-    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
-}
-
 /* Its figures are NaN until they are known. */
 size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, enum vc_status *status)
 {
@@ -170,7 +164,7 @@ static enum vc_status take_refusal(struct vc_shrinking *s, size_t k, enum vc_sta
 {
     const char *sentence = vc_ctx_message(s->ctx);
 
-    if (!vc_shrink_is_refusal(status)) {
+    if (!vc_is_refusal(status)) {
         return status;
     }
     s->candidates[k].reason = vc_arena_copy(s->ctx, &s->arena, sentence, strlen(sentence));

@@ -238,11 +238,10 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
     VC_TRY(verify(s, path));
     VC_TRY(vc_model_open(s->ctx, path, NULL, &net.model));
     status = s->teacher.graph != NULL ? vc_shrink_open(s->ctx, path, s->options.graph_path, &net) : VC_OK;
-    if (vc_shrink_is_refusal(status) && s->options.data == NULL) { /* weights alone count */
+    if (vc_is_refusal(status) && s->options.data == NULL) { /* weights alone count */
         vc_graph_close(net.graph);
         net.graph = NULL;
-        vc_clear_error(s->ctx);
-        status = VC_OK;
+        status = vc_without_refusal(s->ctx, status);
     }
     VC_TRY(status);
     s->result.output_bytes = vc_model_facts(net.model)->file_bytes;

@@ -9,7 +9,7 @@
 
 #include "core/base/arena.h"
 #include "core/text/text.h"
-#include "search/search_choice.h"
+#include "search/search_budget.h"
 #include "search/search_points.h"
 #include "search/search_schemes.h"
 
@@ -94,8 +94,26 @@ enum vc_status vc_shrink_check_names(struct vc_shrinking *s);
 /* Refuses what a writer refuses about the output's name. */
 enum vc_status vc_shrink_try_output(struct vc_shrinking *s);
 
-/* shrink_search.c: the candidate that the rule takes, without those that are skipped (NULL: none). VC_SEARCH_NONE: none. */
-size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_search_rule rule, const bool *skipped);
+/* Which candidate is taken, of those that no pass refuses; of equal ones the first.
+ *
+ *     candidate      file    device   cost   harm              BEST       int4, mixed: the least cost
+ *     fp16           9 MB    12 MB    0.01   0.0002   too large GENTLEST   int4: the least harm that is within
+ *     int4           3 MB     6 MB    0.2    0.097    within    NEAREST    int2
+ *     int4, mixed    3 MB     6 MB    0.1             within
+ *     int2           1 MB     4 MB    0.9    0.36     within */
+enum vc_shrink_rule {
+    VC_PICK_BEST,           /* measured, within: the least cost, then the smallest file */
+    VC_PICK_SMALLEST,       /* the same where the loss alone is limited: of those that hold the smallest file */
+    VC_PICK_GENTLEST,       /* within: the least harm */
+    VC_PICK_FIRST,          /* within, of a known size, untrained: the first of a list in the order of harm */
+    VC_PICK_NEAREST_FILE,   /* the smallest file */
+    VC_PICK_NEAREST_DEVICE, /* the least need on the device */
+    VC_PICK_NEXT_BETTER,    /* not within, with a usual harm below that of the chosen one: the most harm */
+    VC_PICK_CHEAPEST,       /* measured: the least cost, within or not */
+};
+/* shrink_search.c: the number of the candidate, without those that are skipped (NULL: no one is); VC_NO_CANDIDATE: there is no
+ * such candidate. */
+size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_shrink_rule rule, const bool *skipped);
 
 /* candidates.c: all candidates of a search with data, in their order. Without data: uniform types, and for a device
  * the recipes of plan. */
@@ -139,7 +157,6 @@ void vc_shrink_set_end(const struct vc_shrinking *s, double until);
 bool vc_shrink_has_ended(struct vc_shrinking *s, enum vc_status status);
 /* Seconds that the rest of the search takes, by what was measured so far, at most those of options.seconds. */
 double vc_shrink_rest(const struct vc_shrinking *s);
-bool vc_shrink_is_refusal(enum vc_status status);
 
 /* journal.c: what was measured, a line for each candidate. */
 enum vc_status vc_journal_open(struct vc_shrinking *s);

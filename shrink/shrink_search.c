@@ -23,6 +23,7 @@
  * With a limit of time each part of the work has its own end (s->until), so that trying many candidates
  * cannot take the time that training needs. What is under way at the end of all (vc_shrink_end), or of training at the end of
  * its part, ends as a cancelled call does (vc_shrink_set_end), also where a loaded machine is slower than it was measured. */
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/option_struct.h"
@@ -105,7 +106,7 @@ static enum vc_status open_graph(struct vc_shrinking *s)
 
     s->teacher.model = s->given;
     enum vc_status status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
-    if (vc_shrink_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
+    if (vc_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
         bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
 
         s->result.note = vc_arena_printf(s->ctx, &s->arena, "no graph is known: weights alone count%s%s",
@@ -165,11 +166,7 @@ static enum vc_status try_refit(struct vc_shrinking *s)
     VC_CALL(vc_job_add_prune(s->ctx, job, &options));
     enum vc_status status = vc_job_plan(s->ctx, job, &write);
     s->refits = status == VC_OK;
-    if (vc_shrink_is_refusal(status)) {
-        vc_clear_error(s->ctx);
-        return VC_OK;
-    }
-    return status;
+    return vc_without_refusal(s->ctx, status);
 }
 
 /* Statistics of the rows to train: with products of all pairs of columns, where memory allows these.
@@ -224,30 +221,61 @@ static bool is_measured(const struct vc_shrinking *s, size_t k)
     return s->candidates[k].reason == NULL && !isnan(cost(s, k));
 }
 
-size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_search_rule rule, const bool *skipped)
+/* Whether a rule looks at a candidate, and what it compares, the least first, the weightiest first. */
+struct rating {
+    bool counts;
+    double by[4];
+};
+
+static struct rating rate(const struct vc_shrinking *s, size_t k, enum vc_shrink_rule rule)
 {
-    struct vc_search_candidate list[VC_SHRINK_MOST];
+    const struct vc_shrink_candidate *c = &s->candidates[k];
+    const size_t chosen = s->result.chosen;
+    bool known = c->file_bytes != 0;
+    bool within = is_measured(s, k) && c->within;
+    bool holds = c->loss <= s->options.max_loss;
+    double size = (double)c->file_bytes;
+    double harm = s->chains[k].harm;
+    double most = chosen != VC_NO_CANDIDATE ? s->chains[chosen].harm : 0;
+    const struct rating rules[] = {
+        [VC_PICK_BEST] = {within, {cost(s, k), size}},
+        [VC_PICK_SMALLEST] = {within, {holds ? 0 : 1, holds ? size : 0, cost(s, k), size}},
+        [VC_PICK_GENTLEST] = {c->within, {harm}},
+        [VC_PICK_FIRST] = {c->within && known && c->steps == 0, {0}},
+        [VC_PICK_NEAREST_FILE] = {known, {size}},
+        [VC_PICK_NEAREST_DEVICE] = {c->need_bytes != 0, {(double)c->need_bytes}},
+        [VC_PICK_NEXT_BETTER] = {!c->within && harm > 0 && harm < most, {-harm}},
+        [VC_PICK_CHEAPEST] = {is_measured(s, k), {cost(s, k)}},
+    };
+
+    return rules[rule];
+}
+
+size_t vc_shrink_pick(const struct vc_shrinking *s, enum vc_shrink_rule rule, const bool *skipped)
+{
+    struct rating best = {.counts = false};
+    size_t found = VC_NO_CANDIDATE;
 
     for (size_t k = 0; k < s->result.n_candidates; k++) {
-        const struct vc_shrink_candidate *c = &s->candidates[k];
+        struct rating r = rate(s, k, rule);
+        const double *by = best.by;
 
-        list[k] = (struct vc_search_candidate){.file_bytes = c->file_bytes,
-                                               .need_bytes = c->need_bytes,
-                                               .cost = cost(s, k),
-                                               .harm = s->chains[k].harm,
-                                               .possible = c->reason == NULL,
-                                               .within = c->within,
-                                               .holds = c->loss <= s->options.max_loss,
-                                               .trained = c->steps != 0,
-                                               .skipped = skipped != NULL && skipped[k]};
+        if (s->candidates[k].reason != NULL || !r.counts || (skipped != NULL && skipped[k])) {
+            continue;
+        }
+        if (!best.counts || VC_FIRST_ORDER(VC_ORDER(r.by[0], by[0]), VC_ORDER(r.by[1], by[1]), VC_ORDER(r.by[2], by[2]),
+                                           VC_ORDER(r.by[3], by[3])) < 0) {
+            best = r;
+            found = k;
+        }
     }
-    return vc_search_pick(list, s->result.n_candidates, rule);
+    return found;
 }
 
 /* By which rule a measured candidate is taken. */
-static enum vc_search_rule rule_of(const struct vc_shrinking *s)
+static enum vc_shrink_rule rule_of(const struct vc_shrinking *s)
 {
-    return wants_smallest(s) ? VC_SEARCH_SMALLEST : VC_SEARCH_BEST;
+    return wants_smallest(s) ? VC_PICK_SMALLEST : VC_PICK_BEST;
 }
 
 /* The measured candidates than which no other is both at most as large and at most as costly, the smallest first. Returns how
@@ -317,7 +345,7 @@ double vc_shrink_rest(const struct vc_shrinking *s)
 static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 {
     for (; k < s->result.n_candidates; k++) {
-        bool end = vc_shrink_seconds(s) >= vc_shrink_end(s) || vc_shrink_pick(s, rule_of(s), NULL) != VC_SEARCH_NONE;
+        bool end = vc_shrink_seconds(s) >= vc_shrink_end(s) || vc_shrink_pick(s, rule_of(s), NULL) != VC_NO_CANDIDATE;
 
         if (vc_shrink_is_late(s) && end) { /* one that is measured is worth the time of training */
             s->result.out_of_time = true;
@@ -400,7 +428,7 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
         size_t found = vc_shrink_pick(s, rule_of(s), done);
         size_t made;
 
-        if (found == VC_SEARCH_NONE) {
+        if (found == VC_NO_CANDIDATE) {
             break;
         }
         done[found] = true;
@@ -475,7 +503,7 @@ static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
 static enum vc_status search_by_weights(struct vc_shrinking *s)
 {
     struct vc_shrink_chain mixed = {.aim_bytes = s->result.limit_bytes};
-    size_t k = vc_shrink_pick(s, VC_SEARCH_GENTLEST, NULL); /* by headers */
+    size_t k = vc_shrink_pick(s, VC_PICK_GENTLEST, NULL); /* by headers */
     size_t n;
     enum vc_status status = VC_OK;
 
@@ -525,23 +553,12 @@ static const char *say_states(struct vc_shrinking *s)
                                  (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
 }
 
-/* The candidate that harms less than number `chosen`, and of these most, and is not within the limits. */
-static size_t next_better(const struct vc_shrinking *s, size_t chosen)
-{
-    bool skipped[VC_SHRINK_MOST];
-
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
-        skipped[k] = s->chains[k].harm >= s->chains[chosen].harm;
-    }
-    return vc_shrink_pick(s, VC_SEARCH_NEXT_BETTER, skipped);
-}
-
 /* Notes why the chosen candidate is preferred to the others. */
 static enum vc_status say_why(struct vc_shrinking *s)
 {
     size_t k = s->result.chosen;
     const struct vc_shrink_candidate *c = &s->candidates[k];
-    size_t other = next_better(s, k);
+    size_t other = vc_shrink_pick(s, VC_PICK_NEXT_BETTER, NULL);
     const char *rest = "";
 
     if (s->options.data != NULL && !s->write.dry_run) {
@@ -579,7 +596,7 @@ static enum vc_status choose(struct vc_shrinking *s)
         r->chosen = vc_shrink_pick(s, rule_of(s), NULL);
     }
     if (r->chosen == VC_NO_CANDIDATE && r->out_of_time) {
-        r->chosen = vc_shrink_pick(s, VC_SEARCH_FIRST, NULL);
+        r->chosen = vc_shrink_pick(s, VC_PICK_FIRST, NULL);
     }
     if (r->chosen != VC_NO_CANDIDATE && r->out_of_time && !is_measured(s, r->chosen)) {
         VC_CALL(add_note(s, vc_arena_printf(s->ctx, &s->arena,
@@ -597,7 +614,7 @@ static enum vc_status choose(struct vc_shrinking *s)
         const char *states = say_states(s);
         const char *ended = "";
         const char *plans = "";
-        size_t k = vc_shrink_pick(s, by_file ? VC_SEARCH_NEAREST_FILE : VC_SEARCH_NEAREST_DEVICE, NULL);
+        size_t k = vc_shrink_pick(s, by_file ? VC_PICK_NEAREST_FILE : VC_PICK_NEAREST_DEVICE, NULL);
 
         VC_CALL_ALLOC(states);
         VC_REFUSE_IF(k == VC_NO_CANDIDATE, s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",

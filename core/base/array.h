@@ -50,6 +50,24 @@ enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void
         }                                             \
     } while (0)
 
+/* For an order of qsort: negative where a comes before b, 0 where neither does. */
+#define VC_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* The first of some orders that is not 0: the weightiest comes first.
+ *
+ *     return VC_FIRST_ORDER(VC_ORDER(x->bytes, y->bytes), VC_ORDER(x->number, y->number)); */
+#define VC_FIRST_ORDER(...) vc_first_order((const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+
+static inline int vc_first_order(const int *orders, size_t n)
+{
+    size_t k = 0;
+
+    while (k + 1 < n && orders[k] == 0) {
+        k++;
+    }
+    return orders[k];
+}
+
 /* An order for qsort: the smaller double first. */
 static inline int vc_order_f64(const void *a, const void *b)
 {

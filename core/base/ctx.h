@@ -95,6 +95,11 @@ enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF
 
 void vc_clear_error(struct vc_ctx *ctx);
 
+/* Failures that are about a file or an option, and not about the machine: who asked may go on without an answer. */
+bool vc_is_refusal(enum vc_status status);
+/* VC_OK for such a failure, whose sentence is forgotten; else `status`. */
+enum vc_status vc_without_refusal(struct vc_ctx *ctx, enum vc_status status);
+
 /* Members of vc_ctx_facts that the library asks for. */
 unsigned vc_ctx_threads(const struct vc_ctx *ctx);
 uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);

@@ -115,3 +115,15 @@ void vc_clear_error(struct vc_ctx *ctx)
     ctx->status = VC_OK;
     ctx->message[0] = '\0';
 }
+
+bool vc_is_refusal(enum vc_status status)
+{
+    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
+}
+
+enum vc_status vc_without_refusal(struct vc_ctx *ctx, enum vc_status status)
+{
+    VC_RETURN_IF(!vc_is_refusal(status), status);
+    vc_clear_error(ctx);
+    return VC_OK;
+}

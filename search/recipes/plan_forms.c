@@ -215,11 +215,7 @@ out:
     if (status != VC_OK) {
         vc_written_release(p->ctx, &form->written);
     }
-    if (vc_is_refusal(status)) {
-        vc_clear_error(p->ctx);
-        status = VC_OK;
-    }
-    return status;
+    return vc_without_refusal(p->ctx, status);
 }
 
 /* The same of codes, which questions in their scheme count, too. */
@@ -327,13 +323,7 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_
 /* The groups that can be cut. A graph without couplings is not a failure. */
 static enum vc_status find_couplings(struct vc_planning *p)
 {
-    enum vc_status status = vc_couplings_of_graph(p->ctx, p->graph, &p->couplings);
-
-    if (vc_is_refusal(status)) {
-        vc_clear_error(p->ctx);
-        status = VC_OK;
-    }
-    return status;
+    return vc_without_refusal(p->ctx, vc_couplings_of_graph(p->ctx, p->graph, &p->couplings));
 }
 
 /* Halves are no form of their own where weights or computing have two bytes already. */

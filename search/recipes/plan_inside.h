@@ -9,7 +9,7 @@
 #include "core/base/arena.h"
 #include "memory/made_as.h"
 #include "search/recipes/slim.h"
-#include "search/search_choice.h"
+#include "search/search_budget.h"
 #include "search/search_points.h"
 #include "search/search_schemes.h"
 

@@ -111,8 +111,7 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
     enum vc_status status = vc_memory_estimate_written(p->ctx, graph_of(p, choice.form), choice.form->model,
                                                        &choice.memory, weights_of(choice.form), &choice.report);
     if (s->n != 0 && vc_is_refusal(status)) {
-        vc_clear_error(p->ctx);
-        return VC_OK;
+        return vc_without_refusal(p->ctx, status);
     }
     VC_CALL(status);
     VC_CALL(judge(p, &choice));
@@ -402,12 +401,6 @@ static enum vc_status search_training(struct search *s)
 
 /* ---- choosing ---- */
 
-/* For compares of numbers in a chain. */
-static int order(double a, double b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* The error of the weights, as the search of shrink counts it for zeros and for codes. */
 static double harm_of(const struct vc_choice *choice)
 {
@@ -422,22 +415,12 @@ static int by_harm(const void *a, const void *b)
 {
     const struct vc_choice *x = a;
     const struct vc_choice *y = b;
-    const int by[] = {order(x->number != 0, y->number != 0),
-                      order(x->less, y->less),
-                      order(harm_of(x), harm_of(y)),
-                      order(x->rank, y->rank),
-                      order((double)x->memory.cpu_moe_layers, (double)y->memory.cpu_moe_layers),
-                      order(x->time, y->time),
-                      order((double)x->accumulate, (double)y->accumulate),
-                      order(x->spread, y->spread),
-                      (x->fit.need_bytes > y->fit.need_bytes) - (x->fit.need_bytes < y->fit.need_bytes)};
 
-    for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
-        if (by[k] != 0) {
-            return by[k];
-        }
-    }
-    return order((double)x->number, (double)y->number);
+    return VC_FIRST_ORDER(VC_ORDER(x->number != 0, y->number != 0), VC_ORDER(x->less, y->less),
+                          VC_ORDER(harm_of(x), harm_of(y)), VC_ORDER(x->rank, y->rank),
+                          VC_ORDER(x->memory.cpu_moe_layers, y->memory.cpu_moe_layers), VC_ORDER(x->time, y->time),
+                          VC_ORDER(x->accumulate, y->accumulate), VC_ORDER(x->spread, y->spread),
+                          VC_ORDER(x->fit.need_bytes, y->fit.need_bytes), VC_ORDER(x->number, y->number));
 }
 
 /* The text in the arena of the recipes; NULL stays NULL. */
@@ -552,49 +535,31 @@ static void end(void *result)
 }
 
 /* The planning ends with the call; the recipes and what they point to stay. */
-static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
-                               const struct vc_memory_options *memory, const struct vc_fit_options *fit,
-                               const struct vc_recipe_options *options, struct vc_recipes **out)
-{
-    struct vc_planning *p = NULL;
-    enum vc_status status;
-
-    *out = NULL;
-    vc_clear_error(ctx);
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, p, 1));
-    VC_TRY(vc_options_read(ctx, VC_OPTIONS(recipe), options, &p->options));
-    if (p->options.visible_bytes == 0) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "a recipe is for a device: vc_recipe_options.visible_bytes");
-        goto out;
-    }
-    p->ctx = ctx;
-    p->graph = graph;
-    p->model = model;
-    p->memory = *memory;
-    p->fit = fit;
-    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, p->out, end));
-    p->out->ctx = ctx;
-    p->out->list.best = VC_NO_RECIPE;
-    VC_TRY_ALLOC(p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms));
-    VC_TRY(make(p));
-    *out = p->out;
-    p->out = NULL;
-out:
-    if (p != NULL) {
-        vc_result_free(p->out);
-        vc_result_free(p->couplings);
-        vc_result_free(p->scan);
-        vc_free(ctx, p);
-    }
-    return status;
-}
-
 enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                const struct vc_memory_options *memory, const struct vc_fit_options *fit,
                                const struct vc_recipe_options *options, struct vc_recipes **out)
 {
+    struct vc_planning p = {.ctx = ctx, .graph = graph, .model = model, .memory = *memory, .fit = fit};
+    enum vc_status status;
+
+    *out = NULL;
     vc_call_begin(ctx);
-    return vc_call_end(ctx, make_all(ctx, graph, model, memory, fit, options, out));
+    VC_TRY(vc_options_read(ctx, VC_OPTIONS(recipe), options, &p.options));
+    if (p.options.visible_bytes == 0) {
+        VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "a recipe is for a device: vc_recipe_options.visible_bytes"));
+    }
+    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, p.out, end));
+    p.out->ctx = ctx;
+    p.out->list.best = VC_NO_RECIPE;
+    VC_TRY_ALLOC(p.forms = vc_arena_alloc(ctx, &p.out->arena, VC_MAX_FORMS * sizeof *p.forms));
+    VC_TRY(make(&p));
+    *out = p.out;
+    p.out = NULL;
+out:
+    vc_result_free(p.out);
+    vc_result_free(p.couplings);
+    vc_result_free(p.scan);
+    return vc_call_end(ctx, status);
 }
 
 /* The best one is then the first of those that are left. */
