@@ -9,6 +9,31 @@
 #include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 
+int64_t vc_graph_size(const struct vc_graph *graph, const char *symbol)
+{
+    const char *name;
+    int64_t size;
+
+    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
+        if (strcmp(name, symbol) == 0) {
+            return size;
+        }
+    }
+    return 0;
+}
+
+enum vc_status vc_graph_bind_as(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph *other)
+{
+    const char *name;
+
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, NULL)) != NULL; k++) {
+        if (vc_graph_size(other, name) > 0) {
+            VC_CALL(vc_graph_bind(ctx, graph, name, vc_graph_size(other, name)));
+        }
+    }
+    return VC_OK;
+}
+
 /* The second graph. Constants and parameters are those of the first, whose sizes are numbers already. Only the
  * members that vc_infer_node reads are set. */
 struct again {

@@ -14,6 +14,11 @@
  * 7)". */
 enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, const uint32_t *wanted, size_t n);
 
+/* The size that is bound to a symbol of the graph; -1: the symbol is open; 0: there is no such symbol, or no graph. */
+int64_t vc_graph_size(const struct vc_graph *graph, const char *symbol);
+/* The sizes that are bound in another graph (NULL: none), as far as this one has symbols of the same names. */
+enum vc_status vc_graph_bind_as(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph *other);
+
 /* The output v of a node has other sizes than those that the graph states for it, with the sizes that are bound. */
 enum vc_status vc_graph_refuse_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t v,
                                      const int64_t *sizes);

@@ -4,6 +4,7 @@
 
 #include "core/job/job_state.h"
 #include "core/job/scoped.h"
+#include "graph/sizes.h"
 #include "memory/float_type.h"
 #include "memory/scheme.h"
 
@@ -72,22 +73,6 @@ static struct counted *list_of(const struct vc_model *model)
 }
 
 /* ---- a folder as a GGUF model ---- */
-
-/* The sizes that the graph of the folder was asked about. */
-static enum vc_status bind_as_asked(struct counted *c, const struct vc_graph *from)
-{
-    const char *name, *other;
-    int64_t size;
-
-    for (uint32_t k = 0; from != NULL && (name = vc_graph_symbol(c->gguf_graph, k, NULL)) != NULL; k++) {
-        for (uint32_t i = 0; (other = vc_graph_symbol(from, i, &size)) != NULL; i++) {
-            if (size > 0 && strcmp(other, name) == 0) {
-                VC_CALL(vc_graph_bind(&c->ctx, c->gguf_graph, name, size));
-            }
-        }
-    }
-    return VC_OK;
-}
 
 /* Where the folder's tensors, its vocabulary and its configuration have a place there. */
 static enum vc_status open_as_gguf(struct counted *c, const struct vc_model *model)
@@ -201,7 +186,7 @@ static enum vc_status look_up(const struct vc_model *model, const struct vc_grap
     }
     if (status == VC_OK && asked->made.model != NULL) {
         *out = &asked->made;
-        status = asked->made.graph != NULL ? bind_as_asked(c, graph) : VC_OK;
+        status = asked->made.graph != NULL ? vc_graph_bind_as(&c->ctx, c->gguf_graph, graph) : VC_OK;
     }
     return status;
 }

@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
+#include "graph/sizes.h"
 #include "memory/scheme.h"
 
 /* What the usual loader of a layout does with its codes: keeps them, decodes one layer at a time, or all when it
@@ -84,30 +85,15 @@ static uint64_t positions_of(const struct vc_memory_options *options, const stru
     return options->context_tokens != 0 ? vc_min_u64(n, options->context_tokens) : n;
 }
 
-/* Whether the graph has a symbol of that name. *size: as vc_graph_symbol gives it; -1 without the symbol. */
-static bool has_symbol(const struct vc_graph *graph, const char *symbol, int64_t *size)
-{
-    const char *name;
-
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, size)) != NULL; k++) {
-        if (strcmp(name, symbol) == 0) {
-            return true;
-        }
-    }
-    *size = -1;
-    return false;
-}
-
 /* A size that is not bound is that of one sequence. */
 enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *graph,
                                         const struct vc_memory_options *options, uint64_t otherwise)
 {
-    int64_t batch, sequence;
+    int64_t batch = vc_graph_size(graph, "batch");
 
-    if (graph == NULL || !has_symbol(graph, "sequence", &sequence)) {
+    if (vc_graph_size(graph, "sequence") == 0) {
         return VC_OK;
     }
-    (void)has_symbol(graph, "batch", &batch);
     uint64_t n = positions_of(options, graph, batch > 0 ? (uint64_t)batch : 1);
     n = n != 0 ? n : otherwise;
     return n == 0 ? VC_OK : vc_graph_bind(ctx, graph, "sequence", (int64_t)n);
@@ -135,11 +121,10 @@ enum vc_status vc_memory_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph, 
                                     const char *format)
 {
     struct vc_memory_options memory;
-    int64_t sequence;
 
     vc_memory_defaults(&memory);
     memory.program = vc_memory_program(layout, format, &memory);
-    if (has_symbol(graph, "sequence", &sequence) && sequence < 0) {
+    if (vc_graph_size(graph, "sequence") < 0) {
         VC_CALL(vc_memory_bind_positions(ctx, graph, &memory, 0));
     }
     return vc_graph_bind_usual(ctx, graph);

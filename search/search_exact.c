@@ -10,25 +10,14 @@
  *     both         (15, 0.9) (25, 0.5) (36, 0.2)        (26, 0.6) is beaten by (25, 0.5) */
 #include "search/search_exact.h"
 
-#include <stdlib.h>
-
-#include "core/base/array.h"
-
 /* Less than this share of the error that is known is not worth looking for. */
 #define WORTH 1e-4
 
-/* A choice for the first parts. */
-struct state {
-    uint64_t bytes;
-    double error;
-    uint32_t before; /* the state of the parts before this one */
-    uint32_t point;
-};
-
-/* The choices for the first so many parts, from the smallest on. */
+/* The choices for the first so many parts, from the smallest on (vc_search_front). The number of a choice is that of the
+ * choice for the parts before, times the points of the last part, plus the point that it adds. */
 struct level {
     size_t n;
-    struct state *states;
+    struct vc_search_point *choices;
 };
 
 struct search {
@@ -66,15 +55,6 @@ double vc_search_bound(const struct vc_search_part *parts, size_t n, uint64_t ro
     return bound > 0.0 ? bound : 0.0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const struct state *x = a;
-    const struct state *y = b;
-
-    return VC_FIRST_ORDER(VC_ORDER(x->bytes, y->bytes), VC_ORDER(x->error, y->error), VC_ORDER(x->before, y->before),
-                          VC_ORDER(x->point, y->point));
-}
-
 /* Adds part i to all choices of its level; level i + 1 has what is left. False: too many. */
 static enum vc_status extend(struct search *s, size_t i, bool *too_many)
 {
@@ -87,26 +67,19 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     if (*too_many) {
         return VC_OK;
     }
-    VC_CALL_ALLOC(to->states = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->states));
+    VC_CALL_ALLOC(to->choices = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->choices));
     for (size_t k = 0; k < from->n; k++) {
         for (size_t p = 0; p < t->n; p++) {
-            uint64_t bytes = from->states[k].bytes + t->points[p].bytes;
-            double error = from->states[k].error + t->points[p].error;
+            uint64_t bytes = from->choices[k].bytes + t->points[p].bytes;
+            double error = from->choices[k].error + t->points[p].error;
             double end = error + s->price * ((double)bytes - (double)s->room) + s->rest_cost[i + 1];
 
             if (bytes + s->rest_bytes[i + 1] <= s->room && end < s->limit) {
-                to->states[n++] = (struct state){bytes, error, (uint32_t)k, (uint32_t)p};
+                to->choices[n++] = (struct vc_search_point){(uint32_t)(k * t->n + p), bytes, error, 0};
             }
         }
     }
-    if (n != 0) {
-        qsort(to->states, n, sizeof *to->states, compare);
-    }
-    for (size_t k = 0; k < n; k++) { /* without those that are no smaller and no more exact than another */
-        if (to->n == 0 || to->states[k].error < to->states[to->n - 1].error) {
-            to->states[to->n++] = to->states[k];
-        }
-    }
+    to->n = vc_search_front(to->choices, n); /* without those that are no smaller and no more exact than another */
     return VC_OK;
 }
 
@@ -120,7 +93,7 @@ static enum vc_status prepare(struct search *s)
         s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->parts[i], s->price);
         s->rest_bytes[i] = s->rest_bytes[i + 1] + s->parts[i].points[0].bytes;
     }
-    VC_CALL_ALLOC(s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states));
+    VC_CALL_ALLOC(s->levels[0].choices = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].choices));
     s->levels[0].n = 1;
     return VC_OK;
 }
@@ -143,13 +116,13 @@ enum vc_status vc_search_exact(struct vc_ctx *ctx, const struct vc_search_part *
         *better = true;
         size_t at = s.levels[n].n - 1; /* the largest has the least error */
         for (i = n; i-- > 0;) {
-            chosen[i] = s.levels[i + 1].states[at].point;
-            at = s.levels[i + 1].states[at].before;
+            chosen[i] = s.levels[i + 1].choices[at].number % parts[i].n;
+            at = s.levels[i + 1].choices[at].number / parts[i].n;
         }
     }
 out:
     for (i = 0; s.levels != NULL && i <= n; i++) {
-        vc_free(ctx, s.levels[i].states);
+        vc_free(ctx, s.levels[i].choices);
     }
     vc_free(ctx, s.levels);
     vc_free(ctx, s.rest_cost);

@@ -264,40 +264,41 @@ static enum vc_status begin(struct choosing *c)
     return list_edges(c);
 }
 
-static enum vc_status end(struct choosing *c, enum vc_status status)
+static void end(struct choosing *c)
 {
     vc_free(c->ctx, c->edges);
     vc_free(c->ctx, c->best);
-    return status;
 }
 
 /* ---- a size ---- */
 
 /* The smallest file there can be comes first: it tells what the file has beside the parts, and is what is left where
  * nothing fits. */
-static enum vc_status choose_for_file(struct choosing *c, const struct vc_search_budget *budget)
+enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole,
+                                 const struct vc_search_budget *budget)
 {
+    VC_CLEANUP(end) struct choosing c = {.ctx = ctx, .whole = whole, .parts = whole->parts, .n = whole->n};
     const uint64_t limit = budget->file_bytes;
     double best_error = (double)INFINITY;
     double best_bound = 0.0;
     uint64_t room = 0;
 
-    VC_CALL(begin(c));
+    VC_CALL(begin(&c));
     for (size_t round = 0; round < ROUNDS; round++) {
         uint64_t file = 0;
 
-        choose_by_size(c, room);
-        VC_CALL(improve(c, room));
-        VC_CALL(lay_out(c, &file));
-        uint64_t bytes = vc_search_bytes(c->whole);
+        choose_by_size(&c, room);
+        VC_CALL(improve(&c, room));
+        VC_CALL(lay_out(&c, &file));
+        uint64_t bytes = vc_search_bytes(c.whole);
         uint64_t beside = file > bytes ? file - bytes : 0;
         if (round == 0) {
-            remember(c, c->best);
+            remember(&c, c.best);
         }
-        if (vc_search_within(budget, file, NULL) && vc_search_error(c->whole) < best_error) {
-            best_error = vc_search_error(c->whole);
-            best_bound = c->whole->bound;
-            remember(c, c->best);
+        if (vc_search_within(budget, file, NULL) && vc_search_error(c.whole) < best_error) {
+            best_error = vc_search_error(c.whole);
+            best_bound = c.whole->bound;
+            remember(&c, c.best);
         }
         uint64_t next = limit > beside ? limit - beside : 0;
         if (!vc_search_within(budget, file, NULL) &&
@@ -309,56 +310,42 @@ static enum vc_status choose_for_file(struct choosing *c, const struct vc_search
         }
         room = next;
     }
-    recall(c, c->best);
-    c->whole->bound = best_bound;
+    recall(&c, c.best);
+    c.whole->bound = best_bound;
     return VC_OK;
-}
-
-enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole,
-                                 const struct vc_search_budget *budget)
-{
-    struct choosing c = {.ctx = ctx, .whole = whole, .parts = whole->parts, .n = whole->n};
-
-    return end(&c, choose_for_file(&c, budget));
 }
 
 /* ---- an error ---- */
 
 /* The smallest size that is enough, by halves. */
-static enum vc_status choose_for_error(struct choosing *c, double limit)
+enum vc_status vc_search_by_error(struct vc_ctx *ctx, struct vc_search_whole *whole, double limit)
 {
+    VC_CLEANUP(end) struct choosing c = {.ctx = ctx, .whole = whole, .parts = whole->parts, .n = whole->n};
     uint64_t low = 0;
 
-    VC_CALL(begin(c));
-    for (size_t i = 0; i < c->n; i++) {
-        low += c->parts[i].points[0].bytes;
+    VC_CALL(begin(&c));
+    for (size_t i = 0; i < c.n; i++) {
+        low += c.parts[i].points[0].bytes;
     }
-    uint64_t high = vc_search_bytes(c->whole);
-    remember(c, c->best);
+    uint64_t high = vc_search_bytes(c.whole);
+    remember(&c, c.best);
     while (low < high) {
         uint64_t room = low + (high - low) / 2;
 
-        VC_CALL(vc_check_cancelled(c->ctx));
-        choose_by_size(c, room);
-        if (c->n <= LAID_OUT) {
-            VC_CALL(improve(c, room));
+        VC_CALL(vc_check_cancelled(c.ctx));
+        choose_by_size(&c, room);
+        if (c.n <= LAID_OUT) {
+            VC_CALL(improve(&c, room));
         }
-        if (vc_search_bytes(c->whole) <= room && vc_search_error(c->whole) <= limit) {
-            high = vc_search_bytes(c->whole);
-            remember(c, c->best);
+        if (vc_search_bytes(c.whole) <= room && vc_search_error(c.whole) <= limit) {
+            high = vc_search_bytes(c.whole);
+            remember(&c, c.best);
         } else {
             low = room + 1;
         }
     }
-    recall(c, c->best);
-    double price = price_of(c, high);
-    c->whole->bound = price > 0.0 ? (vc_search_bound(c->parts, c->n, 0, price) - limit) / price : 0.0;
+    recall(&c, c.best);
+    double price = price_of(&c, high);
+    c.whole->bound = price > 0.0 ? (vc_search_bound(c.parts, c.n, 0, price) - limit) / price : 0.0;
     return VC_OK;
-}
-
-enum vc_status vc_search_by_error(struct vc_ctx *ctx, struct vc_search_whole *whole, double error)
-{
-    struct choosing c = {.ctx = ctx, .whole = whole, .parts = whole->parts, .n = whole->n};
-
-    return end(&c, choose_for_error(&c, error));
 }

@@ -31,4 +31,4 @@ double vc_search_error(const struct vc_search_whole *whole);
 enum vc_status vc_search_by_size(struct vc_ctx *ctx, struct vc_search_whole *whole,
                                  const struct vc_search_budget *budget);
 /* Chooses the fewest bytes whose errors add up to at most that. */
-enum vc_status vc_search_by_error(struct vc_ctx *ctx, struct vc_search_whole *whole, double error);
+enum vc_status vc_search_by_error(struct vc_ctx *ctx, struct vc_search_whole *whole, double limit);

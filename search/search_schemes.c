@@ -127,13 +127,15 @@ void vc_search_set(const struct vc_search_scheme *scheme, const char *rest, stru
     }
 }
 
-const char *vc_search_pass(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_search_scheme *scheme,
-                           const char *rest, bool layout)
+void vc_search_add_pass(struct vc_text *text, const struct vc_search_scheme *scheme, const char *rest, bool layout)
 {
-    layout = layout && scheme->layout != NULL;
-    rest = scheme->gguf != NULL ? NULL : rest;
-    return vc_arena_printf(ctx, arena, "quantize %s%s%s%s%s", scheme->flags, layout ? " --layout " : "",
-                           layout ? scheme->layout : "", rest != NULL ? " --rest " : "", rest != NULL ? rest : "");
+    vc_text_add(text, "quantize %s", scheme->flags);
+    if (layout && scheme->layout != NULL) {
+        vc_text_add(text, " --layout %s", scheme->layout);
+    }
+    if (scheme->gguf == NULL && rest != NULL) {
+        vc_text_add(text, " --rest %s", rest);
+    }
 }
 
 double vc_search_harm(double error, bool removes)

@@ -6,7 +6,7 @@
 #include <vcompress/memory.h>
 #include <vcompress/quantize.h>
 
-#include "core/base/arena.h"
+#include "core/text/text.h"
 
 /* By who loads them, as bits. */
 enum vc_search_kind {
@@ -54,9 +54,8 @@ double vc_search_usual_error(const char *scheme);
 /* Sets what the type means in options that have their defaults. rest: what other floats become; not in GGUF, whose mixtures
  * decide. NULL: they stay. */
 void vc_search_set(const struct vc_search_scheme *scheme, const char *rest, struct vc_quantize_options *options);
-/* The same in words: "quantize --nf4 --layout bitsandbytes --rest fp16"; the layout only if it is asked for. NULL: no memory. */
-const char *vc_search_pass(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_search_scheme *scheme,
-                           const char *rest, bool layout);
+/* The same in words: "quantize --nf4 --layout bitsandbytes --rest fp16"; the layout only if it is asked for. */
+void vc_search_add_pass(struct vc_text *text, const struct vc_search_scheme *scheme, const char *rest, bool layout);
 
 /* What orders recipes: the error of the weights; removed units never come before weights of four bits, whatever share of
  * the weights goes with them. */

@@ -21,10 +21,10 @@
 /* Adds the candidate and counts it. Beyond VC_SHRINK_MOST candidates are left out without a word. */
 static enum vc_status add(struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
-    enum vc_status status = VC_OK;
-    size_t k = vc_shrink_add(s, chain, &status);
+    size_t k;
 
-    return status == VC_OK && k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : status;
+    VC_CALL(vc_shrink_add(s, chain, &k));
+    return k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : VC_OK;
 }
 
 /* The same, but one that the passes refuse is taken off the list again. *added: it is there; not in a full list. */
@@ -90,9 +90,8 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     struct vc_recipe_options options;
     struct vc_memory_options memory;
     struct vc_fit_options fit;
-    struct vc_recipes *recipes = NULL;
+    VC_SCOPED_RESULT struct vc_recipes *recipes = NULL;
     const struct vc_recipe *recipe;
-    enum vc_status status;
 
     vc_recipe_defaults(&options);
     vc_memory_defaults(&memory);
@@ -103,16 +102,14 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     options.visible_bytes = s->gpu->visible_bytes;
     options.usual_positions = true;
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
-    VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));
-    VC_TRY(note_best(s, recipes));
+    VC_CALL(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));
+    VC_CALL(note_best(s, recipes));
     for (size_t i = 0; removes && (recipe = vc_recipe(recipes, i)) != NULL; i++) {
         if (recipe->pruned != 0 && recipe->n_passes != 0) {
-            VC_TRY(add_recipe(s, recipe));
+            VC_CALL(add_recipe(s, recipe));
         }
     }
-out:
-    vc_result_free(recipes);
-    return status;
+    return VC_OK;
 }
 
 /* Whether the graph has units of this kind that can be removed. */
@@ -204,11 +201,10 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
         VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k]}));
     }
     for (size_t k = 0; k < 2; k++) { /* a quarter and half of the heads, of the experts */
-        if (has_unit(s, VC_UNIT_HEADS)) {
-            VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
-        }
-        if (has_unit(s, VC_UNIT_EXPERTS)) {
-            VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
+        for (enum vc_unit unit = VC_UNIT_HEADS; unit <= VC_UNIT_EXPERTS; unit++) {
+            if (has_unit(s, unit)) {
+                VC_CALL(add_pruned(s, (struct vc_shrink_chain){.share = shares[k], .unit = unit}));
+            }
         }
     }
     for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {

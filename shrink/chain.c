@@ -8,8 +8,7 @@
  *                 quantize --int8 --rest fp16
  *     passes      vc_job_add_structured, vc_job_add_distill, vc_job_add_quantize
  *
- * Both ways ask the same questions in the same order: prunes, casts_first, steps, quantizes. What is said
- * in one of them (put_X) has its counterpart in the other (add_X). */
+ * Both ways follow one table, `passes`: what is said in one of them (put_X) has its counterpart in the other (add_X). */
 #include <string.h>
 
 #include "shrink/shrink_inside.h"
@@ -24,19 +23,23 @@ bool vc_shrink_is_gguf(const struct vc_shrinking *s)
 }
 
 /* Whether the chain begins with a pass of `prune`, of whichever kind. */
-static bool prunes(const struct vc_shrink_chain *chain)
+static bool prunes(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
     return chain->share != NULL || chain->drop != NULL || chain->sparsity != NULL || chain->two_four;
 }
 
 static const char *const unit_names[] = {"neurons", "heads", "experts"};
 
+/* The type of s->rest. */
+static const struct vc_search_scheme *half_of(const struct vc_shrinking *s)
+{
+    return vc_search_half(strcmp(s->rest, "bf16") == 0);
+}
+
 /* fp16 of a model whose weights are bf16 is bf16. */
 static const struct vc_search_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
-    bool half = chain->scheme != NULL && chain->scheme->target == VC_TARGET_F16;
-
-    return half ? vc_search_half(strcmp(s->rest, "bf16") == 0) : chain->scheme;
+    return chain->scheme != NULL && chain->scheme->target == VC_TARGET_F16 ? half_of(s) : chain->scheme;
 }
 
 /* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model.
@@ -64,6 +67,11 @@ static bool quantizes(const struct vc_shrinking *s, const struct vc_shrink_chain
                                                                chain->scheme->target == VC_TARGET_INT8));
 }
 
+static bool trains(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
+{
+    return chain->steps != 0;
+}
+
 /* Such training leaves the other tensors as they are, so these become 16 bits before; not in ONNX, where types belong
  * to the graph. */
 static bool casts_first(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
@@ -75,7 +83,7 @@ static bool casts_first(const struct vc_shrinking *s, const struct vc_shrink_cha
  * are of other inputs. */
 static bool reconstructs(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
-    return s->stats != NULL && s->refits && prunes(chain) && chain->drop == NULL;
+    return s->stats != NULL && s->refits && prunes(s, chain) && chain->drop == NULL;
 }
 
 /* ---- words ---- */
@@ -131,7 +139,7 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
 }
 
 /* The line of the pass that add_prune adds. */
-static void put_prune(const struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
+static void put_prune(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
     if (chain->share != NULL) {
         vc_text_add(text, "prune --structured %s", chain->share);
@@ -151,19 +159,19 @@ static void put_prune(const struct vc_shrinking *s, const struct vc_shrink_chain
 }
 
 /* Pruned networks have more to learn than codes. */
-static double rate_of(const struct vc_shrink_chain *chain)
+static double rate_of(const struct vc_shrinking *s, const struct vc_shrink_chain *chain)
 {
-    return prunes(chain) ? 0.002 : 0.0003;
+    return prunes(s, chain) ? 0.002 : 0.0003;
 }
 
 /* The line of the pass that add_distill adds. What AUTO has come to is said in words, since `run` would
  * have to find it anew. */
-static void put_distill(const struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
+static void put_distill(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
     vc_text_add(text, "distill");
     add_option(text, "graph", s->options.graph_path);
     vc_chain_add_rows(text, &s->train);
-    vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(chain));
+    vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(s, chain));
     add_number(text, "seed", s->options.seed);
     if (vc_shrink_compares(s) != VC_TEACHER_LOSS_AUTO &&
         (s->options.loss != VC_TEACHER_LOSS_AUTO || vc_shrink_compares(s) != VC_TEACHER_LOSS_KD)) {
@@ -180,79 +188,26 @@ static void put_distill(const struct vc_shrinking *s, const struct vc_shrink_cha
     }
 }
 
-/* Types by names, as the caller has them in words. */
-static void add_types(const struct vc_shrinking *s, struct vc_text *text)
+/* The line of the passes that add_quantize adds: "quantize --int8 --rest fp16", then types by names as the caller has them in
+ * words. */
+static void put_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
+    if (chain->aim_bytes != 0) {
+        vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
+    } else {
+        vc_search_add_pass(text, scheme_of(s, chain), s->rest, false);
+    }
+    if (takes_statistics(chain) && s->stats != NULL) {
+        add_option(text, "calibration", s->final_stats);
+    }
     if (s->options.types != NULL) {
         vc_text_add(text, " %s", s->options.types->words);
     }
 }
 
-/* The line of the passes that add_quantize adds. */
-static void put_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
+static void put_cast(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text)
 {
-    if (chain->aim_bytes != 0) {
-        vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
-        add_types(s, text);
-        return;
-    }
-    const char *pass = vc_search_pass(s->ctx, &s->arena, scheme_of(s, chain), s->rest, false);
-
-    vc_text_add(text, "%s", pass != NULL ? pass : "");
-    text->status = pass != NULL ? text->status : VC_E_NOMEM;
-    if (takes_statistics(chain) && s->stats != NULL) {
-        add_option(text, "calibration", s->final_stats);
-    }
-    add_types(s, text);
-}
-
-/* Name and lines, four at most: prune, cast, distill, quantize. */
-enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_chain *chain,
-                                 struct vc_shrink_candidate *out)
-{
-    const char **lines = vc_arena_alloc(s->ctx, &s->arena, 4 * sizeof *lines);
-    struct vc_text text;
-
-    VC_CALL_ALLOC(lines);
-    out->lines = lines;
-    out->n_lines = 0;
-    out->deflate = chain->sparsity != NULL;
-    out->steps = chain->steps;
-    if (prunes(chain)) {
-        vc_text_init(&text, s->ctx);
-        put_prune(s, chain, &text);
-        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
-    }
-    if (casts_first(s, chain)) {
-        lines[out->n_lines] = vc_arena_printf(s->ctx, &s->arena, "quantize --%s --rest %s", s->rest, s->rest);
-        VC_CALL_ALLOC(lines[out->n_lines++]);
-    }
-    if (chain->steps != 0) {
-        vc_text_init(&text, s->ctx);
-        put_distill(s, chain, &text);
-        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
-    }
-    if (quantizes(s, chain)) {
-        vc_text_init(&text, s->ctx);
-        put_quantize(s, chain, &text);
-        VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
-    }
-    vc_text_init(&text, s->ctx);
-    if (chain->share != NULL) {
-        vc_text_add(&text, "%s of the %s removed, ", chain->share, unit_names[chain->unit]);
-    } else if (chain->drop != NULL) {
-        vc_text_add(&text, "without layer%s %s, ", strchr(chain->drop, ',') != NULL ? "s" : "", chain->drop);
-    } else if (prunes(chain)) {
-        vc_text_add(&text, "sparsity %s, ", chain->two_four ? "2:4" : chain->sparsity);
-    }
-    vc_text_add(&text, "%s",
-                chain->aim_bytes != 0   ? "mixed types"
-                : chain->scheme != NULL ? scheme_of(s, chain)->name
-                                        : "as stored");
-    if (chain->steps != 0) {
-        vc_text_add(&text, ", %llu steps", (unsigned long long)chain->steps);
-    }
-    return vc_text_take(&text, &s->arena, &out->name);
+    put_quantize(s, &(struct vc_shrink_chain){.scheme = half_of(s)}, text);
 }
 
 /* ---- passes ---- */
@@ -296,32 +251,21 @@ static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_shrink_c
     return vc_job_add_prune(s->ctx, job, &options);
 }
 
-/* The options that a type of codes stands for. */
-static void set_scheme(const struct vc_shrinking *s, const struct vc_shrink_chain *chain,
-                       struct vc_quantize_options *options)
-{
-    vc_quantize_defaults(options);
-    if (chain->aim_bytes != 0) {
-        options->target = VC_TARGET_CHOSEN;
-        options->aim_bytes = chain->aim_bytes;
-        return;
-    }
-    vc_search_set(scheme_of(s, chain), NULL, options);
-}
-
 /* The rest: tensors that the scheme leaves alone become 16 bits. */
 static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
     const struct vc_shrink_types *types = s->options.types;
     struct vc_quantize_options options;
 
-    set_scheme(s, chain, &options);
-    if (options.target != VC_TARGET_GGUF) {
+    vc_quantize_defaults(&options);
+    if (chain->aim_bytes != 0) {
+        options.target = VC_TARGET_CHOSEN;
+        options.aim_bytes = chain->aim_bytes;
         options.rest = s->rest;
+    } else {
+        vc_search_set(scheme_of(s, chain), s->rest, &options);
     }
-    if (takes_statistics(chain)) {
-        options.calibration = s->stats;
-    }
+    options.calibration = takes_statistics(chain) ? s->stats : NULL;
     for (size_t i = 0; types != NULL && i < types->n_passes; i++) {
         struct vc_quantize_options own = types->passes[i];
 
@@ -335,6 +279,11 @@ static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_shrin
         options.n_rules = types->n_rules;
     }
     return vc_job_add_quantize(s->ctx, job, &options);
+}
+
+static enum vc_status add_cast(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
+{
+    return add_quantize(s, &(struct vc_shrink_chain){.scheme = half_of(s)}, job);
 }
 
 /* A step was done: training that would end too late is cancelled, and begins again with fewer steps. */
@@ -368,13 +317,14 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_shrink
     options->data = &s->train;
     options->training.steps = chain->steps;
     options->training.seed = s->options.seed;
-    options->optimizer.lr = rate_of(chain);
+    options->optimizer.lr = rate_of(s, chain);
     options->schedule.kind = VC_SCHEDULE_COSINE;
     options->loss.kind = vc_shrink_compares(s);
     options->answers.net_task = vc_shrink_task(s);
     options->sparsity.keep = chain->sparsity != NULL || chain->two_four;
     if (trains_codes(s, chain)) {
-        set_scheme(s, chain, codes);
+        vc_quantize_defaults(codes);
+        vc_search_set(scheme_of(s, chain), NULL, codes);
         options->precision.fake_quant = codes;
     }
     options->tell = watch;
@@ -382,39 +332,83 @@ static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_shrink
     return vc_job_add_distill(s->ctx, job, options);
 }
 
-/* All passes of the chain, in their order. */
+/* ---- the whole chain ---- */
+
+/* The passes of a chain in their order: whether it has one, its line, itself. */
+static const struct {
+    bool (*takes_part)(const struct vc_shrinking *s, const struct vc_shrink_chain *chain);
+    void (*put)(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_text *text);
+    enum vc_status (*add)(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job);
+} passes[] = {
+    {prunes, put_prune, add_prune},
+    {casts_first, put_cast, add_cast},
+    {trains, put_distill, add_distill},
+    {quantizes, put_quantize, add_quantize},
+};
+#define N_PASSES (sizeof passes / sizeof *passes)
+
 enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, struct vc_job *job)
 {
-    if (prunes(chain)) {
-        VC_CALL(add_prune(s, chain, job));
+    for (size_t k = 0; k < N_PASSES; k++) {
+        if (passes[k].takes_part(s, chain)) {
+            VC_CALL(passes[k].add(s, chain, job));
+        }
     }
-    if (casts_first(s, chain)) {
-        struct vc_quantize_options cast;
+    return VC_OK;
+}
 
-        vc_quantize_defaults(&cast);
-        cast.target = strcmp(s->rest, "bf16") == 0 ? VC_TARGET_BF16 : VC_TARGET_F16;
-        cast.rest = s->rest;
-        VC_CALL(vc_job_add_quantize(s->ctx, job, &cast));
+/* Name and lines. */
+enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_shrink_chain *chain,
+                                 struct vc_shrink_candidate *out)
+{
+    const char **lines = vc_arena_alloc(s->ctx, &s->arena, N_PASSES * sizeof *lines);
+    struct vc_text text;
+
+    VC_CALL_ALLOC(out->lines = lines);
+    out->n_lines = 0;
+    out->deflate = chain->sparsity != NULL;
+    out->steps = chain->steps;
+    for (size_t k = 0; k < N_PASSES; k++) {
+        if (passes[k].takes_part(s, chain)) {
+            vc_text_init(&text, s->ctx);
+            passes[k].put(s, chain, &text);
+            VC_CALL(vc_text_take(&text, &s->arena, &lines[out->n_lines++]));
+        }
     }
+    vc_text_init(&text, s->ctx);
+    if (chain->share != NULL) {
+        vc_text_add(&text, "%s of the %s removed, ", chain->share, unit_names[chain->unit]);
+    } else if (chain->drop != NULL) {
+        vc_text_add(&text, "without layer%s %s, ", strchr(chain->drop, ',') != NULL ? "s" : "", chain->drop);
+    } else if (prunes(s, chain)) {
+        vc_text_add(&text, "sparsity %s, ", chain->two_four ? "2:4" : chain->sparsity);
+    }
+    vc_text_add(&text, "%s",
+                chain->aim_bytes != 0   ? "mixed types"
+                : chain->scheme != NULL ? scheme_of(s, chain)->name
+                                        : "as stored");
     if (chain->steps != 0) {
-        VC_CALL(add_distill(s, chain, job));
+        vc_text_add(&text, ", %llu steps", (unsigned long long)chain->steps);
     }
-    return quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK;
+    return vc_text_take(&text, &s->arena, &out->name);
 }
 
 /* Before the model itself was judged (n_rows is 0) AUTO stays AUTO. */
+static bool finds_loss(const struct vc_shrinking *s)
+{
+    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 && s->whole.n_parts == 0;
+}
+
 enum vc_teacher_loss vc_shrink_compares(const struct vc_shrinking *s)
 {
-    return s->options.loss == VC_TEACHER_LOSS_AUTO && s->whole.n_rows != 0 && s->whole.n_parts == 0 ? s->whole.loss
-                                                                                                    : s->options.loss;
+    return finds_loss(s) ? s->whole.loss : s->options.loss;
 }
 
 /* Of the other tasks the loss says which it is; that of maps and spans is also the loss of classes. */
 enum vc_net_task vc_shrink_task(const struct vc_shrinking *s)
 {
-    bool found = s->options.net_task == VC_NET_TASK_AUTO && s->options.loss == VC_TEACHER_LOSS_AUTO;
+    bool found = s->whole.task == VC_NET_TASK_MAPS || s->whole.task == VC_NET_TASK_SPANS;
 
-    found = found && s->whole.n_rows != 0 && s->whole.n_parts == 0 &&
-            (s->whole.task == VC_NET_TASK_MAPS || s->whole.task == VC_NET_TASK_SPANS);
+    found = found && s->options.net_task == VC_NET_TASK_AUTO && finds_loss(s);
     return found ? s->whole.task : (enum vc_net_task)s->options.net_task;
 }

@@ -113,7 +113,7 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
 }
 
 /* The lines that begin with '#'; the first says the version of this format. */
-static enum vc_status make_head(struct vc_shrinking *s, char **head)
+static enum vc_status make_head(struct vc_shrinking *s, const char **head)
 {
     char hex[VC_DIGEST_BYTES] = "-";
     VC_SCOPED_TEXT struct vc_text text;
@@ -131,8 +131,7 @@ static enum vc_status make_head(struct vc_shrinking *s, char **head)
     vc_text_add(&text, "\n# options");
     add_options(s, &text);
     vc_text_add(&text, "\n");
-    *head = vc_text_detach(&text);
-    return *head != NULL ? VC_OK : text.status;
+    return vc_text_take(&text, &s->arena, head);
 }
 
 /* A sentence with the option that helps. */
@@ -146,59 +145,60 @@ static enum vc_status compare_head(struct vc_shrinking *s, const char *head)
 {
     static const struct {
         const char *line, *what;
-    } lines[] = {{"version", "was one of another version of the program"},
-                 {"model", "had another model"},
-                 {"graph", "had another graph"},
-                 {"rows to prove", "had other rows to prove"},
-                 {"rows", "had other rows"},
-                 {"options", "had other options"}};
-    char *line = NULL;
-    size_t room = 0;
-    enum vc_status status = VC_OK;
+    } lines[] = {{"# version", "the interrupted search was one of another version of the program"},
+                 {"# model", "the interrupted search had another model"},
+                 {"# graph", "the interrupted search had another graph"},
+                 {"# rows to prove", "the interrupted search had other rows to prove"},
+                 {"# rows", "the interrupted search had other rows"},
+                 {"# options", "the interrupted search had other options"},
+                 {"", "its journal is of another version of the program, or damaged"}};
+    const char *line = s->known;
 
-    for (size_t n; status == VC_OK && *head != '\0'; head += n) {
-        ssize_t got = getline(&line, &room, s->journal);
-
+    for (size_t n; *head != '\0'; head += n, line += n) {
         n = strcspn(head, "\n") + 1;
-        if (got == (ssize_t)n && memcmp(line, head, n) == 0) {
-            continue;
-        }
-        status = refuse(s, "its journal is of another version of the program, or damaged");
-        for (size_t k = 0; k < sizeof lines / sizeof *lines && got > 2; k++) {
+        for (size_t k = 0; strncmp(line, head, n) != 0; k++) {
             size_t length = strlen(lines[k].line);
 
-            if (strncmp(line + 2, lines[k].line, length) == 0 && strncmp(head + 2, lines[k].line, length) == 0) {
-                status = vc_fail(s->ctx, VC_E_ARGUMENT, "%s: the interrupted search %s; %s begins anew", s->work,
-                                 lines[k].what, vc_option(s->ctx, "force"));
-                break;
-            }
+            VC_RETURN_IF(strncmp(line, lines[k].line, length) == 0 && strncmp(head, lines[k].line, length) == 0,
+                         refuse(s, lines[k].what));
         }
     }
-    free(line);
-    return status;
+    return VC_OK;
 }
 
 /* ---- opening ---- */
 
-/* The journal has a candidate: behind its head. */
-static bool has_lines(FILE *journal)
+/* s->known: all that an earlier search has left in the journal, "" without one. */
+static enum vc_status read_journal(struct vc_shrinking *s)
 {
-    char *line = NULL;
-    size_t room = 0;
-    bool found = false;
+    struct vc_text text;
+    char part[4096];
+    size_t n;
 
-    while (!found && getline(&line, &room, journal) > 0) {
-        found = line[0] != '#' && strchr(line, '\n') != NULL;
+    vc_text_init(&text, s->ctx);
+    while (s->journal != NULL && (n = fread(part, 1, sizeof part, s->journal)) != 0) {
+        vc_text_add_bytes(&text, part, n);
     }
-    free(line);
-    return found;
+    return vc_text_take(&text, &s->arena, &s->known);
+}
+
+/* The first line of a candidate from there on, of the whole lines; NULL: there is none. */
+static const char *find_line(const char *at)
+{
+    const char *end;
+
+    while ((end = strchr(at, '\n')) != NULL && *at == '#') {
+        at = end + 1;
+    }
+    return end != NULL ? at : NULL;
 }
 
 /* A journal with lines is replaced only by force: somebody may want to go on with it. */
 static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const char *head)
 {
     s->journal = fopen(path, "re");
-    VC_REFUSE_IF(s->journal != NULL && !s->write.force && has_lines(s->journal), s->ctx, VC_E_ARGUMENT,
+    VC_CALL(read_journal(s));
+    VC_REFUSE_IF(find_line(s->known) != NULL && !s->write.force, s->ctx, VC_E_ARGUMENT,
                  "%s: an interrupted search is there; %s goes on, %s begins anew", s->work, vc_option(s->ctx, "resume"),
                  vc_option(s->ctx, "force"));
     if (s->journal != NULL) {
@@ -223,6 +223,7 @@ static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char
     if (!vc_sha256_built_in()) {
         return refuse(s, "this build has no SHA-256, by which the model of the search is known again");
     }
+    VC_CALL(read_journal(s));
     VC_CALL(compare_head(s, head));
     s->ours = s->worth = true;
     return VC_OK;
@@ -232,22 +233,14 @@ static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char
 enum vc_status vc_journal_open(struct vc_shrinking *s)
 {
     const char *path = vc_arena_printf(s->ctx, &s->arena, "%s/journal", s->work);
-    char *head = NULL;
-    enum vc_status status;
+    const char *head;
 
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     VC_REFUSE_IF(s->options.resume && access(path, F_OK) != 0, s->ctx, VC_E_ARGUMENT,
                  "%s: has no journal of an interrupted search", s->work);
-    VC_TRY(vc_work_open(s));
-    VC_TRY(make_head(s, &head));
-    if (s->options.resume) {
-        VC_TRY(go_on(s, path, head));
-    } else {
-        VC_TRY(begin_anew(s, path, head));
-    }
-out:
-    vc_text_free(head);
-    return status;
+    VC_CALL(vc_work_open(s));
+    VC_CALL(make_head(s, &head));
+    return s->options.resume ? go_on(s, path, head) : begin_anew(s, path, head);
 }
 
 /* ---- lines ---- */
@@ -269,18 +262,18 @@ static enum vc_status digest_of(struct vc_shrinking *s, size_t k, char hex[VC_DI
 
 #define NO_REASON "-" /* alone, where a refused candidate has its sentence */
 
-/* Reads a line into the candidate. False: the line is of another candidate, or cut. */
+/* Reads a whole line into the candidate. False: the line is of another candidate, or damaged. */
 static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[VC_DIGEST_BYTES])
 {
     struct vc_shrink_candidate c = s->candidates[k];
     struct vc_shrink_chain chain = s->chains[k];
-    const char *name = strchr(line, '\t');
+    const char *name = memchr(line, '\t', strcspn(line, "\n"));
     unsigned long number = 0;
     int within = 0;
     int at = 0;
     double total = 0;
 
-    if (strchr(line, '\n') == NULL || name == NULL ||
+    if (name == NULL ||
         sscanf(line, "%lu %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %la %la %la %la %la %la %la %64s%n", &number,
                &chain.steps, &c.file_bytes, &c.need_bytes, &within, &c.error, &c.loss, &c.agreement, &c.kd, &c.accuracy,
                &c.seconds, &total, hex, &at) != 13 ||
@@ -307,26 +300,21 @@ static bool parse(struct vc_shrinking *s, const char *line, size_t k, char hex[V
     return true;
 }
 
-/* Reads the journal from the beginning: it is short beside what a candidate takes. A trained candidate
- * counts only if its file is still the one that was measured. */
+/* A trained candidate counts only if its file is still the one that was measured. */
 bool vc_journal_has(struct vc_shrinking *s, size_t k)
 {
     char written[VC_DIGEST_BYTES] = "";
     char now[VC_DIGEST_BYTES] = "";
-    char *line = NULL;
-    size_t room = 0;
-    bool found = false;
+    const char *line = s->options.resume ? find_line(s->known) : NULL;
 
-    rewind(s->journal);
-    while (s->options.resume && !found && getline(&line, &room, s->journal) > 0) {
-        found = line[0] != '#' && parse(s, line, k, written);
+    while (line != NULL && !parse(s, line, k, written)) {
+        line = find_line(strchr(line, '\n') + 1);
     }
-    free(line);
-    if (found && digest_of(s, k, now) != VC_OK) { /* it is not there, or damaged: made again */
+    if (line != NULL && digest_of(s, k, now) != VC_OK) { /* it is not there, or damaged: made again */
         vc_clear_error(s->ctx);
         return false;
     }
-    return found && strcmp(written, now) == 0;
+    return line != NULL && strcmp(written, now) == 0;
 }
 
 /* A sentence in one line without the tab that ends it. */
@@ -338,7 +326,7 @@ static void add_sentence(FILE *to, const char *sentence)
 }
 
 /* A line is complete with its line feed; a search that is killed while it writes leaves a line without one,
- * which parse refuses. */
+ * which find_line leaves out. */
 enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k)
 {
     const struct vc_shrink_candidate *c = &s->candidates[k];

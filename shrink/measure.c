@@ -34,9 +34,8 @@ void vc_shrink_close(struct vc_shrink_net *net)
 enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
                                  struct vc_quality *parts, struct vc_quality *out)
 {
-    struct vc_shrink_net net = {NULL, NULL, NULL};
+    VC_SCOPED_NET struct vc_shrink_net net = {NULL, NULL, NULL};
     struct vc_evaluate_options options;
-    enum vc_status status;
 
     vc_evaluate_defaults(&options);
     options.data = rows;
@@ -46,13 +45,10 @@ enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const
     options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
     options.teacher = options.network;
     if (path != NULL) {
-        VC_TRY(vc_shrink_open(s->ctx, path, s->options.graph_path, &net));
+        VC_CALL(vc_shrink_open(s->ctx, path, s->options.graph_path, &net));
         options.network = (struct vc_network){net.graph, net.model, net.beside};
     }
-    VC_TRY(vc_evaluate(s->ctx, &options, out));
-out:
-    vc_shrink_close(&net);
-    return status;
+    return vc_evaluate(s->ctx, &options, out);
 }
 
 /* Of a figure that is not known, for a sentence. */
@@ -144,19 +140,20 @@ bool vc_shrink_has_ended(struct vc_shrinking *s, enum vc_status status)
 /* ---- candidates ---- */
 
 /* Its figures are NaN until they are known. */
-size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, enum vc_status *status)
+enum vc_status vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, size_t *k)
 {
-    size_t k = s->result.n_candidates;
+    size_t n = s->result.n_candidates;
 
-    if (k == VC_SHRINK_MOST) {
-        return VC_NO_CANDIDATE;
+    *k = n < VC_SHRINK_MOST ? n : VC_NO_CANDIDATE;
+    if (*k == VC_NO_CANDIDATE) {
+        return VC_OK;
     }
-    s->chains[k] = *chain;
-    s->candidates[k] = (struct vc_shrink_candidate){
-        .error = NAN, .loss = NAN, .agreement = NAN, .kd = NAN, .accuracy = NAN, .seconds = 0};
-    *status = vc_chain_describe(s, &s->chains[k], &s->candidates[k]);
-    s->result.n_candidates += *status == VC_OK;
-    return *status == VC_OK ? k : VC_NO_CANDIDATE;
+    s->chains[n] = *chain;
+    s->candidates[n] =
+        (struct vc_shrink_candidate){.error = NAN, .loss = NAN, .agreement = NAN, .kd = NAN, .accuracy = NAN};
+    VC_CALL(vc_chain_describe(s, &s->chains[n], &s->candidates[n]));
+    s->result.n_candidates++;
+    return VC_OK;
 }
 
 /* Takes the sentence of a refusal as the reason why the candidate is left out; other failures stay. */
@@ -180,29 +177,25 @@ static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct 
     const struct vc_report *report = vc_job_report(job);
     struct vc_shrink_candidate *c = &s->candidates[k];
     struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
-    struct vc_planned_model slim = {.ctx = s->ctx};
-    enum vc_status status = VC_OK;
+    VC_CLEANUP(vc_planned_free) struct vc_planned_model slim = {.ctx = s->ctx};
 
     c->file_bytes = report->totals.file_after;
     c->need_bytes = report->totals.host_after;
     bool open = c->file_bytes == 0 && c->deflate && !s->write.dry_run;
     if (s->gpu != NULL) {
         if (s->sized != NULL && (s->chains[k].share != NULL || s->chains[k].drop != NULL)) {
-            status = vc_slim_graph(s->ctx, job, s->sized, &slim);
+            enum vc_status status = vc_slim_graph(s->ctx, job, s->sized, &slim);
+
+            VC_RETURN_IF(status == VC_E_NOMEM, status);
             change.graph_after = status == VC_OK ? slim.graph : NULL; /* else that of the source, which takes no less */
         }
-        if (status == VC_E_NOMEM) {
-            goto out;
-        }
-        VC_TRY(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
+        VC_CALL(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
         const struct vc_fit *fit = s->options.native ? &change.native : &change.after;
         s->counted = *fit;
         c->need_bytes = fit->need_bytes;
     }
     c->within = vc_search_within(&s->budget, open ? 1 : c->file_bytes, &s->counted);
-out:
-    vc_planned_free(&slim);
-    return status;
+    return VC_OK;
 }
 
 /* Codes that only one loader knows have its layout. */

@@ -100,21 +100,18 @@ static enum vc_status judge(struct vc_shrinking *s, const char *path)
 static enum vc_status verify(struct vc_shrinking *s, const char *path)
 {
     struct vc_verify_options options;
-    struct vc_verification *found = NULL;
-    enum vc_status status;
+    VC_SCOPED_RESULT struct vc_verification *found = NULL;
 
     vc_verify_defaults(&options);
     options.data = true;
-    VC_TRY(vc_verify(s->ctx, path, &options, &found));
+    VC_CALL(vc_verify(s->ctx, path, &options, &found));
     s->result.n_errors = found->n_errors;
     s->result.n_warnings = found->n_warnings;
     if (found->n_errors != 0) {
         miss(s, vc_arena_printf(s->ctx, &s->arena, "the output has errors: %s: %s", found->findings[0].tensor,
                                 found->findings[0].sentence));
     }
-out:
-    vc_result_free(found);
-    return status;
+    return VC_OK;
 }
 
 /* ---- names ---- */
@@ -122,20 +119,17 @@ out:
 /* The files of the command, in a comment: of one line, whatever they are called. */
 static void add_files(struct vc_shrinking *s, struct vc_text *text)
 {
-    struct vc_text files;
+    const size_t at = text->n;
 
-    vc_text_init(&files, s->ctx);
-    vc_text_add_shell_path(&files, s->recipe);
-    vc_text_add_shell_path(&files, vc_model_facts(s->given)->path);
-    vc_text_add(&files, " -o");
-    vc_text_add_shell_path(&files, s->write.path);
-    text->status = files.status != VC_OK ? files.status : text->status;
-    if (files.status == VC_OK && strchr(files.data, '\n') == NULL) {
-        vc_text_add(text, "%s\n", files.data);
-    } else {
-        vc_text_add(text, " RECIPE INPUT -o OUTPUT (a name ends with a line break)\n");
+    vc_text_add_shell_path(text, s->recipe);
+    vc_text_add_shell_path(text, vc_model_facts(s->given)->path);
+    vc_text_add(text, " -o");
+    vc_text_add_shell_path(text, s->write.path);
+    if (text->status == VC_OK && strchr(text->data + at, '\n') != NULL) {
+        text->n = at;
+        vc_text_add(text, " RECIPE INPUT -o OUTPUT (a name ends with a line break)");
     }
-    vc_text_release(&files);
+    vc_text_add(text, "\n");
 }
 
 /*     # 0.5 of the neurons removed, int8. The same bytes:
@@ -230,26 +224,26 @@ static enum vc_status give_names(struct vc_shrinking *s, size_t k)
 enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
 {
     const char *path = vc_shrink_file(s, k);
-    struct vc_shrink_net net = {NULL, NULL, NULL};
+    VC_SCOPED_NET struct vc_shrink_net net = {NULL, NULL, NULL};
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(path);
-    VC_TRY(make_recipe(s, &s->candidates[k]));
-    VC_TRY(verify(s, path));
-    VC_TRY(vc_model_open(s->ctx, path, NULL, &net.model));
+    VC_CALL_ALLOC(path);
+    VC_CALL(make_recipe(s, &s->candidates[k]));
+    VC_CALL(verify(s, path));
+    VC_CALL(vc_model_open(s->ctx, path, NULL, &net.model));
     status = s->teacher.graph != NULL ? vc_shrink_open(s->ctx, path, s->options.graph_path, &net) : VC_OK;
     if (vc_is_refusal(status) && s->options.data == NULL) { /* weights alone count */
         vc_graph_close(net.graph);
         net.graph = NULL;
         status = vc_without_refusal(s->ctx, status);
     }
-    VC_TRY(status);
+    VC_CALL(status);
     s->result.output_bytes = vc_model_facts(net.model)->file_bytes;
     if (s->gpu != NULL) {
         if (net.graph != NULL || s->sized == NULL) {
-            VC_TRY(vc_shrink_fit(s, &net, &s->result.fit));
+            VC_CALL(vc_shrink_fit(s, &net, &s->result.fit));
         } else { /* a file that does not say what it computes: as the passes leave the graph of the model */
-            VC_TRY(vc_shrink_count(s, k));
+            VC_CALL(vc_shrink_count(s, k));
             s->result.fit = s->counted;
         }
     }
@@ -263,13 +257,8 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
                                          (unsigned long long)s->result.fit.need_bytes, s->gpu->name,
                                          (unsigned long long)s->result.fit.usable_bytes));
     }
-    VC_TRY(judge(s, path));
+    VC_CALL(judge(s, path));
     s->result.proved = true;
     vc_shrink_close(&net);
-    if (s->result.missed == NULL || s->options.keep_going) {
-        VC_TRY(give_names(s, k));
-    }
-out:
-    vc_shrink_close(&net);
-    return status;
+    return s->result.missed == NULL || s->options.keep_going ? give_names(s, k) : VC_OK;
 }

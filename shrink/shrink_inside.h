@@ -73,9 +73,10 @@ struct vc_shrinking {
     bool tried_all;   /* the candidates without training */
     bool has_trained; /* one of them, with a figure */
     FILE *journal;
-    int lock;   /* of the work folder; -1: not locked */
-    bool ours;  /* the work folder is of this search, which may remove it */
-    bool worth; /* the journal has a measured candidate, so that an interrupted search can go on */
+    const char *known; /* what the journal had when it was opened */
+    int lock;          /* of the work folder; -1: not locked */
+    bool ours;         /* the work folder is of this search, which may remove it */
+    bool worth;        /* the journal has a measured candidate, so that an interrupted search can go on */
 };
 
 /* chain.c: a chain as words, as lines of a recipe, as passes of a job. */
@@ -124,8 +125,9 @@ enum vc_status vc_shrink_list_layers(struct vc_shrinking *s);
 /* measure.c */
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);
 void vc_shrink_close(struct vc_shrink_net *net);
-/* Adds a candidate. Returns its number; VC_NO_CANDIDATE if there is no more room. */
-size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, enum vc_status *status);
+#define VC_SCOPED_NET VC_CLEANUP(vc_shrink_close) /* before a variable: closed where its scope ends */
+/* Adds a candidate. *k: its number; VC_NO_CANDIDATE if there is no more room. */
+enum vc_status vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chain *chain, size_t *k);
 /* The layout of the candidate's output: that of its scheme, or what was given. */
 const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k);
 /* From headers: size, memory, whether it is within the limits; `reason` if the passes refuse it. */

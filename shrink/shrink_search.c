@@ -42,6 +42,23 @@
 #define FIRST_UNTIL  0.65
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
+/* Notes are joined by "; ". */
+static enum vc_status add_note(struct vc_shrinking *s, const char *format, ...) VC_PRINTF(2, 3);
+static enum vc_status add_note(struct vc_shrinking *s, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const char *note = vc_arena_vprintf(s->ctx, &s->arena, format, args);
+    va_end(args);
+    if (note != NULL && s->result.note != NULL) {
+        note = vc_arena_printf(s->ctx, &s->arena, "%s; %s", s->result.note, note);
+    }
+    VC_CALL_ALLOC(note);
+    s->result.note = note;
+    return VC_OK;
+}
+
 /* ---- what is there ---- */
 
 /* What can be refused without opening anything. A number that is NaN fails `>= 0` and counts as no limit. */
@@ -102,28 +119,23 @@ static void set_limits(struct vc_shrinking *s)
  * ones for estimates of memory and for couplings. */
 static enum vc_status open_graph(struct vc_shrinking *s)
 {
-    struct vc_shrink_net sized = {s->given, NULL, NULL};
+    VC_SCOPED_MODEL struct vc_model *beside = NULL;
 
     s->teacher.model = s->given;
     enum vc_status status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
     if (vc_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
         bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
 
-        s->result.note = vc_arena_printf(s->ctx, &s->arena, "no graph is known: weights alone count%s%s",
-                                         says_none ? "" : ": ", says_none ? "" : vc_ctx_message(s->ctx));
+        VC_CALL(add_note(s, "no graph is known: weights alone count%s%s", says_none ? "" : ": ",
+                         says_none ? "" : vc_ctx_message(s->ctx)));
         vc_graph_close(s->teacher.graph);
         s->teacher.graph = NULL;
-        vc_clear_error(s->ctx);
-        return s->result.note != NULL ? VC_OK : VC_E_NOMEM;
+        return vc_without_refusal(s->ctx, status);
     }
-    VC_TRY(status);
-    VC_TRY(vc_shrink_open(s->ctx, NULL, s->options.graph_path, &sized));
-    s->sized = sized.graph;
-    VC_TRY(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_facts(s->given)->format));
-    VC_TRY(vc_couplings_of_graph(s->ctx, s->sized, &s->couplings));
-out:
-    vc_model_close(sized.beside);
-    return status;
+    VC_CALL(status);
+    VC_CALL(vc_graph_open(s->ctx, s->options.graph_path, s->given, false, &beside, &s->sized));
+    VC_CALL(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_facts(s->given)->format));
+    return vc_couplings_of_graph(s->ctx, s->sized, &s->couplings);
 }
 
 /* The same seed for all three, so that the parts do not overlap: 60, 20 and 20 % of the rows, or 80 and 20
@@ -363,7 +375,6 @@ static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t steps, size_t *made)
 {
     struct vc_shrink_chain chain = s->chains[k];
-    enum vc_status status = VC_OK;
 
     *made = VC_NO_CANDIDATE;
     s->steps_ahead -= vc_min_u64(s->steps_ahead, steps);
@@ -375,12 +386,12 @@ static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t ste
         return VC_OK;
     }
     chain.steps = steps;
-    *made = vc_shrink_add(s, &chain, &status);
+    VC_CALL(vc_shrink_add(s, &chain, made));
     if (*made != VC_NO_CANDIDATE) {
         VC_CALL(vc_shrink_try(s, *made));
         s->has_trained = s->has_trained || is_measured(s, *made);
     }
-    return status;
+    return VC_OK;
 }
 
 /* Halves the front until the smallest candidate that training brings within max_loss is found.
@@ -470,14 +481,6 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
     return VC_OK;
 }
 
-/* Notes are joined by "; ". NULL: there was no memory for it. */
-static enum vc_status add_note(struct vc_shrinking *s, const char *note)
-{
-    VC_CALL_ALLOC(note);
-    s->result.note = s->result.note == NULL ? note : vc_arena_printf(s->ctx, &s->arena, "%s; %s", s->result.note, note);
-    return s->result.note != NULL ? VC_OK : VC_E_NOMEM;
-}
-
 /* The mixture n or the uniform type k. Where the mixture's error is less, the rule is told.
  * Errors of weights only order candidates well where they differ a lot. */
 static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
@@ -491,11 +494,9 @@ static enum vc_status choose_mixed(struct vc_shrinking *s, size_t k, size_t n)
     bool better = mixed->error < MIXED_BETTER * uniform->error;
     s->result.chosen = better ? n : k;
     return add_note(
-        s, vc_arena_printf(s->ctx, &s->arena, "'%s' has less error of the weights (%.2f %%)%s '%s' (%.2f %%)%s",
-                           mixed->name, 100 * mixed->error,
-                           better ? ", and is taken: it is more than 3 dB less than" : ", but not 3 dB less than",
-                           uniform->name, 100 * uniform->error,
-                           better ? "" : ": a type for all weights is the safer choice then, and is taken"));
+        s, "'%s' has less error of the weights (%.2f %%)%s '%s' (%.2f %%)%s", mixed->name, 100 * mixed->error,
+        better ? ", and is taken: it is more than 3 dB less than" : ", but not 3 dB less than", uniform->name,
+        100 * uniform->error, better ? "" : ": a type for all weights is the safer choice then, and is taken");
 }
 
 /* Without data: the least harmful type within the limits; and for a limit of bytes a mixture of
@@ -505,27 +506,27 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     struct vc_shrink_chain mixed = {.aim_bytes = s->result.limit_bytes};
     size_t k = vc_shrink_pick(s, VC_PICK_GENTLEST, NULL); /* by headers */
     size_t n;
-    enum vc_status status = VC_OK;
 
     s->result.chosen = k;
-    if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || vc_shrink_is_gguf(s) ||
-        s->write.dry_run) {
+    if (k == 0 || k == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || vc_shrink_is_gguf(s) || s->write.dry_run) {
         return VC_OK;
     }
     s->until = s->options.seconds;
     s->tried_all = true; /* but for the mixture */
     VC_CALL(vc_shrink_try(s, k));
     s->result.out_of_time = s->result.out_of_time || vc_shrink_is_late(s);
-    n = s->result.out_of_time ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
-    VC_CALL(status);
-    if (n != VC_NO_CANDIDATE) {
-        VC_CALL(vc_shrink_count(s, n));
-        if (s->candidates[n].within) {
-            VC_CALL(vc_shrink_try(s, n));
-        }
-        VC_CALL(choose_mixed(s, k, n));
+    if (s->result.out_of_time) {
+        return VC_OK;
     }
-    return VC_OK;
+    VC_CALL(vc_shrink_add(s, &mixed, &n));
+    if (n == VC_NO_CANDIDATE) {
+        return VC_OK;
+    }
+    VC_CALL(vc_shrink_count(s, n));
+    if (s->candidates[n].within) {
+        VC_CALL(vc_shrink_try(s, n));
+    }
+    return choose_mixed(s, k, n);
 }
 
 /* A candidate that was never made, and whose size headers do not tell, is not within a limit of bytes. */
@@ -536,8 +537,8 @@ static void forget_unknown(struct vc_shrinking *s)
     }
 }
 
-/* "; 33,024 bytes are ..."; "" without states of an optimizer. NULL: no memory. */
-static const char *say_states(struct vc_shrinking *s)
+/* "; 33,024 bytes are ..."; nothing without states of an optimizer. */
+static void add_states(const struct vc_shrinking *s, struct vc_text *text)
 {
     uint64_t bytes = 0;
 
@@ -546,42 +547,66 @@ static const char *say_states(struct vc_shrinking *s)
 
         bytes += tensor->role == VC_ROLE_OPTIMIZER && tensor->alias_of == VC_NO_TENSOR ? tensor->size_bytes : 0;
     }
-    return bytes == 0
-               ? ""
-               : vc_arena_printf(s->ctx, &s->arena,
-                                 "; %llu bytes are an optimizer's states, which a conversion leaves out (%s optimizer)",
-                                 (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
+    if (bytes != 0) {
+        vc_text_add(text, "; %llu bytes are an optimizer's states, which a conversion leaves out (%s optimizer)",
+                    (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
+    }
 }
 
 /* Notes why the chosen candidate is preferred to the others. */
 static enum vc_status say_why(struct vc_shrinking *s)
 {
     size_t k = s->result.chosen;
-    const struct vc_shrink_candidate *c = &s->candidates[k];
     size_t other = vc_shrink_pick(s, VC_PICK_NEXT_BETTER, NULL);
-    const char *rest = "";
+    const char *name = s->candidates[k].name;
+    double harm = 100 * s->chains[k].harm;
 
-    if (s->options.data != NULL && !s->write.dry_run) {
-        return !is_measured(s, k)
-                   ? VC_OK
-                   : add_note(s, vc_arena_printf(s->ctx, &s->arena, "'%s' is taken: %s (divergence %.3g)", c->name,
-                                                 wants_smallest(s) ? "the smallest that loses little enough"
-                                                                   : "of those within the limits it loses "
-                                                                     "least on the rows to choose by",
-                                                 cost(s, k)));
+    if (s->result.out_of_time && !is_measured(s, k)) {
+        return add_note(s,
+                        "%s ended before a candidate within the limits was measured: the first of the list is taken, "
+                        "'%s'",
+                        vc_option(s->ctx, "seconds"), name);
     }
-    if (s->chains[k].harm <= 0) {
+    if (s->options.data != NULL && !s->write.dry_run) {
+        return add_note(s, "'%s' is taken: %s (divergence %.3g)", name,
+                        wants_smallest(s) ? "the smallest that loses little enough"
+                                          : "of those within the limits it loses least on the rows to choose by",
+                        cost(s, k));
+    }
+    if (harm <= 0) {
         return VC_OK;
     }
-    if (other != VC_NO_CANDIDATE) {
-        rest = vc_arena_printf(s->ctx, &s->arena, "; '%s' changes less (%.2g %%), and is not within them",
-                               s->candidates[other].name, 100 * s->chains[other].harm);
-        VC_CALL_ALLOC(rest);
+    VC_CALL(add_note(s, "'%s' is taken: of those within the limits it changes weights least (%.2g %% is usual)", name,
+                     harm));
+    return other == VC_NO_CANDIDATE ? VC_OK
+                                    : add_note(s, "'%s' changes less (%.2g %%), and is not within them",
+                                               s->candidates[other].name, 100 * s->chains[other].harm);
+}
+
+/* No candidate is within the limits: says what is nearest, which is taken if the caller wants it all the same. */
+static enum vc_status say_missed(struct vc_shrinking *s)
+{
+    struct vc_shrinkage *r = &s->result;
+    bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
+    size_t k = vc_shrink_pick(s, by_file ? VC_PICK_NEAREST_FILE : VC_PICK_NEAREST_DEVICE, NULL);
+    struct vc_text text;
+
+    VC_REFUSE_IF(k == VC_NO_CANDIDATE, s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
+                 r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason : "there is none");
+    r->nearest = s->candidates[k].name;
+    r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
+    vc_text_init(&text, s->ctx);
+    vc_text_add(&text, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s", r->nearest,
+                (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
+                by_file ? "" : " on the device");
+    if (s->plans != NULL) {
+        vc_text_add(&text, "; a plan for the device has '%s', for another program or format", s->plans);
     }
-    return add_note(
-        s, vc_arena_printf(s->ctx, &s->arena,
-                           "'%s' is taken: of those within the limits it changes weights least (%.2g %% is usual)%s",
-                           c->name, 100 * s->chains[k].harm, rest));
+    if (r->out_of_time) {
+        vc_text_add(&text, "; %s ended the search before all were tried", vc_option(s->ctx, "seconds"));
+    }
+    add_states(s, &text);
+    return vc_text_take(&text, &s->arena, &r->missed);
 }
 
 /* Sets r->chosen, or says in r->missed what was nearest to the limits. */
@@ -598,47 +623,9 @@ static enum vc_status choose(struct vc_shrinking *s)
     if (r->chosen == VC_NO_CANDIDATE && r->out_of_time) {
         r->chosen = vc_shrink_pick(s, VC_PICK_FIRST, NULL);
     }
-    if (r->chosen != VC_NO_CANDIDATE && r->out_of_time && !is_measured(s, r->chosen)) {
-        VC_CALL(add_note(s, vc_arena_printf(s->ctx, &s->arena,
-                                            "%s ended before a candidate within the limits was measured: the first of "
-                                            "the list is taken, '%s'",
-                                            vc_option(s->ctx, "seconds"), s->candidates[r->chosen].name)));
-    }
     forget_unknown(s);
     mark_front(s);
-    if (r->chosen != VC_NO_CANDIDATE && (!r->out_of_time || is_measured(s, r->chosen))) {
-        VC_CALL(say_why(s));
-    }
-    if (r->chosen == VC_NO_CANDIDATE) {
-        bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
-        const char *states = say_states(s);
-        const char *ended = "";
-        const char *plans = "";
-        size_t k = vc_shrink_pick(s, by_file ? VC_PICK_NEAREST_FILE : VC_PICK_NEAREST_DEVICE, NULL);
-
-        VC_CALL_ALLOC(states);
-        VC_REFUSE_IF(k == VC_NO_CANDIDATE, s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
-                     r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
-                                                                             : "there is none");
-        r->nearest = s->candidates[k].name;
-        if (r->out_of_time) {
-            ended = vc_arena_printf(s->ctx, &s->arena, "; %s ended the search before all were tried",
-                                    vc_option(s->ctx, "seconds"));
-            VC_CALL_ALLOC(ended);
-        }
-        if (s->plans != NULL) {
-            plans = vc_arena_printf(s->ctx, &s->arena,
-                                    "; a plan for the device has '%s', for another program or format", s->plans);
-            VC_CALL_ALLOC(plans);
-        }
-        r->missed = vc_arena_printf(
-            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s%s%s%s",
-            r->nearest, (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
-            by_file ? "" : " on the device", plans, ended, states);
-        VC_CALL_ALLOC(r->missed);
-        r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
-    }
-    return VC_OK;
+    return r->chosen != VC_NO_CANDIDATE ? say_why(s) : say_missed(s);
 }
 
 /* ---- the call ---- */

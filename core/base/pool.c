@@ -209,6 +209,14 @@ void vc_pool_free(struct vc_pool *pool, void *p)
     free(block);
 }
 
+void vc_result_free_at(void *variable)
+{
+    void *p; /* the variable is a pointer of another type */
+
+    memcpy(&p, variable, sizeof p);
+    vc_result_free(p);
+}
+
 void vc_free_at(void *variable)
 {
     void *p; /* the variable is a pointer of another type */

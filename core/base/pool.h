@@ -102,6 +102,10 @@ void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end
 #define VC_SCOPED VC_CLEANUP(vc_free_at)
 void vc_free_at(void *variable);
 
+/* The same for a result: vc_result_free. */
+#define VC_SCOPED_RESULT VC_CLEANUP(vc_result_free_at)
+void vc_result_free_at(void *variable);
+
 /* Memory that another library is about to take by itself to read `what`: counted under VC_TAG_REPORT like a
  * block until vc_uncharge, or refused beyond the limit. */
 enum vc_status vc_charge(struct vc_ctx *ctx, const char *what, uint64_t bytes, uint64_t *counted);

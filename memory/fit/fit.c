@@ -10,6 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "graph/sizes.h"
 
 /* Of weights alone the word says so. A smaller batch, context or number of layers of the row that fits takes the place of
  * "does not fit". */
@@ -183,19 +184,6 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
     return VC_OK;
 }
 
-static int64_t size_of(const struct vc_graph *graph, const char *symbol)
-{
-    const char *name;
-    int64_t size;
-
-    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
-        if (strcmp(name, symbol) == 0) {
-            return size;
-        }
-    }
-    return -1;
-}
-
 /* Doubles until it does not fit, then halves the step between. What is needed only grows with the size. */
 enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                               const struct vc_memory_options *memory, uint64_t visible_bytes,
@@ -203,8 +191,8 @@ enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const 
                               uint64_t *largest)
 {
     struct search s = {ctx, graph, model, *memory, {0}, visible_bytes, symbol};
-    int64_t before = symbol != NULL ? size_of(graph, symbol) : -1;
-    int64_t positions = graph != NULL ? size_of(graph, "sequence") : -1;
+    int64_t before = symbol != NULL ? vc_graph_size(graph, symbol) : -1;
+    int64_t positions = vc_graph_size(graph, "sequence");
     uint64_t low = 0;
     uint64_t high = 1;
     bool fits = true;

@@ -202,7 +202,6 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     const struct vc_report *report = vc_job_report(job);
     set_runtime(p, report->layouts != NULL ? report->layouts[0] : NULL, form);
     VC_TRY(vc_written_make(p->ctx, report, form->model, &form->written));
-    form->counted = true;
     form->activations = form->type == VC_DTYPE_NONE ? vc_written_type(report, form->model) : VC_DTYPE_NONE;
     sum_errors(p, report, form);
     if (removes) {
@@ -225,7 +224,7 @@ static enum vc_status count_codes(struct vc_planning *p, struct vc_weights_form 
     *ok = form->made != NULL;
     if (*ok) {
         form->model = form->made->model;
-        form->graph = form->made->graph;
+        form->graph = form->made->graph != NULL ? form->made->graph : p->graph;
         form->type = form->made->type;
         form->activations = form->made->activations;
         form->error = form->scheme->error;
@@ -279,27 +278,26 @@ static bool has_format(const struct vc_planning *p, const char *format)
     return p->model != NULL && strcmp(vc_model_facts(p->model)->format, format) == 0;
 }
 
-/* Floats of GGUF and ONNX files are loaded as they are stored: no question names a type of them. */
-static enum vc_dtype type_of(const struct vc_planning *p, enum vc_dtype type)
-{
-    bool stored = has_format(p, "gguf") || has_format(p, "onnx");
-
-    return stored ? VC_DTYPE_NONE : type;
-}
-
 /* Adds weights of the type, the rest in halves. Those that the model, its format or the loader has no place for are left
  * out. */
 static enum vc_status add_scheme(struct vc_planning *p, const struct vc_search_scheme *scheme, bool bf16, bool kept)
 {
     struct vc_weights_form form = p->forms[0];
+    struct vc_text pass;
 
+    vc_text_init(&pass, p->ctx);
     form.scheme = scheme;
     form.kept = kept;
     form.other_format = p->lone && kept && scheme->gguf != NULL;
     form.rest = bf16 ? "bf16" : "fp16";
-    form.type = type_of(p, bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16);
+    form.type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+    if (has_format(p, "gguf") ||
+        has_format(p, "onnx")) { /* loaded as they are stored: no question names a type of them */
+        form.type = VC_DTYPE_NONE;
+    }
     form.tag = scheme->tag;
-    VC_CALL_ALLOC(form.passes[0] = vc_search_pass(p->ctx, &p->out->arena, scheme, form.rest, true));
+    vc_search_add_pass(&pass, scheme, form.rest, true);
+    VC_CALL(vc_text_take(&pass, &p->out->arena, &form.passes[0]));
     return add_form(p, form, VC_SHARES);
 }
 
@@ -308,7 +306,6 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_
 {
     struct vc_weights_form form = *base;
 
-    form.counted = false;
     form.written = (struct vc_planned_weights){.n = 0};
     form.share = shares[share];
     form.passes[1] = base->passes[0];
@@ -401,6 +398,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
     }
     p->forms[p->n_forms++] = (struct vc_weights_form){.model = p->model,
+                                                      .graph = p->graph,
                                                       .type = p->memory.weights,
                                                       .activations = VC_DTYPE_NONE,
                                                       .runtime = p->memory.runtime,

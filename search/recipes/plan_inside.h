@@ -25,15 +25,14 @@ struct vc_weights_form {
     enum vc_dtype activations;    /* of what is written, where `type` says none; VC_DTYPE_NONE: as of the model */
     const struct vc_search_scheme *scheme; /* NULL: floats as they are */
     bool other_format;                     /* than that of the model, for none of the programs that load it */
-    bool kept;             /* codes that a program keeps on the device: the row's program, or `program` */
-    const char *rest;      /* of quantize */
-    const char *share;     /* of neurons that go, "0.2"; NULL: none */
-    const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
-    const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
-    bool counted;          /* written, after passes over a file; else the weights are those of the model as it is */
-    struct vc_planned_weights written;
-    const struct vc_made_as *made; /* of codes, in place of `written`; NULL: these */
-    struct vc_graph *graph;        /* what the model computes then; NULL: what it does as it is */
+    bool kept;                         /* codes that a program keeps on the device: the row's program, or `program` */
+    const char *rest;                  /* of quantize */
+    const char *share;                 /* of neurons that go, "0.2"; NULL: none */
+    const char *tag;                   /* of the output's name, "slim.int8"; NULL: nothing is written */
+    const char *passes[2];             /* in their order, "quantize --int8 --rest fp16"; NULL: none */
+    struct vc_planned_weights written; /* after passes over a file; n 0: the weights are those of the model as it is */
+    const struct vc_made_as *made;     /* of codes, in place of `written`; NULL: these */
+    struct vc_graph *graph;            /* what the model computes then; NULL: not known */
     enum vc_runtime runtime;
     double error;
     bool measured;
@@ -69,6 +68,8 @@ struct vc_planning {
     struct vc_slim slim[VC_SHARES];
     struct vc_couplings *couplings; /* NULL: none that can be cut */
     struct vc_sensitivity *scan;
+    struct vc_choice *choices; /* that were tried and are kept; n_choices */
+    size_t n_choices;
 };
 
 struct vc_recipes {
@@ -106,5 +107,5 @@ struct vc_choice {
 /* Fills p->forms; the first is the model as it is. */
 enum vc_status vc_plan_forms(struct vc_planning *p);
 void vc_plan_forms_release(struct vc_planning *p);
-/* Fills the texts of the recipe, in the arena of p->out. */
-enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe);
+/* What the recipe is called, in the arena of p->out: "int4 weights, batch 4"; "as it is". NULL: no memory. */
+const char *vc_plan_words(struct vc_planning *p, const struct vc_choice *choice);

@@ -11,6 +11,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "graph/sizes.h"
 #include "memory/estimate.h"
 #include "memory/fit/fit_written.h"
 #include "search/recipes/plan_inside.h"
@@ -20,13 +21,6 @@
 #define MAX_PARTS     64
 #define MAX_DEVICES   1024
 
-/* The choices that were tried and are kept. */
-struct search {
-    struct vc_planning *p;
-    struct vc_choice *choices;
-    size_t n;
-};
-
 /* Whether the caller lets this lever be used. */
 static bool may(const struct vc_planning *p, enum vc_lever lever)
 {
@@ -35,30 +29,18 @@ static bool may(const struct vc_planning *p, enum vc_lever lever)
 
 /* ---- one choice ---- */
 
-/* Forms with neurons removed have a graph of their own. */
-static struct vc_graph *graph_of(const struct vc_planning *p, const struct vc_weights_form *form)
-{
-    return form->graph != NULL ? form->graph : p->graph;
-}
-
 /* What passes leave of the weights; NULL: those of the model. */
 static const struct vc_planned_weights *weights_of(const struct vc_weights_form *form)
 {
-    return form->made != NULL ? &form->made->weights : form->counted ? &form->written : NULL;
+    return form->made != NULL ? &form->made->weights : form->written.n != 0 ? &form->written : NULL;
 }
 
-/* The size of an open dimension of the graph; 0 if there is none of that name with a size. */
-static uint64_t size_of(const struct vc_graph *graph, const char *symbol)
+/* 0: the graph has no such symbol, or none with a size. */
+static uint64_t bound_size(const struct vc_graph *graph, const char *symbol)
 {
-    const char *name;
-    int64_t size;
+    int64_t size = vc_graph_size(graph, symbol);
 
-    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
-        if (strcmp(name, symbol) == 0) {
-            return (uint64_t)(size > 0 ? size : 0);
-        }
-    }
-    return 0;
+    return size > 0 ? (uint64_t)size : 0;
 }
 
 /* Sets the batch in the graph: sizes of values follow. */
@@ -94,29 +76,27 @@ static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choic
 }
 
 /* Counts the memory of a choice and adds it to the list. One whose sizes overflow, or that cannot be divided so, is left out. */
-static enum vc_status try_choice(struct search *s, struct vc_choice choice)
+static enum vc_status try_choice(struct vc_planning *p, struct vc_choice choice)
 {
-    struct vc_planning *p = s->p;
-
-    if (s->n == MAX_CHOICES) {
+    if (p->n_choices == MAX_CHOICES) {
         return VC_OK;
     }
-    VC_CALL(bind(p, graph_of(p, choice.form), choice.batch));
+    VC_CALL(bind(p, choice.form->graph, choice.batch));
     if (p->options.usual_positions) {
-        VC_CALL(vc_memory_bind_positions(p->ctx, graph_of(p, choice.form), &choice.memory, p->positions));
+        VC_CALL(vc_memory_bind_positions(p->ctx, choice.form->graph, &choice.memory, p->positions));
     }
     if (seeks_budget(p, &choice.memory)) {
         choice.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
     }
-    enum vc_status status = vc_memory_estimate_written(p->ctx, graph_of(p, choice.form), choice.form->model,
-                                                       &choice.memory, weights_of(choice.form), &choice.report);
-    if (s->n != 0 && vc_is_refusal(status)) {
+    enum vc_status status = vc_memory_estimate_written(p->ctx, choice.form->graph, choice.form->model, &choice.memory,
+                                                       weights_of(choice.form), &choice.report);
+    if (p->n_choices != 0 && vc_is_refusal(status)) {
         return vc_without_refusal(p->ctx, status);
     }
     VC_CALL(status);
     VC_CALL(judge(p, &choice));
-    choice.number = s->n;
-    s->choices[s->n++] = choice;
+    choice.number = p->n_choices;
+    p->choices[p->n_choices++] = choice;
     return VC_OK;
 }
 
@@ -210,9 +190,8 @@ static void put_program(const struct vc_planning *p, const struct vc_weights_for
 }
 
 /* The same choice with the experts of as few layers on the host as make it fit, or of all: llama.cpp's --n-cpu-moe. */
-static enum vc_status try_experts(struct search *s, struct vc_choice choice)
+static enum vc_status try_experts(struct vc_planning *p, struct vc_choice choice)
 {
-    const struct vc_planning *p = s->p;
     const struct vc_weights_form *form = choice.form;
     uint64_t least, layers;
     bool fits;
@@ -220,17 +199,16 @@ static enum vc_status try_experts(struct search *s, struct vc_choice choice)
     if (!may(p, VC_LEVER_EXPERTS) || p->memory.cpu_moe_layers != 0) {
         return VC_OK;
     }
-    VC_CALL(vc_fit_cpu_moe_written(p->ctx, graph_of(p, form), form->model, weights_of(form), &choice.memory,
+    VC_CALL(vc_fit_cpu_moe_written(p->ctx, form->graph, form->model, weights_of(form), &choice.memory,
                                    p->options.visible_bytes, p->fit, &least, &layers, &fits));
     choice.memory.cpu_moe_layers = least;
     choice.experts = true;
-    return layers != 0 ? try_choice(s, choice) : VC_OK;
+    return layers != 0 ? try_choice(p, choice) : VC_OK;
 }
 
 /* All forms with all types of keys and values, for one batch and context. */
-static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t context, unsigned less)
+static enum vc_status try_forms(struct vc_planning *p, uint64_t batch, uint64_t context, unsigned less)
 {
-    const struct vc_planning *p = s->p;
 
     for (size_t f = 0; f < p->n_forms; f++) {
         const struct vc_weights_form *form = &p->forms[f];
@@ -256,17 +234,17 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
                 choice.memory.scheme = form->dtype;
             }
             put_program(p, form, &choice);
-            const size_t first = s->n; /* without other devices */
+            const size_t first = p->n_choices; /* without other devices */
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
                 struct vc_choice one = choice;
 
                 if (can_spread(p, spread)) {
                     put_spread(p, spread, &one);
-                    VC_CALL(try_choice(s, one));
+                    VC_CALL(try_choice(p, one));
                 }
             }
-            if (s->n != first && !vc_search_has_room(&s->choices[first].fit)) {
-                VC_CALL(try_experts(s, choice));
+            if (p->n_choices != first && !vc_search_has_room(&p->choices[first].fit)) {
+                VC_CALL(try_experts(p, choice));
             }
         }
     }
@@ -274,10 +252,10 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
 }
 
 /* Whether something was found already: less of batch and context need not be tried then. */
-static bool one_fits(const struct search *s)
+static bool one_fits(const struct vc_planning *p)
 {
-    for (size_t k = 0; k < s->n; k++) {
-        if (vc_search_has_room(&s->choices[k].fit)) {
+    for (size_t k = 0; k < p->n_choices; k++) {
+        if (vc_search_has_room(&p->choices[k].fit)) {
             return true;
         }
     }
@@ -285,14 +263,13 @@ static bool one_fits(const struct search *s)
 }
 
 /* First with the batch and the context that were asked for; then half the batch, and so on, then half the context. */
-static enum vc_status search_inference(struct search *s)
+static enum vc_status search_inference(struct vc_planning *p)
 {
-    const struct vc_planning *p = s->p;
     uint64_t batch = p->batch;
     uint64_t context = p->memory.context_tokens;
 
-    VC_CALL(try_forms(s, batch, context, 0));
-    for (unsigned less = 1; !one_fits(s) && s->choices[0].report.unknown == NULL; less++) {
+    VC_CALL(try_forms(p, batch, context, 0));
+    for (unsigned less = 1; !one_fits(p) && p->choices[0].report.unknown == NULL; less++) {
         if (may(p, VC_LEVER_BATCH) && batch > 1) {
             batch /= 2;
         } else if (may(p, VC_LEVER_CONTEXT) && context / 2 >= LEAST_CONTEXT) {
@@ -300,7 +277,7 @@ static enum vc_status search_inference(struct search *s)
         } else {
             break;
         }
-        VC_CALL(try_forms(s, batch, context, less));
+        VC_CALL(try_forms(p, batch, context, less));
     }
     return VC_OK;
 }
@@ -358,10 +335,9 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
 }
 
 /* One combination for training. `bits` are the levers, by rank; recomputation is tried in two kinds. */
-static enum vc_status try_training(struct search *s, unsigned bits, uint64_t parts, enum vc_spread spread)
+static enum vc_status try_training(struct vc_planning *p, unsigned bits, uint64_t parts, enum vc_spread spread)
 {
     static const enum vc_recompute kinds[] = {VC_RECOMPUTE_LAYER, VC_RECOMPUTE_SQRT};
-    const struct vc_planning *p = s->p;
     struct vc_choice choice = {
         .form = &p->forms[0], .memory = p->memory, .batch = p->batch / parts, .accumulate = parts, .time = 1};
 
@@ -372,26 +348,26 @@ static enum vc_status try_training(struct search *s, unsigned bits, uint64_t par
     put_spread(p, spread, &choice);
     choice.rank |= (parts > 1 ? RANK_PARTS : 0) | (spread != VC_SPREAD_NONE ? RANK_DEVICES : 0);
     if ((bits & RANK_RECOMPUTE) == 0) {
-        return try_choice(s, choice);
+        return try_choice(p, choice);
     }
     for (size_t k = 0; k < 2; k++) {
         choice.memory.recompute = kinds[k];
-        VC_CALL(try_choice(s, choice));
+        VC_CALL(try_choice(p, choice));
     }
     return VC_OK;
 }
 
 /* All sets of recomputation, autocast and the optimizer's states, each with every way to accumulate and to spread. */
-static enum vc_status search_training(struct search *s)
+static enum vc_status search_training(struct vc_planning *p)
 {
     uint64_t parts[MAX_PARTS];
-    size_t n = list_parts(s->p, parts);
+    size_t n = list_parts(p, parts);
 
     for (unsigned bits = 0; bits < 2 * RANK_OPTIMIZER; bits += RANK_RECOMPUTE) {
         for (size_t k = 0; k < n; k++) {
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
-                if (can_spread(s->p, spread)) {
-                    VC_CALL(try_training(s, bits, parts[k], spread));
+                if (can_spread(p, spread)) {
+                    VC_CALL(try_training(p, bits, parts[k], spread));
                 }
             }
         }
@@ -437,6 +413,7 @@ static enum vc_status copy_text(struct vc_planning *p, const char **text)
 static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice)
 {
     struct vc_recipes *out = p->out;
+    const struct vc_weights_form *form = choice->form;
     struct vc_recipe *recipe = &out->list.recipes[out->list.n];
     struct vc_memory_options *memory = vc_arena_alloc(p->ctx, &out->arena, sizeof *memory);
     struct vc_memory_report *report = vc_arena_alloc(p->ctx, &out->arena, sizeof *report);
@@ -448,17 +425,26 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
     VC_CALL(copy_text(p, &report->peak_at)); /* graphs of forms end with the planning */
     VC_CALL(copy_text(p, &report->eager_at));
     VC_CALL(copy_text(p, &report->unknown_name));
-    *recipe = (struct vc_recipe){.memory = memory,
+    *recipe = (struct vc_recipe){.what = vc_plan_words(p, choice),
+                                 .n_passes = form->passes[0] == NULL   ? 0
+                                             : form->passes[1] == NULL ? 1
+                                                                       : 2,
+                                 .passes = form->passes,
+                                 .tag = form->tag,
+                                 .more_tensors = form->scheme != NULL && form->scheme->target != VC_TARGET_F16,
+                                 .format = form->kept && form->scheme->gguf != NULL ? "gguf" : NULL,
+                                 .ask = form->ask,
+                                 .memory = memory,
                                  .report = report,
                                  .fit = choice->fit,
                                  .batch = p->batch_symbol == NULL ? 0 : choice->batch,
                                  .accumulate = choice->accumulate,
-                                 .pruned = choice->form->share == NULL ? 0 : strtod(choice->form->share, NULL),
+                                 .pruned = form->share == NULL ? 0 : strtod(form->share, NULL),
                                  .error = choice->error,
-                                 .measured = choice->form->measured && choice->error == choice->form->error,
+                                 .measured = form->measured && choice->error == form->error,
                                  .time = choice->time,
                                  .does_less = choice->less != 0};
-    VC_CALL(vc_plan_words(p, choice, recipe));
+    VC_CALL_ALLOC(recipe->what);
     if (out->list.best == VC_NO_RECIPE && vc_search_has_room(&choice->fit)) {
         out->list.best = out->list.n;
     }
@@ -467,63 +453,53 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
 }
 
 /* Those that need less than all that come before them in the order of harm. */
-static enum vc_status choose(struct search *s, struct vc_search_point *points)
+static enum vc_status choose(struct vc_planning *p, struct vc_search_point *points)
 {
-    struct vc_recipes *out = s->p->out;
+    struct vc_recipes *out = p->out;
 
-    qsort(s->choices, s->n, sizeof *s->choices, by_harm);
-    for (size_t k = 0; k < s->n; k++) {
-        points[k] = (struct vc_search_point){(uint32_t)k, s->choices[k].fit.need_bytes, (double)k, 0};
+    qsort(p->choices, p->n_choices, sizeof *p->choices, by_harm);
+    for (size_t k = 0; k < p->n_choices; k++) {
+        points[k] = (struct vc_search_point){(uint32_t)k, p->choices[k].fit.need_bytes, (double)k, 0};
     }
-    size_t n = vc_search_front(points, s->n);
-    VC_CALL_ALLOC(out->list.recipes = vc_arena_alloc(s->p->ctx, &out->arena, (n + 1) * sizeof *out->list.recipes));
+    size_t n = vc_search_front(points, p->n_choices);
+    VC_CALL_ALLOC(out->list.recipes = vc_arena_alloc(p->ctx, &out->arena, (n + 1) * sizeof *out->list.recipes));
     while (n-- > 0) {
-        VC_CALL(keep(s->p, &s->choices[points[n].number]));
+        VC_CALL(keep(p, &p->choices[points[n].number]));
     }
     return VC_OK;
 }
 
 /* ---- the call ---- */
 
-/* The size that --batch of fit sets, which plan's lines ask with. */
-static void find_batch(struct vc_planning *p)
-{
-    const char *name = p->graph != NULL ? vc_graph_lists(p->graph)->batch : NULL;
-    uint64_t size = name != NULL ? size_of(p->graph, name) : 0;
-
-    p->batch_symbol = size != 0 ? name : NULL;
-    p->batch = size;
-}
-
 /* The graph is the caller's: its symbols have their sizes again at the end. */
 static enum vc_status make(struct vc_planning *p)
 {
-    struct search s = {.p = p};
-    struct vc_search_point *points = NULL;
+    VC_SCOPED struct vc_search_point *points = NULL;
+    const char *batch = p->graph != NULL ? vc_graph_lists(p->graph)->batch : NULL; /* which --batch of fit sets */
     enum vc_status status = VC_OK;
 
-    find_batch(p);
-    p->positions = size_of(p->graph, "sequence");
+    p->batch = batch != NULL ? bound_size(p->graph, batch) : 0;
+    p->batch_symbol = p->batch != 0 ? batch : NULL;
+    p->positions = bound_size(p->graph, "sequence");
     if (p->options.scan && p->model != NULL) {
         VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));
     }
     VC_TRY(vc_plan_forms(p));
-    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, s.choices, MAX_CHOICES));
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, p->choices, MAX_CHOICES));
     if (p->memory.mode != VC_MEMORY_INFER) {
-        VC_TRY(search_training(&s));
+        VC_TRY(search_training(p));
     } else {
-        VC_TRY(search_inference(&s));
+        VC_TRY(search_inference(p));
     }
-    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, points, s.n));
-    VC_TRY(choose(&s, points));
+    VC_TRY(VC_ARRAY(p->ctx, VC_TAG_MISC, points, p->n_choices));
+    VC_TRY(choose(p, points));
 out:
     (void)bind(p, p->graph, p->batch);
     if (p->options.usual_positions && p->positions != 0) {
         (void)vc_graph_bind(p->ctx, p->graph, "sequence", (int64_t)p->positions);
     }
     vc_plan_forms_release(p);
-    vc_free(p->ctx, s.choices);
-    vc_free(p->ctx, points);
+    vc_free(p->ctx, p->choices);
     return status;
 }
 
