@@ -26,6 +26,12 @@ enum vc_written {
     VC_WRITTEN_ATTRS /* and its lists of integers are attributes there (Slice-1, Split-11) */
 };
 
+/* Values in an order, while the graph is built. */
+struct vc_value_list {
+    size_t n;
+    const uint32_t *values;
+};
+
 /* What is known of a value beyond the public part: facts[v] belongs to values[v]. */
 struct vc_value_facts {
     enum vc_written written;
@@ -37,6 +43,7 @@ struct vc_value_facts {
      * elements {batch, 12, 64}, and Gather, Concat, Mul and Div compute with them, so that Reshape knows its target
      * shape. At most VC_MAX_ELEMS elements, integers or floats that are whole numbers; the shape has only numbers. */
     const struct vc_dim *elems;
+    const struct vc_value_list *list; /* of an unknown value that stands for a sequence of ONNX; else NULL */
 };
 
 #define VC_MAX_ELEMS  64

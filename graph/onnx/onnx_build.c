@@ -497,6 +497,8 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
         /* its outputs are set, or unknown below */
     } else if (!take_attrs(b, from, &node)) {
         set_unknown(b, from);
+    } else if (*from->domain == '\0' && vc_onnx_take_sequence(b, &node)) {
+        /* its output is set */
     } else if ((microsoft || *from->domain == '\0') && vc_onnx_take_qlinear(b, &node)) {
         /* its output is set */
     } else if (microsoft && !is_of_both(from->op)) {

@@ -5,7 +5,7 @@
  *     onnx_same.c    operators in other words                onnx_microsoft.c  operators of the domain com.microsoft
  *     onnx_inline.c  functions of the file                   onnx_declared.c   what the file says about values
  *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
- *     onnx_control.c If and Loop
+ *     onnx_control.c If and Loop                             onnx_sequence.c   sequences, Optional
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
  *     onnx_place.c   names of folded tensors by their place
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
@@ -247,6 +247,9 @@ uint32_t vc_onnx_centred(struct vc_onnx_build *b, const struct vc_onnx_node *nod
 
 /* onnx_microsoft.c: an operator of the domain com.microsoft, whose outputs are set, or a problem is noted; true: it is one of ONNX now. */
 bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* onnx_sequence.c: the node makes, changes or reads a sequence, or what may be left out: its outputs are set, or a problem is noted. */
+bool vc_onnx_take_sequence(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_qlinear.c ---- */
 

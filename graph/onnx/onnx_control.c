@@ -471,7 +471,8 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     for (size_t k = 0; k < node->n_inputs; k++) {
         VC_LEAVE_IF(node->inputs[k] == VC_NO_VALUE && k >= 2,
                     vc_onnx_refuse(b, node, "a value that it carries is left out"));
-        if (node->inputs[k] != VC_NO_VALUE && b->graph->facts[node->inputs[k]].unknown) {
+        if (node->inputs[k] != VC_NO_VALUE && b->graph->facts[node->inputs[k]].unknown &&
+            b->graph->facts[node->inputs[k]].list == NULL) {
             return;
         }
     }

@@ -123,6 +123,42 @@ STEPS = """g (float[n, 6] x) => (float[n, 6] y) {
   count = Squeeze (at, i0)
   y = Loop (count, , x) <body = b (int64 i, bool go, float[n, 6] v) => (bool stays, float[n, 6] v2) { stays = Identity (go) v2 = Mul (v, half) }>
 }"""
+# Parts of a value, in and out of sequences, one of which a loop carries, and another that an If around it chose.
+LISTS = """g (float[n, 6] x) => (float[n, k] y) {
+  i4l = Constant <value_int = 4> ()
+  c0 = Constant <value_int = 0> ()
+  last = Constant <value_int = -1> ()
+  parts = SplitToSequence <axis = 1> (x, i4l)
+  a = SequenceAt (parts, last)
+  each = SplitToSequence <axis = 1, keepdims = 0> (x)
+  second = SequenceAt (each, two)
+  h = Neg (x)
+  three = SequenceConstruct (x, h, x)
+  fewer = SequenceErase (three, c0)
+  s = Shape (x)
+  r = Size (s)
+  c = Equal (r, two)
+  chosen = If (c) <then_branch = ta () => (seq(float[n, 6]) t) { t = SequenceInsert (fewer, x, c0) },
+                   else_branch = tb () => (seq(float[n, 6]) e) { e = SequenceConstruct (h) }>
+  empty = SequenceEmpty ()
+  count = SequenceLength (chosen)
+  made = Loop (count, , empty) <body = b (int64 i, bool go, seq(float[n, 6]) v) => (bool stays, seq(float[n, 6]) v2) {
+    stays = Identity (go)
+    f = Cast <to = 1> (i)
+    o = SequenceAt (chosen, i)
+    m = Mul (o, f)
+    v2 = SequenceInsert (v, m)
+  }>
+  joined = ConcatFromSequence <axis = 1> (made)
+  stacked = ConcatFromSequence <axis = 0, new_axis = 1> (made)
+  d = ReduceMean <keepdims = 0> (stacked, i0)
+  one_axis = Constant <value_ints = [1]> ()
+  u0 = Unsqueeze (second, one_axis)
+  there = OptionalHasElement (x)
+  tf = Cast <to = 1> (there)
+  y0 = Concat <axis = 1> (a, joined, d, u0)
+  y = Mul (y0, tf)
+}"""
 # Convolutions in both branches, with a Slice of channels, a group, and a weight that both branches read.
 CONVS = """g (float[n, 4, 9] x, bool c) => (float[n, 3, 9] y) {
   h0 = Conv <pads = [1, 1]> (x, first)
@@ -225,6 +261,11 @@ class Control(Judge):
             self.same(self.model(LAZY), {"x": x, "c": np.bool_(c), "at": np.array([at])})
         self.refuses(self.model(IF_DATA.replace("e = Sub (m, gamma)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
                                 .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
+        self.same(self.model(LISTS, 18), {"x": x})
+        for bad, said in ("SequenceAt (parts, s)", "the position in the sequence is computed"), ("SequenceAt (each, nine)", "no such position"), \
+                ("SequenceAt (x, two)", "its sequence is not known"), ("Relu (each)", "it takes a sequence of values"):
+            self.refuses(self.model("g (float[n, 6] x) => (float[n] y) {\n s0 = ReduceMax <keepdims = 0> (x) s = Cast <to = 7> (s0)\n"
+                                    " parts = SplitToSequence <axis = 1> (x) each = SplitToSequence <axis = 1, keepdims = 0> (x)\n y = %s\n}" % bad), said)
         path = self.model(OF_SIZE)  # a size decides, and branches give other shapes
         self.refuses(path, "'c' decides which branch is computed, and they give other shapes or types; where 'n' is the same", "--known n=N")
         for rows in 7, 3:
