@@ -60,8 +60,8 @@ static const struct {
     {"prompt_embeddings", "a prompt"},
 };
 
-/* Parts of names of what training alone needs: VeLoRA's and MonteCLoRA's. */
-static const char *const unused[] = {".lora_velora_", ".lora_monteclora_"};
+/* Parts of names of what training alone needs: VeLoRA's and MonteCLoRA's, and what a trained module has replaced. */
+static const char *const unused[] = {".lora_velora_", ".lora_monteclora_", ".original_module."};
 
 /* The name ends in `end` and has something before it. */
 static bool ends_in(const char *name, const char *end)
@@ -158,7 +158,7 @@ static enum vc_status place(struct vc_ctx *ctx, struct vc_arena *arena, const st
 
 static bool is_unused(const char *name)
 {
-    return strstr(name, unused[0]) != NULL || strstr(name, unused[1]) != NULL;
+    return strstr(name, unused[0]) != NULL || strstr(name, unused[1]) != NULL || strstr(name, unused[2]) != NULL;
 }
 
 /* Whole tensors are modules of their own: one may be called as a module is. */
@@ -182,8 +182,9 @@ static bool same_module(const struct piece *p, const struct piece *q)
            memcmp(p->module, q->module, p->n) == 0;
 }
 
-/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the
- * other. */
+/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the other. With the
+ * biases of all layers peft stores the bias of a module to save twice, as score.bias and score.modules_to_save.bias, and
+ * reads the first. */
 static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                            const struct piece *p, size_t n, struct vc_lora_module *out)
 {
@@ -195,9 +196,17 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
     VC_CALL_ALLOC(out->name = vc_arena_copy(ctx, arena, p->module, p->n));
     out->flat = strchr(out->name, '.') == NULL && strncmp(out->name, "lora_", 5) == 0;
     for (size_t k = 0; k < n; k++) {
-        VC_REFUSE_IF(out->tensors[p[k].piece] != VC_NO_TENSOR, ctx, VC_E_FORMAT, "%s: %s and %s are the same factor",
-                     adapter->path, adapter->tensors[out->tensors[p[k].piece]].name,
-                     adapter->tensors[p[k].tensor].name);
+        size_t taken = out->tensors[p[k].piece];
+        const char *name = adapter->tensors[p[k].tensor].name;
+        const char *other = taken != VC_NO_TENSOR ? adapter->tensors[taken].name : name;
+        bool saved = strstr(name, ".modules_to_save.") != NULL;
+        bool twice = whole && saved != (strstr(other, ".modules_to_save.") != NULL);
+
+        VC_REFUSE_IF(taken != VC_NO_TENSOR && !twice, ctx, VC_E_FORMAT, "%s: %s and %s are the same factor",
+                     adapter->path, other, name);
+        if (twice && saved) {
+            continue;
+        }
         out->tensors[p[k].piece] = p[k].tensor;
         out->embedding = out->embedding || p[k].embedding;
         out->base = p[k].base;

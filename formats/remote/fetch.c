@@ -17,6 +17,7 @@
 #define MAX_URL       8192
 #define MAX_PAUSE     60.0
 #define MAX_SKIPPED   ((size_t)64 << 10)
+#define FEW_BYTES     64 /* an answer of fewer that are not the last ones is no progress */
 
 /* ---- URLs ---- */
 
@@ -121,6 +122,16 @@ static uint64_t number_at(const char *text)
     return v;
 }
 
+/* What headers say, before the first of them. */
+static void begin_answer(struct vc_answer *a, long status)
+{
+    a->status = status;
+    a->first = a->total = a->length = VC_FETCH_UNKNOWN;
+    a->etag[0] = a->location[0] = '\0';
+    a->retry_after = 0;
+    a->coded = false;
+}
+
 /* The line is not terminated; lines that are too long say nothing. */
 static void on_header(void *user, const char *bytes, size_t n)
 {
@@ -133,11 +144,10 @@ static void on_header(void *user, const char *bytes, size_t n)
     }
     memcpy(line, bytes, n);
     line[n] = '\0';
-    if (strncmp(line, "HTTP/", 5) == 0) { /* of the last answer, where there are several ("100 Continue") */
+    if (strncmp(line, "HTTP/", 5) == 0) { /* of the last answer, where there are several ("103 Early Hints") */
         const char *blank = strchr(line, ' ');
 
-        a->status = blank != NULL ? strtol(blank, NULL, 10) : 0;
-        a->first = a->total = a->length = VC_FETCH_UNKNOWN;
+        begin_answer(a, blank != NULL ? strtol(blank, NULL, 10) : 0);
     } else if ((value = value_of(line, n, "Content-Range")) != NULL && strncmp(value, "bytes ", 6) == 0) {
         const char *slash = strchr(value, '/');
 
@@ -201,11 +211,8 @@ static enum vc_http_end get_once(struct vc_fetcher *f, const char *url, const ch
                                     .body = on_body,
                                     .stop = on_stop};
 
-    a->status = 0;
-    a->first = a->total = a->length = VC_FETCH_UNKNOWN;
-    a->etag[0] = a->location[0] = '\0';
-    a->retry_after = 0;
-    a->coded = a->more = false;
+    begin_answer(a, 0);
+    a->more = false;
     a->skipped = 0;
     enum vc_http_end end = f->http->get(f->handle, &get, why);
     a->cut = end == VC_HTTP_BROKEN;
@@ -234,7 +241,8 @@ static bool follow(const char *url, const char *location, char next[MAX_URL])
         length =
             snprintf(next, MAX_URL, "%.*s%s%s", (int)kept, url, kept == n && location[0] != '/' ? "/" : "", location);
     }
-    return length > 0 && length < MAX_URL && (is_secure(next) || (!is_secure(url) && is_local(next)));
+    return length > 0 && length < MAX_URL && memchr(next, '@', origin_bytes(next)) == NULL &&
+           (is_secure(next) || (!is_secure(url) && is_local(next)));
 }
 
 static bool is_redirect(long status)
@@ -353,6 +361,9 @@ static enum vc_status check_answer(struct vc_ctx *ctx, struct vc_fetched *file, 
 {
     uint64_t total = a->status == 206 ? a->total : a->length;
 
+    if (a->status == 200 && total == VC_FETCH_UNKNOWN && !a->more && !a->cut) { /* in chunks, and it came whole */
+        total = a->got;
+    }
     if (a->status == 416 || (file->size != VC_FETCH_UNKNOWN && total != VC_FETCH_UNKNOWN && total != file->size) ||
         (file->etag[0] != '\0' && a->etag[0] != '\0' && strcmp(file->etag, a->etag) != 0)) {
         return refuse_change(ctx);
@@ -386,9 +397,9 @@ enum vc_status vc_fetch_range(struct vc_ctx *ctx, struct vc_fetcher *f, struct v
         (void)snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, offset + got, offset + n - 1);
         VC_CALL(ask(ctx, f, file, range, a, &tries));
         VC_CALL(check_answer(ctx, file, a, offset + got));
+        tries = a->got >= vc_min_u64(FEW_BYTES, n - got) ? 0 : tries + 1;
         got += a->got;
-        tries = a->got != 0 ? 0 : tries + 1;
-        VC_REFUSE_IF(tries > MAX_TRIES, ctx, VC_E_IO, "the server gives no bytes");
+        VC_REFUSE_IF(got < n && tries > MAX_TRIES, ctx, VC_E_IO, "the server gives few bytes at a time, or none");
     }
     return VC_OK;
 }

@@ -121,7 +121,8 @@ class Server:
     def say(self, h, status, body=b"", headers=()):
         h.send_response(status)
         for name, value in headers:
-            h.send_header(name, value)
+            if value:
+                h.send_header(name, value)
         if not any(n == "Content-Length" for n, _ in headers):
             h.send_header("Content-Length", str(len(body)))
         h.end_headers()
@@ -203,6 +204,13 @@ class Server:
             return None
         if how.get("slow"):
             time.sleep(how["slow"])
+        if how.get("crumbs"):
+            body = body[:how["crumbs"]]
+        if how.get("early"):  # an answer before the answer, which says nothing of the file
+            h.wfile.write(b'HTTP/1.1 103 Early Hints\r\nETag: "other"\r\nContent-Encoding: gzip\r\nLocation: /x\r\n\r\n')
+        if how.get("chunked"):
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            headers += [("Transfer-Encoding", "chunked"), ("Content-Length", "")]
         self.say(h, status, body, headers)
 
 
@@ -263,11 +271,11 @@ def main():
     refused(4, "wants a token", run("inspect", given, env={"HF_TOKEN": TOKEN}), "no address of the hub")
     check(all("Authorization" not in h for _, h in own.requests), "the token goes to another host")
     own.close()
-    for form in ("../../../../%s", "/%s", "//HOST/%s", "?again=%s"):
+    for form in ("../../../../%s", "/%s", "//HOST/%s", "?again=%s", "http://localhost:80@127.0.0.2:9/%s"):
         server = Server(disk)
         server.how["away"] = form.replace("HOST", server.url[len("http://"):])
-        if form[0] == "?":
-            refused(4, "too many redirects", run("inspect", "hf:o/n" + one, env={"HF_ENDPOINT": server.url}), form)
+        if form[0] in "?h":
+            refused(4, "too many redirects" if form[0] == "?" else "a redirect that is not followed", run("inspect", "hf:o/n" + one, env={"HF_ENDPOINT": server.url}), form)
         else:
             like_disk(["inspect", "M"], "hf:o/n" + one, disk + one, {"HF_ENDPOINT": server.url}, form)
         server.close()
@@ -357,15 +365,18 @@ def main():
         server.close()
         return result, server
 
-    for how in ({"statuses": [503, 200, 429, 500, 200, 502, 504, 200]}, {"cut": 100}, {"etag": "none"}, {"dated": True}, {"statuses": [429, 521, 429, 200]}, {"ranges": False}):
+    for how in ({"statuses": [503, 200, 429, 500, 200, 502, 504, 200]}, {"cut": 100}, {"etag": "none"}, {"dated": True}, {"statuses": [429, 521, 429, 200]}, {"ranges": False}, {"early": True}):
         server = Server(disk, **how)
         like_disk(["inspect", "M"], "hf:o/n", disk, {"HF_ENDPOINT": server.url}, str(how))
         like_disk(["fit", "--gpu", "RTX 4090", "M"], "hf:o/n", disk, {"HF_ENDPOINT": server.url}, str(how))
         server.close()
+    server = Server(disk, ranges=False, chunked=True)  # a file that comes whole is as long as what came
+    like_disk(["inspect", "M"], server.url + one, disk + one, {}, "chunks")
+    server.close()
     for how, rc, sentence in (({"statuses": [429] * 20}, 4, "too many requests"), ({"statuses": [503] * 20}, 4, "no answer after"), ({"statuses": [403]}, 4, "answers 403"),
                               ({"statuses": [418]}, 4, "answers 418"), ({"longer": 5}, 3, "was changed"),
                               ({"shifted": True}, 4, "another range"), ({"endless": True}, 4, "more bytes than were asked for"), ({"endless_list": True}, 3, "an answer of more than"),
-                              ({"encoded": True}, 4, "compresses"), ({"list": {"sha": SHA}}, 3, "no list of files"),
+                              ({"encoded": True}, 4, "compresses"), ({"crumbs": 7}, 4, "few bytes at a time"), ({"list": {"sha": SHA}}, 3, "no list of files"),
                               ({"list": {"siblings": [{"rfilename": "../x", "size": 1}]}}, 3, "leads elsewhere"), ({"list": {"siblings": [{"rfilename": "/etc/x", "size": 1}]}}, 3, "leads elsewhere"),
                               ({"list": {"siblings": [{"rfilename": "x"}]}}, 3, "no size"), ({"list": {"siblings": [{"rfilename": "x", "size": -1}]}}, 3, "no size")):
         result, server = served(how)

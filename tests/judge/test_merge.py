@@ -512,6 +512,7 @@ class Peft(Merge):
         self.check(model, target_modules=["c_attn"])
         self.check(model, target_modules=["c_attn"], use_dora=True, fan_in_fan_out=True)
         self.check(model, target_modules=["c_fc"], lora_bias=True)
+        self.check(model, target_modules=["c_attn"], bias="all", modules_to_save=["ln_f"])
 
     def test_bert(self):
         model = transformers.BertForSequenceClassification(transformers.BertConfig(
