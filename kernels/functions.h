@@ -18,7 +18,7 @@
  * once, or nearly so. */
 VC_HD float vc_times_power_f32(float x, int32_t n)
 {
-    int32_t half = n / 2;
+    int32_t half = n >> 1;
 
     return x * vc_bits_f32((uint32_t)(half + 127) << 23) * vc_bits_f32((uint32_t)(n - half + 127) << 23);
 }
@@ -26,7 +26,7 @@ VC_HD float vc_times_power_f32(float x, int32_t n)
 /* x * 2^n in two steps, so that n may be beyond what one number of f64 can hold. */
 VC_HD double vc_times_power_f64(double x, int64_t n)
 {
-    int64_t half = n / 2;
+    int64_t half = n >> 1;
 
     return x * vc_bits_f64((uint64_t)(half + 1023) << 52) * vc_bits_f64((uint64_t)(n - half + 1023) << 52);
 }
@@ -64,7 +64,8 @@ VC_HD double vc_expm1_near_0_f64(double r)
     return r + r * r * p;
 }
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits of the sum.
+/* x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits of the sum,
+ * of which the lowest nine (twelve) are n with its sign.
  * ln 2 in two parts, of which the first has zeros at its end, so that n times it is exact. */
 VC_HD float vc_exp_f32(float x)
 {
@@ -73,8 +74,7 @@ VC_HD float vc_exp_f32(float x)
     float n = t - 12582912.0f;
     float r = c - n * 0.693359375f + n * 2.12194440e-4f;
 
-    return vc_times_power_f32(1.0f + vc_expm1_near_0_f32(r),
-                              (int32_t)(vc_f32_bits(t) & 0x1ff) - ((vc_f32_bits(t) & 0x100) != 0 ? 512 : 0));
+    return vc_times_power_f32(1.0f + vc_expm1_near_0_f32(r), (int32_t)(vc_f32_bits(t) << 23) >> 23);
 }
 
 /* exp(x) = 2^n exp(r), r = x - n log 2. Adding 1.5 * 2^52 rounds to a whole number, which the lowest bits of the sum
@@ -87,8 +87,7 @@ VC_HD double vc_exp_f64(double x)
     double n = t - 6755399441055744.0;
     double r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
 
-    return vc_times_power_f64(1.0 + vc_expm1_near_0_f64(r),
-                              (int64_t)(vc_f64_bits(t) & 0xfff) - ((vc_f64_bits(t) & 0x800) != 0 ? 4096 : 0));
+    return vc_times_power_f64(1.0 + vc_expm1_near_0_f64(r), (int64_t)(vc_f64_bits(t) << 52) >> 52);
 }
 
 /* x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series. */

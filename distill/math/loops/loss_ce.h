@@ -10,14 +10,14 @@
  *
  * Part of loss_loops.h. */
 
-/* Without smoothing and weights: one walk. */
+/* Without smoothing and weights: one walk, and no gradient where the labels count nothing (by 0, the teacher alone). */
 static double NAME(plain_ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
 {
-    double *restrict of_z = gradient + n;
+    double *restrict of_z = by != 0 ? gradient + n : NULL;
     struct NAME(soft) q = NAME(soft_of)(z, n, 1, of_z);
     const double step = by / q.sum;
 
-    for (size_t c = 0; c < n; c++) {
+    for (size_t c = 0; of_z != NULL && c < n; c++) {
         gradient[c] += step * of_z[c];
     }
     gradient[label] -= by;

@@ -9,24 +9,26 @@ struct NAME(soft) {
     double by, max, sum, log_sum;
 };
 
+#define BESIDE 64 /* maxima that are kept side by side: each waits for the one before it in its place alone */
+
 /* The largest x. NaN is passed over: it makes the sum of exponentials NaN. */
 static REAL NAME(largest)(const REAL *x, size_t n)
 {
-    REAL most[LANES];
-    size_t i = 0;
+    REAL most[BESIDE];
+    size_t lanes = n < BESIDE ? 1 : BESIDE, i = 0;
 
-    for (size_t k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < lanes; k++) {
         most[k] = -(REAL)INFINITY;
     }
-    for (; i + LANES <= n; i += LANES) {
-        for (size_t k = 0; k < LANES; k++) {
+    for (; i + BESIDE <= n; i += BESIDE) {
+        for (size_t k = 0; k < BESIDE; k++) {
             most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
         }
     }
     for (; i < n; i++) {
         most[0] = x[i] > most[0] ? x[i] : most[0];
     }
-    for (size_t k = 1; k < LANES; k++) {
+    for (size_t k = 1; k < lanes; k++) {
         most[0] = most[k] > most[0] ? most[k] : most[0];
     }
     return most[0];

@@ -2,6 +2,7 @@
  * step_SUFFIX.c says which; all give the same bits. Without a LEVEL these are the definitions. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "distill/math/step_math.h"
 #include "distill/math/step_table.h"

@@ -16,16 +16,21 @@ static double NAME(sum_of)(const double *lane)
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
+/* All lanes as one value, which stays in registers while terms are added to it. */
+typedef double NAME(lanes) __attribute__((vector_size(LANES * sizeof(double))));
+
 /* Adds m terms, the first of which belongs to number 0. */
 static void NAME(add_terms)(const double *terms, size_t m, double *lane)
 {
+    NAME(lanes) sum, some;
     size_t i = 0;
 
+    memcpy(&sum, lane, sizeof sum);
     for (; i + LANES <= m; i += LANES) {
-        for (size_t k = 0; k < LANES; k++) {
-            lane[k] += terms[i + k];
-        }
+        memcpy(&some, terms + i, sizeof some);
+        sum += some;
     }
+    memcpy(lane, &sum, sizeof sum);
     for (size_t k = 0; i < m; i++, k++) {
         lane[k] += terms[i];
     }
