@@ -195,8 +195,53 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
     return copy;
 }
 
+/* What is packed next: `count` rows or columns, `step` apart, of `lines` lines of a cache each. It comes from memory while
+ * tiles are multiplied, `some` rows or columns in front of each. */
+struct next {
+    const REAL *at;
+    int64_t step;
+    size_t lines, count, some;
+};
+
+/* n x k elements, of which those of each k, or of each n, lie side by side; else nothing is told to come. */
+static struct next next_of(const REAL *at, int64_t n_step, int64_t k_step, size_t n, size_t k, size_t tiles)
+{
+    bool by_k = n_step == 1;
+    size_t count = by_k ? k : k_step == 1 ? n : 0;
+
+    return (struct next){.at = at,
+                         .step = by_k ? k_step : n_step,
+                         .lines = (by_k ? n : k) * sizeof *at / 64 + 1,
+                         .count = count,
+                         .some = (count + tiles - 1) / tiles};
+}
+
+static void bring_some(struct next *next)
+{
+    size_t some = VC_AT_MOST(next->some, next->count);
+
+    for (size_t j = 0; j < some; j++, next->at += next->step) {
+        for (size_t i = 0; i < next->lines; i++) {
+            __builtin_prefetch(next->at + i * (64 / sizeof(REAL)), 0, 2);
+        }
+    }
+    next->count -= some;
+}
+
+/* Behind the rows from m0 on, in columns from k0 on: rows below, or the first ones of the next part. */
+static struct next next_rows(const REAL *a, struct vc_matrix is, size_t m, size_t k, size_t m0, size_t k0, size_t tiles)
+{
+    bool below = m - m0 > MOST_ROWS;
+    size_t m1 = below ? m0 + MOST_ROWS : 0;
+    size_t k1 = below ? k0 : VC_AT_MOST(k, k0 + DEPTH);
+
+    return next_of(a + (int64_t)m1 * is.row + (int64_t)k1 * is.column, is.row, is.column, VC_AT_MOST(m - m1, MOST_ROWS),
+                   VC_AT_MOST(k - k1, DEPTH), tiles);
+}
+
 /* All of c (+)= alpha a b, m x k by k x n: parts of DEPTH outermost, so that a packed part of b is used for
- * all rows. The bias is added with the last part. scratch: vc_product_scratch(m, n, k) reals. */
+ * all rows; each panel of it is packed where the first rows need it. The bias is added with the last part. scratch:
+ * vc_product_scratch(m, n, k) reals. */
 static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
                          struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, const REAL *bias,
                          REAL *scratch)
@@ -209,31 +254,44 @@ static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_
         size_t depth = VC_AT_MOST(k - k0, DEPTH);
 
         for (size_t n0 = 0; n0 < n; n0 += MOST_COLUMNS) {
-            size_t columns = VC_AT_MOST(n - n0, MOST_COLUMNS);
+            const REAL *columns = b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column;
+            size_t n_columns = VC_AT_MOST(n - n0, MOST_COLUMNS);
 
-            pack_columns(b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column, b_is.column, b_is.row, columns, depth,
-                         packed_b);
             for (size_t m0 = 0; m0 < m; m0 += MOST_ROWS) {
                 const REAL *from = a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column;
                 size_t rows = VC_AT_MOST(m - m0, MOST_ROWS);
                 size_t whole = side_by_side ? rows / MR * MR : 0; /* rows that are not packed */
+                size_t tiles = (rows + MR - 1) / MR;
                 REAL *packed_a = scratch + whole * (depth + VC_PRODUCT_PADDING);
                 size_t step = 0;
                 const REAL *read = whole != 0 ? find_rows(from, a_is.row, whole, depth, scratch, &step) : NULL;
+                struct next next_a = {0}, next_b = {0};
 
+                if (whole == 0) {
+                    next_a = next_rows(a, a_is, m, k, m0, k0, tiles * ((n_columns + NR - 1) / NR));
+                }
                 pack_rows(from + (int64_t)whole * a_is.row, a_is.row, a_is.column, rows - whole, depth, packed_a);
-                for (size_t j = 0; j < columns; j += NR) {
-                    size_t n_columns = VC_AT_MOST(columns - j, NR);
+                for (size_t j = 0; j < n_columns; j += NR) {
+                    size_t here = VC_AT_MOST(n_columns - j, NR);
                     REAL *to = c + m0 * c_row + n0 + j;
+                    REAL *panel = packed_b + j * depth;
                     const REAL *last = bias != NULL && k0 + depth == k ? bias + n0 + j : NULL;
 
-                    for (size_t i = 0; i < whole; i += MR) {
-                        row_tile(depth, read + i * step, step, packed_b + j * depth, to + i * c_row, c_row, n_columns,
-                                 add || k0 != 0, alpha, last);
+                    if (m0 == 0) {
+                        pack_columns(columns + (int64_t)j * b_is.column, b_is.column, b_is.row, here, depth, panel);
+                        next_b = next_of(columns + (int64_t)(j + here) * b_is.column, b_is.column, b_is.row,
+                                         VC_AT_MOST(n_columns - j - here, NR), depth, tiles);
                     }
-                    for (size_t i = whole; i < rows; i += MR) {
-                        packed_tile(depth, packed_a + (i - whole) * depth, packed_b + j * depth, to + i * c_row, c_row,
-                                    VC_AT_MOST(rows - i, MR), n_columns, add || k0 != 0, alpha, last);
+                    for (size_t i = 0; i < rows; i += MR) {
+                        bring_some(&next_a);
+                        bring_some(&next_b);
+                        if (i < whole) {
+                            row_tile(depth, read + i * step, step, panel, to + i * c_row, c_row, here, add || k0 != 0,
+                                     alpha, last);
+                        } else {
+                            packed_tile(depth, packed_a + (i - whole) * depth, panel, to + i * c_row, c_row,
+                                        VC_AT_MOST(rows - i, MR), here, add || k0 != 0, alpha, last);
+                        }
                     }
                 }
             }
