@@ -254,18 +254,42 @@ static REAL *before_of(const struct tile *t, size_t place)
     return t->work + t->args->before + place * t->size;
 }
 
-/* Tells the processor that the gates of row i at its step number k come next: they have lain in memory since the product
- * over all steps, and the product of this step leaves time to bring them. kept: what stands beside them, too. */
-static inline __attribute__((always_inline)) void expect(const struct tile *t, size_t i, size_t k, bool kept)
+/* Tells the processor that n elements come next: they have lain in memory since another instruction, and the product of a
+ * step leaves time to bring them. */
+static inline __attribute__((always_inline)) void expect(const REAL *from, size_t n)
+{
+    for (size_t j = 0; j < n; j += LINE) {
+        __builtin_prefetch(from + j, 1, 2);
+    }
+}
+
+/* What step number k of row i reads and writes, forward. */
+static inline __attribute__((always_inline)) void expect_forward(const struct tile *t, size_t i, size_t k)
 {
     if (k < length_of(t, i)) {
         size_t place = place_of(t, i, step_of(t, i, k));
 
-        for (size_t j = 0; j < t->wide; j += LINE) {
-            __builtin_prefetch(gates_of(t, place) + j, 1, 2);
+        expect(gates_of(t, place), t->wide);
+        if (t->args->keeps) {
+            expect(before_of(t, place), t->size);
+            expect(kept_of(t, place), t->args->gates != 1 ? t->size : 0);
         }
-        for (size_t j = 0; kept && j < t->size; j += LINE) {
-            __builtin_prefetch(kept_of(t, place) + j, 1, 2);
+    }
+}
+
+/* What step number k - 1 of row i reads, backward. An LSTM reads the cells before its step; those behind it are what the
+ * step that came before this one has read. */
+static inline __attribute__((always_inline)) void expect_backward(const struct tile *t, size_t i, size_t k)
+{
+    if (k != 0 && k <= length_of(t, i)) {
+        size_t place = place_of(t, i, step_of(t, i, k - 1));
+
+        expect(gates_of(t, place), t->wide);
+        if (t->args->gates == 4 && k > 1) {
+            expect(kept_of(t, place_of(t, i, step_of(t, i, k - 2))), t->size);
+        } else if (t->args->gates == 3) {
+            expect(kept_of(t, place), t->size);
+            expect(before_of(t, place), t->size);
         }
     }
 }
@@ -499,7 +523,7 @@ static void forward_step(const struct tile *t, size_t k, bool at_zero, const REA
     for (size_t i = 0; i < t->rows; i++) {
         if (k < length_of(t, i)) {
             forward_row(t, i, place_of(t, i, step_of(t, i, k)), in_place, peepholes);
-            expect(t, i, k + 1, t->args->keeps && t->args->gates != 1);
+            expect_forward(t, i, k + 1);
         } else {
             clear_step(t, place_of(t, i, k));
         }
@@ -742,9 +766,7 @@ static void backward_step(const struct tile *t, size_t k, const struct vc_train_
         }
         backward_row(t, i, place_of(t, i, step), k != 0 ? place_of(t, i, step_of(t, i, k - 1)) : SIZE_MAX,
                      call->p[4] != NULL ? (const REAL *)call->p[4] + state_at(t, i) : zeros, peepholes, call->p[9]);
-        if (k != 0) {
-            expect(t, i, k - 1, false);
-        }
+        expect_backward(t, i, k);
     }
     if (second) {
         multiply_packed(t->rows, t->size, t->size, t->sums + 2 * t->size, t->wide_row, t->packed_new, t->back, t->row,
