@@ -18,6 +18,7 @@
 #include <vcompress/structured.h>
 
 #include "core/chain/pass.h"
+#include "core/job/job_state.h"
 #include "core/model/program.h"
 #include "core/values/fraction.h"
 #include "passes/scores/axis_sums.h"

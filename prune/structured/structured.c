@@ -231,7 +231,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     VC_CALL(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
     VC_CALL(vc_note_add(ctx, plan->arena, s->measured, &pass->note));
     VC_CALL(vc_structured_note_experts(ctx, s, plan));
-    if (!calibrates(s, plan)) {
+    if (plan->job->sizes_only || !calibrates(s, plan)) {
         VC_CALL(finish(ctx, s, plan));
     }
     return VC_OK;

@@ -125,7 +125,9 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
 
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    VC_CALL(make_scores(ctx, s, plan));
+    if (!plan->job->sizes_only) { /* all are equal then, so that the last ones go */
+        VC_CALL(make_scores(ctx, s, plan));
+    }
     for (size_t i = VC_UNIT_NEURONS; i <= VC_UNIT_HIDDEN; i++) {
         VC_CALL(divide(ctx, s, (enum vc_unit)i));
     }

@@ -19,7 +19,6 @@
 #include "search/recipes/plan_inside.h"
 
 static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
-static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};
 
 /* ---- errors ---- */
 
@@ -92,42 +91,6 @@ static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t 
 
 /* ---- jobs ---- */
 
-/* Removes as many units of every group of neurons as prune --structured SHARE, but the last units, whatever their
- * values.
- * */
-static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, double share)
-{
-    struct vc_structured_options options;
-    VC_SCOPED struct vc_structured_units *units = NULL;
-    VC_SCOPED uint64_t *numbers = NULL;
-    uint64_t room = 0;
-    size_t n = vc_couplings_count(p->couplings);
-
-    vc_structured_defaults(&options);
-    for (size_t k = 0; k < n; k++) {
-        room += vc_coupling(p->couplings, k)->n_units;
-    }
-    VC_CALL(VC_ARRAY(p->ctx, VC_TAG_MISC, units, n + 1));
-    VC_CALL(VC_ARRAY(p->ctx, VC_TAG_MISC, numbers, (size_t)room + 1));
-    room = 0;
-    for (size_t k = 0; k < n; k++) {
-        const struct vc_coupling *group = vc_coupling(p->couplings, k);
-        uint64_t gone = (uint64_t)floor((double)group->n_units * share + 1e-9);
-
-        if (group->unit != VC_UNIT_NEURONS || group->fixed != NULL || gone == 0 || !group->members[0].makes ||
-            group->members[0].whole) {
-            continue;
-        }
-        units[options.n_remove++] = (struct vc_structured_units){group->members[0].tensor, group->members[0].axis,
-                                                                 (size_t)gone, &numbers[room]};
-        for (uint64_t u = group->n_units - gone; u < group->n_units; u++) {
-            numbers[room++] = u;
-        }
-    }
-    options.remove = units; /* by the graph of the model itself: a text beside the model would not become smaller */
-    return options.n_remove != 0 ? vc_job_add_structured(p->ctx, job, &options) : VC_E_UNSUPPORTED;
-}
-
 /* What the program, or the way without a name, that was given does with codes in that layout. */
 static enum vc_runtime given_runtime(const struct vc_planning *p, const struct vc_layout *layout)
 {
@@ -188,8 +151,13 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *
     vc_write_defaults(&write);
     write.dry_run = write.rows_on_request = true;
     VC_TRY(vc_job_create(p->ctx, form->model, &job));
-    if (removes) {
-        VC_TRY(add_removal(p, job, share_values[share]));
+    if (removes) { /* by the graph of the model itself: a text beside the model would not become smaller */
+        struct vc_structured_options options;
+
+        vc_structured_defaults(&options);
+        options.share = shares[share];
+        VC_TRY(vc_job_add_structured(p->ctx, job, &options));
+        job->sizes_only = true; /* which neurons go is not asked */
     }
     if (form->scheme != NULL) {
         struct vc_quantize_options options;
@@ -317,12 +285,6 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_
     return add_form(p, form, share);
 }
 
-/* The groups that can be cut. A graph without couplings is not a failure. */
-static enum vc_status find_couplings(struct vc_planning *p)
-{
-    return vc_without_refusal(p->ctx, vc_couplings_of_graph(p->ctx, p->graph, &p->couplings));
-}
-
 /* Halves are no form of their own where weights or computing have two bytes already. */
 static enum vc_status add_usual(struct vc_planning *p, enum vc_dtype half, bool bf16)
 {
@@ -409,11 +371,9 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (!coded && (p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
         VC_CALL(add_usual(p, half, bf16));
     }
-    if (!coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL) {
-        VC_CALL(find_couplings(p));
-    }
+    bool prunes = !coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL;
     size_t n_whole = p->n_forms;
-    for (size_t k = 0; p->couplings != NULL && k < n_whole; k++) {
+    for (size_t k = 0; prunes && k < n_whole; k++) {
         const struct vc_weights_form base = p->forms[k];
 
         for (size_t s = 0; s < VC_SHARES; s++) {

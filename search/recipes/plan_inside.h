@@ -2,7 +2,6 @@
  * each of them (plan_search.c), and the words for it (plan_words.c). */
 #pragma once
 
-#include <vcompress/couplings.h>
 #include <vcompress/plan.h>
 #include <vcompress/sensitivity.h>
 
@@ -66,7 +65,6 @@ struct vc_planning {
     size_t n_forms;
     bool lone; /* a file that no folder of transformers and no GGUF is */
     struct vc_slim slim[VC_SHARES];
-    struct vc_couplings *couplings; /* NULL: none that can be cut */
     struct vc_sensitivity *scan;
     struct vc_choice *choices; /* that were tried and are kept; n_choices */
     size_t n_choices;

@@ -533,7 +533,6 @@ enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const
     p.out = NULL;
 out:
     vc_result_free(p.out);
-    vc_result_free(p.couplings);
     vc_result_free(p.scan);
     return vc_call_end(ctx, status);
 }
