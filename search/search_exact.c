@@ -1,4 +1,4 @@
-/* search_exact.c - see search_exact.h.
+/* search_exact.c - see search_parts.h.
  *
  * Part by part, the list of all partial choices that no other one beats in both bytes and error. Most are dropped
  * at once: with a price on bytes, the rest of the parts cannot cost less than each by itself, so a partial choice
@@ -8,7 +8,7 @@
  *     part 1       (10, 0.5) (20, 0.1)                  bytes, error
  *     part 2       (5, 0.4) (16, 0.1)
  *     both         (15, 0.9) (25, 0.5) (36, 0.2)        (26, 0.6) is beaten by (25, 0.5) */
-#include "search/search_exact.h"
+#include "search/search_parts.h"
 
 /* Less than this share of the error that is known is not worth looking for. */
 #define WORTH 1e-4

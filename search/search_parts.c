@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #include "core/base/array.h"
-#include "search/search_exact.h"
 
 #define ROUNDS   8  /* of choosing, laying out and choosing again */
 #define LAID_OUT 64 /* parts of which every point is laid out to see what it takes beside its bytes */

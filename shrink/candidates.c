@@ -58,17 +58,6 @@ static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_shrink_chain 
     return VC_OK;
 }
 
-/* A recipe of plan that is no candidate: what is it called, if it is the best. */
-static enum vc_status note_best(struct vc_shrinking *s, const struct vc_recipes *recipes)
-{
-    const struct vc_recipe *best = vc_recipe(recipes, vc_recipes_best(recipes));
-
-    if (best != NULL && best->n_passes != 0) {
-        VC_CALL_ALLOC(s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what)));
-    }
-    return VC_OK;
-}
-
 /* One of removed units, in the order of plan. */
 static enum vc_status add_recipe(struct vc_shrinking *s, const struct vc_recipe *recipe)
 {
@@ -91,7 +80,7 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     struct vc_memory_options memory;
     struct vc_fit_options fit;
     VC_SCOPED_RESULT struct vc_recipes *recipes = NULL;
-    const struct vc_recipe *recipe;
+    const struct vc_recipe *recipe, *best;
 
     vc_recipe_defaults(&options);
     vc_memory_defaults(&memory);
@@ -103,7 +92,10 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     options.usual_positions = true;
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
     VC_CALL(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));
-    VC_CALL(note_best(s, recipes));
+    best = vc_recipe(recipes, vc_recipes_best(recipes));
+    if (best != NULL && best->n_passes != 0) {
+        VC_CALL_ALLOC(s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what)));
+    }
     for (size_t i = 0; removes && (recipe = vc_recipe(recipes, i)) != NULL; i++) {
         if (recipe->pruned != 0 && recipe->n_passes != 0) {
             VC_CALL(add_recipe(s, recipe));

@@ -196,8 +196,6 @@ static const char *find_line(const char *at)
 /* A journal with lines is replaced only by force: somebody may want to go on with it. */
 static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const char *head)
 {
-    s->journal = fopen(path, "re");
-    VC_CALL(read_journal(s));
     VC_REFUSE_IF(find_line(s->known) != NULL && !s->write.force, s->ctx, VC_E_ARGUMENT,
                  "%s: an interrupted search is there; %s goes on, %s begins anew", s->work, vc_option(s->ctx, "resume"),
                  vc_option(s->ctx, "force"));
@@ -213,17 +211,12 @@ static enum vc_status begin_anew(struct vc_shrinking *s, const char *path, const
     return VC_OK;
 }
 
-/* Opens the journal for reading and appending, if its head is that of this search. */
-static enum vc_status go_on(struct vc_shrinking *s, const char *path, const char *head)
+/* Appends to the journal, if its head is that of this search. */
+static enum vc_status go_on(struct vc_shrinking *s, const char *head)
 {
-    s->journal = fopen(path, "r+e");
-    if (s->journal == NULL) {
-        return vc_fail_errno(s->ctx, errno, "%s: cannot be read", path);
-    }
     if (!vc_sha256_built_in()) {
         return refuse(s, "this build has no SHA-256, by which the model of the search is known again");
     }
-    VC_CALL(read_journal(s));
     VC_CALL(compare_head(s, head));
     s->ours = s->worth = true;
     return VC_OK;
@@ -240,7 +233,12 @@ enum vc_status vc_journal_open(struct vc_shrinking *s)
                  "%s: has no journal of an interrupted search", s->work);
     VC_CALL(vc_work_open(s));
     VC_CALL(make_head(s, &head));
-    return s->options.resume ? go_on(s, path, head) : begin_anew(s, path, head);
+    s->journal = fopen(path, s->options.resume ? "r+e" : "re");
+    if (s->journal == NULL && s->options.resume) {
+        return vc_fail_errno(s->ctx, errno, "%s: cannot be read", path);
+    }
+    VC_CALL(read_journal(s));
+    return s->options.resume ? go_on(s, head) : begin_anew(s, path, head);
 }
 
 /* ---- lines ---- */

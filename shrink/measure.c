@@ -268,16 +268,13 @@ out:
 /* The norm of the change of all weights, over the norm of the weights. */
 static double error_of(const struct vc_report *report)
 {
+    struct vc_report_row row;
     double x2 = 0.0;
     double e2 = 0.0;
 
-    for (size_t i = 0; i < report->n_rows; i++) {
-        struct vc_report_row row;
-
-        if (vc_report_get_row(report, i, &row) && row.measured) {
-            x2 += row.sum_x2;
-            e2 += row.sum_e2;
-        }
+    for (size_t i = 0; vc_report_get_row(report, i, &row); i++) {
+        x2 += row.measured ? row.sum_x2 : 0.0;
+        e2 += row.measured ? row.sum_e2 : 0.0;
     }
     return e2 == 0.0 ? 0.0 : sqrt(e2 / x2);
 }

@@ -39,25 +39,15 @@ static enum vc_status check_place(struct vc_shrinking *s, const char *path)
     bool there;
 
     VC_CALL_ALLOC(parent);
-    if (stat(vc_model_facts(s->given)->path, &info) != 0) {
-        return vc_is_absence(errno)
-                   ? VC_OK
-                   : vc_fail_errno(s->ctx, errno, "%s: cannot be looked at", vc_model_facts(s->given)->path);
-    }
-    if (!S_ISDIR(info.st_mode)) {
-        return VC_OK;
-    }
     VC_CALL(vc_real_path(s->ctx, vc_model_facts(s->given)->path, source, &there));
-    if (there) {
-        VC_CALL(vc_real_path(s->ctx, parent, target, &there));
-    }
-    if (!there) {
+    if (!there || stat(source, &info) != 0 || !S_ISDIR(info.st_mode)) {
         return VC_OK;
     }
+    VC_CALL(vc_real_path(s->ctx, parent, target, &there));
     size_t n = strlen(source);
-    return strncmp(target, source, n) == 0 && (target[n] == '\0' || target[n] == '/')
-               ? vc_fail(s->ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", path)
-               : VC_OK;
+    VC_REFUSE_IF(there && strncmp(target, source, n) == 0 && (target[n] == '\0' || target[n] == '/'), s->ctx,
+                 VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", path);
+    return VC_OK;
 }
 
 /* Asked twice: before the work, and when the work folder is locked. */
@@ -96,8 +86,7 @@ enum vc_status vc_shrink_names(struct vc_shrinking *s)
         n--;
     }
     VC_CALL_ALLOC(path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n));
-    const char *slash = strrchr(path, '/');
-    s->name = slash != NULL ? slash + 1 : path;
+    s->name = vc_base_name(path);
     VC_CALL_ALLOC(s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path));
     VC_CALL_ALLOC(s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path));
     VC_CALL_ALLOC(s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path));

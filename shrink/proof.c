@@ -29,31 +29,31 @@ static void miss(struct vc_shrinking *s, const char *sentence)
 }
 
 /* As the command `fit` asks, with the program that usually runs such a file, and the usual sizes of inputs. */
-enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out)
+enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_model *model, struct vc_graph *graph,
+                             struct vc_fit *out)
 {
     struct vc_memory_options memory;
     struct vc_memory_report report;
     struct vc_fit_options options;
-    const struct vc_layout *layout = vc_model_layout(net->model);
-    const char *format = vc_model_facts(net->model)->format;
-    enum vc_dtype type = vc_memory_float_type(NULL, net->model);
+    const struct vc_layout *layout = vc_model_layout(model);
+    const char *format = vc_model_facts(model)->format;
+    enum vc_dtype type = vc_memory_float_type(NULL, model);
 
     vc_memory_defaults(&memory);
     vc_fit_defaults(&options);
-    memory.program = vc_memory_program(layout, format, &memory);
-    vc_memory_set_program(&memory, memory.program, layout);
+    vc_memory_set_program(&memory, vc_memory_program(layout, format, &memory), layout);
     memory.allocator = vc_memory_program_facts(memory.program)->allocator;
-    if (net->model != s->given && memory.program != VC_RUN_BY_LLAMA_CPP && memory.program != VC_RUN_BY_ONNXRUNTIME &&
+    if (model != s->given && memory.program != VC_RUN_BY_LLAMA_CPP && memory.program != VC_RUN_BY_ONNXRUNTIME &&
         (type == VC_DTYPE_F16 || type == VC_DTYPE_BF16)) {
         memory.weights = type; /* floats of the output, which codes become, too; as plan asks with --dtype */
     }
     if (s->options.native) {
         vc_memory_set_keeper(&memory, layout, &options.ideal);
     }
-    if (net->graph != NULL) {
-        VC_CALL(vc_memory_bind_usual(s->ctx, net->graph, layout, format));
+    if (graph != NULL) {
+        VC_CALL(vc_memory_bind_usual(s->ctx, graph, layout, format));
     }
-    VC_CALL(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
+    VC_CALL(vc_memory_estimate(s->ctx, graph, model, &memory, &report));
     options.weights_only = report.unknown != NULL;
     return vc_fit_decide(s->ctx, &report, &memory, s->gpu->visible_bytes, &options, out);
 }
@@ -241,7 +241,7 @@ enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
     s->result.output_bytes = vc_model_facts(net.model)->file_bytes;
     if (s->gpu != NULL) {
         if (net.graph != NULL || s->sized == NULL) {
-            VC_CALL(vc_shrink_fit(s, &net, &s->result.fit));
+            VC_CALL(vc_shrink_fit(s, net.model, net.graph, &s->result.fit));
         } else { /* a file that does not say what it computes: as the passes leave the graph of the model */
             VC_CALL(vc_shrink_count(s, k));
             s->result.fit = s->counted;

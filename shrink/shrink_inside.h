@@ -75,8 +75,9 @@ struct vc_shrinking {
     FILE *journal;
     const char *known; /* what the journal had when it was opened */
     int lock;          /* of the work folder; -1: not locked */
-    bool ours;         /* the work folder is of this search, which may remove it */
-    bool worth;        /* the journal has a measured candidate, so that an interrupted search can go on */
+    const char *lock_path;
+    bool ours;  /* the work folder is of this search, which may remove it */
+    bool worth; /* the journal has a measured candidate, so that an interrupted search can go on */
 };
 
 /* chain.c: a chain as words, as lines of a recipe, as passes of a job. */
@@ -180,6 +181,7 @@ void vc_work_remove(struct vc_shrinking *s);
 void vc_remove_folder(const char *path);
 
 /* proof.c: whether a checkpoint fits the device, by its own headers and graph. */
-enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out);
+enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_model *model, struct vc_graph *graph,
+                             struct vc_fit *out);
 /* Reads the output back, verifies and judges it, gives it its name, writes the recipe. */
 enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k);

@@ -43,8 +43,7 @@
 #define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
 
 /* Notes are joined by "; ". */
-static enum vc_status add_note(struct vc_shrinking *s, const char *format, ...) VC_PRINTF(2, 3);
-static enum vc_status add_note(struct vc_shrinking *s, const char *format, ...)
+VC_PRINTF(2, 3) static enum vc_status add_note(struct vc_shrinking *s, const char *format, ...)
 {
     va_list args;
 
@@ -633,11 +632,10 @@ static enum vc_status choose(struct vc_shrinking *s)
 /* Refuses a model that needs no change. */
 static enum vc_status check_need(struct vc_shrinking *s)
 {
-    const struct vc_shrink_net net = {s->given, NULL, s->sized};
     struct vc_fit fit = {.verdict = VC_FITS};
 
     if (s->gpu != NULL) {
-        VC_CALL(vc_shrink_fit(s, &net, &fit));
+        VC_CALL(vc_shrink_fit(s, s->given, s->sized, &fit));
     }
     VC_REFUSE_IF(s->options.max_loss < 0 && vc_search_within(&s->budget, s->result.input_bytes, &fit), s->ctx,
                  VC_E_ARGUMENT, "is within the limits as it is%s: there is nothing to do",

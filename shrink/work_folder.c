@@ -8,7 +8,6 @@
  *
  * The lock is flock's: it ends with its process, so a killed search keeps nobody out. Where the file system has no such
  * locks, two searches are not kept apart. Nothing else is ever removed from the folder. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,26 +25,12 @@
 
 /* ---- what lies there ---- */
 
-/* A folder of a candidate. */
-static bool is_number(const char *name)
-{
-    while (isdigit((unsigned char)*name)) {
-        name++;
-    }
-    return *name == '\0';
-}
-
-/* A search writes a file or folder of that name. Writers that have no unnamed files use hidden ones. */
+/* A search writes a file or folder of that name; those of candidates are numbers. Writers that have no unnamed files use
+ * hidden ones. */
 static bool is_ours(const char *name)
 {
-    static const char *const names[] = {".", "..", "lock", "journal", "stats.npz", "recipe"};
-
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        if (strcmp(name, names[k]) == 0) {
-            return true;
-        }
-    }
-    return is_number(name) || strncmp(name, ".vcompress-", strlen(".vcompress-")) == 0;
+    return vc_is_one_of(name, ". .. lock journal stats.npz recipe") || name[strspn(name, "0123456789")] == '\0' ||
+           strncmp(name, ".vcompress-", strlen(".vcompress-")) == 0;
 }
 
 /* Removes what lies in a folder of a candidate, or, of the work folder itself (`whole` false), all of ours but the
@@ -111,15 +96,12 @@ static enum vc_status check_content(struct vc_shrinking *s)
 static enum vc_status refuse_second(struct vc_shrinking *s)
 {
     char number[24] = "";
-    ssize_t n = pread(s->lock, number, sizeof number - 1, 0);
+    bool known = pread(s->lock, number, sizeof number - 1, 0) > 0;
 
-    (void)close(s->lock);
-    s->lock = -1;
-    if (n > 0) {
-        number[strcspn(number, "\n")] = '\0';
-        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there (process %s)", s->work, number);
-    }
-    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there", s->work);
+    vc_work_leave(s);
+    number[strcspn(number, "\n")] = '\0';
+    return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search is at work there%s%s%s", s->work,
+                   known ? " (process " : "", number, known ? ")" : "");
 }
 
 /* The file that was locked is still the one in the folder: the search that had it may have removed both. */
@@ -138,16 +120,15 @@ static void write_number(const struct vc_shrinking *s)
     char number[24];
     int n = snprintf(number, sizeof number, "%ld\n", (long)getpid());
 
-    if (ftruncate(s->lock, 0) == 0 && pwrite(s->lock, number, (size_t)n, 0) == n) {
-        return;
+    if (ftruncate(s->lock, 0) != 0 || pwrite(s->lock, number, (size_t)n, 0) != n) {
+        (void)ftruncate(s->lock, 0); /* a sentence without a number will do */
     }
-    (void)ftruncate(s->lock, 0); /* a sentence without a number will do */
 }
 
 /* Between mkdir and flock another search may end and remove the folder or the file: then it begins again. */
 enum vc_status vc_work_open(struct vc_shrinking *s)
 {
-    const char *path = vc_arena_printf(s->ctx, &s->arena, "%s/lock", s->work);
+    const char *path = s->lock_path = vc_arena_printf(s->ctx, &s->arena, "%s/lock", s->work);
 
     VC_CALL_ALLOC(path);
     for (int i = 0; i < MAX_TRIES; i++) {
@@ -171,8 +152,7 @@ enum vc_status vc_work_open(struct vc_shrinking *s)
             write_number(s);
             return VC_OK;
         }
-        (void)close(s->lock);
-        s->lock = -1;
+        vc_work_leave(s);
     }
     return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: another search makes and removes it", s->work);
 }
@@ -193,13 +173,9 @@ void vc_work_leave(struct vc_shrinking *s)
 /* The lock goes last, so that no other search begins while files are removed. */
 void vc_work_remove(struct vc_shrinking *s)
 {
-    char path[MAX_PATH_BYTES];
-
     if (s->lock >= 0) {
         vc_work_clear(s);
-        if (snprintf(path, sizeof path, "%s/lock", s->work) < (int)sizeof path) {
-            (void)unlink(path);
-        }
+        (void)unlink(s->lock_path);
         (void)rmdir(s->work); /* not while another search, which has just come, has its lock in there */
         vc_work_leave(s);
     }

@@ -22,21 +22,15 @@ static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"}
 
 /* ---- errors ---- */
 
-/* The row of a tensor by binary search; rows are in the order of the model. Returns NULL if the tensor has no row. */
-static const struct vc_sensitivity_row *row_of(const struct vc_sensitivity *scan, size_t tensor)
-{
-    size_t low;
-
-    VC_BISECT(low, scan->n_rows, k, scan->rows[k].tensor < tensor);
-    return low < scan->n_rows && scan->rows[low].tensor == tensor ? &scan->rows[low] : NULL;
-}
-
 /* The measured error of the row's scheme on its tensor, and the tensor's sum of squares. Returns -1 if not measured. */
 static double measured_error(const struct vc_planning *p, const struct vc_report_row *row, double *norm)
 {
-    const struct vc_sensitivity_row *seen = row_of(p->scan, vc_model_find(p->model, row->name));
+    const size_t tensor = vc_model_find(p->model, row->name);
+    size_t at; /* rows are in the order of the model */
 
-    if (seen == NULL || seen->errors == NULL) {
+    VC_BISECT(at, p->scan->n_rows, k, p->scan->rows[k].tensor < tensor);
+    const struct vc_sensitivity_row *seen = &p->scan->rows[at];
+    if (at == p->scan->n_rows || seen->tensor != tensor || seen->errors == NULL) {
         return -1;
     }
     *norm = seen->rms * seen->rms * (double)seen->n_elems;
@@ -91,22 +85,15 @@ static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t 
 
 /* ---- jobs ---- */
 
-/* What the program, or the way without a name, that was given does with codes in that layout. */
-static enum vc_runtime given_runtime(const struct vc_planning *p, const struct vc_layout *layout)
-{
-    struct vc_memory_options memory = p->memory;
-
-    vc_memory_set_program(&memory, memory.program, layout);
-    return memory.runtime;
-}
-
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
 static void set_runtime(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
 {
+    struct vc_memory_options given = p->memory;
     const char *format =
         form->scheme != NULL && form->scheme->gguf != NULL ? "gguf" : vc_model_facts(form->model)->format;
 
-    form->runtime = p->options.runtime_given ? given_runtime(p, layout) : vc_memory_runtime(layout);
+    vc_memory_set_program(&given, given.program, layout); /* or of the way without a name */
+    form->runtime = p->options.runtime_given ? given.runtime : vc_memory_runtime(layout);
     if (p->options.runtime_given || p->memory.program == VC_RUN_BY_ANY) {
         return;
     }

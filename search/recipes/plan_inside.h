@@ -91,12 +91,10 @@ struct vc_choice {
     const struct vc_weights_form *form;
     struct vc_memory_options memory;
     struct vc_memory_report report;
-    struct vc_fit fit;
-    uint64_t batch, accumulate;
-    double error, time;
-    bool experts;      /* on the host, by the recipe */
-    bool narrow_cache; /* keys and values of fewer bits than without the recipe */
-    bool ideal;        /* vc_fit_options.ideal, whatever is given */
+    struct vc_recipe recipe; /* so far: fit, batch, accumulate, error and time */
+    bool experts;            /* on the host, by the recipe */
+    bool narrow_cache;       /* keys and values of fewer bits than without the recipe */
+    bool ideal;              /* vc_fit_options.ideal, whatever is given */
     enum vc_spread spread;
     unsigned rank, less; /* the most harmful levers; how often batch or context were halved */
     size_t number;       /* in the order of trying */

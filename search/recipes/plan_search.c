@@ -68,11 +68,12 @@ static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choic
     if (p->memory.im2col_images != 0) {
         fit.workspace_bytes = choice->report.components[VC_MEMORY_WORKSPACE].bytes;
     }
-    VC_CALL(vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->fit));
+    VC_CALL(
+        vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->recipe.fit));
     if (!seeks_budget(p, &choice->memory)) {
         return VC_OK;
     }
-    return vc_fit_budget(p->ctx, p->graph, p->model, &choice->memory, &fit, &choice->report, &choice->fit);
+    return vc_fit_budget(p->ctx, p->graph, p->model, &choice->memory, &fit, &choice->report, &choice->recipe.fit);
 }
 
 /* Counts the memory of a choice and adds it to the list. One whose sizes overflow, or that cannot be divided so, is left out. */
@@ -81,7 +82,7 @@ static enum vc_status try_choice(struct vc_planning *p, struct vc_choice choice)
     if (p->n_choices == MAX_CHOICES) {
         return VC_OK;
     }
-    VC_CALL(bind(p, choice.form->graph, choice.batch));
+    VC_CALL(bind(p, choice.form->graph, choice.recipe.batch));
     if (p->options.usual_positions) {
         VC_CALL(vc_memory_bind_positions(p->ctx, choice.form->graph, &choice.memory, p->positions));
     }
@@ -129,7 +130,7 @@ static void put_spread(const struct vc_planning *p, enum vc_spread spread, struc
         m->tp = n;
     } else if (spread == VC_SPREAD_STAGES) {
         m->pp = n;
-        m->micro_batches = (unsigned)choice->accumulate;
+        m->micro_batches = (unsigned)choice->recipe.accumulate;
     } else if (spread != VC_SPREAD_NONE) {
         m->dp = n;
         m->zero = (unsigned)spread;
@@ -219,13 +220,11 @@ static enum vc_status try_forms(struct vc_planning *p, uint64_t batch, uint64_t 
         for (size_t k = 0; k < n; k++) {
             struct vc_choice choice = {.form = form,
                                        .memory = p->memory,
-                                       .batch = batch,
-                                       .accumulate = 1,
-                                       .time = 1,
+                                       .recipe = {.batch = batch, .accumulate = 1, .time = 1},
                                        .less = less,
-                                       .rank = errors[k] > 0 ? 1 : 0,
-                                       .error = sqrt(form->error * form->error + errors[k] * errors[k])};
+                                       .rank = errors[k] > 0 ? 1 : 0};
 
+            choice.recipe.error = sqrt(form->error * form->error + errors[k] * errors[k]);
             choice.narrow_cache = k != 0;
             choice.memory.weights = form->type;
             choice.memory.cache = types[k];
@@ -243,7 +242,7 @@ static enum vc_status try_forms(struct vc_planning *p, uint64_t batch, uint64_t 
                     VC_CALL(try_choice(p, one));
                 }
             }
-            if (p->n_choices != first && !vc_search_has_room(&p->choices[first].fit)) {
+            if (p->n_choices != first && !vc_search_has_room(&p->choices[first].recipe.fit)) {
                 VC_CALL(try_experts(p, choice));
             }
         }
@@ -255,7 +254,7 @@ static enum vc_status try_forms(struct vc_planning *p, uint64_t batch, uint64_t 
 static bool one_fits(const struct vc_planning *p)
 {
     for (size_t k = 0; k < p->n_choices; k++) {
-        if (vc_search_has_room(&p->choices[k].fit)) {
+        if (vc_search_has_room(&p->choices[k].recipe.fit)) {
             return true;
         }
     }
@@ -316,7 +315,7 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
         if (!may(p, VC_LEVER_RECOMPUTE) || m->recompute != VC_RECOMPUTE_NONE) {
             return false;
         }
-        choice->time = 4.0 / 3;
+        choice->recipe.time = 4.0 / 3;
     }
     if ((bits & RANK_AMP) != 0) {
         if (!may(p, VC_LEVER_AMP) || m->amp != VC_AMP_NONE ||
@@ -338,8 +337,9 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
 static enum vc_status try_training(struct vc_planning *p, unsigned bits, uint64_t parts, enum vc_spread spread)
 {
     static const enum vc_recompute kinds[] = {VC_RECOMPUTE_LAYER, VC_RECOMPUTE_SQRT};
-    struct vc_choice choice = {
-        .form = &p->forms[0], .memory = p->memory, .batch = p->batch / parts, .accumulate = parts, .time = 1};
+    struct vc_choice choice = {.form = &p->forms[0],
+                               .memory = p->memory,
+                               .recipe = {.batch = p->batch / parts, .accumulate = parts, .time = 1}};
 
     choice.memory.weights = choice.form->type;
     if (!change(p, bits, &choice)) {
@@ -380,7 +380,7 @@ static enum vc_status search_training(struct vc_planning *p)
 /* The error of the weights, as the search of shrink counts it for zeros and for codes. */
 static double harm_of(const struct vc_choice *choice)
 {
-    double harm = vc_search_harm(choice->error, choice->form->share != NULL);
+    double harm = vc_search_harm(choice->recipe.error, choice->form->share != NULL);
 
     harm = choice->experts ? fmax(harm, VC_SEARCH_ON_HOST) : harm;
     return choice->form->other_format ? fmax(harm, VC_SEARCH_OTHER_FORMAT) : harm;
@@ -394,9 +394,10 @@ static int by_harm(const void *a, const void *b)
 
     return VC_FIRST_ORDER(VC_ORDER(x->number != 0, y->number != 0), VC_ORDER(x->less, y->less),
                           VC_ORDER(harm_of(x), harm_of(y)), VC_ORDER(x->rank, y->rank),
-                          VC_ORDER(x->memory.cpu_moe_layers, y->memory.cpu_moe_layers), VC_ORDER(x->time, y->time),
-                          VC_ORDER(x->accumulate, y->accumulate), VC_ORDER(x->spread, y->spread),
-                          VC_ORDER(x->fit.need_bytes, y->fit.need_bytes), VC_ORDER(x->number, y->number));
+                          VC_ORDER(x->memory.cpu_moe_layers, y->memory.cpu_moe_layers),
+                          VC_ORDER(x->recipe.time, y->recipe.time),
+                          VC_ORDER(x->recipe.accumulate, y->recipe.accumulate), VC_ORDER(x->spread, y->spread),
+                          VC_ORDER(x->recipe.fit.need_bytes, y->recipe.fit.need_bytes), VC_ORDER(x->number, y->number));
 }
 
 /* The text in the arena of the recipes; NULL stays NULL. */
@@ -425,27 +426,22 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
     VC_CALL(copy_text(p, &report->peak_at)); /* graphs of forms end with the planning */
     VC_CALL(copy_text(p, &report->eager_at));
     VC_CALL(copy_text(p, &report->unknown_name));
-    *recipe = (struct vc_recipe){.what = vc_plan_words(p, choice),
-                                 .n_passes = form->passes[0] == NULL   ? 0
-                                             : form->passes[1] == NULL ? 1
-                                                                       : 2,
-                                 .passes = form->passes,
-                                 .tag = form->tag,
-                                 .more_tensors = form->scheme != NULL && form->scheme->target != VC_TARGET_F16,
-                                 .format = form->kept && form->scheme->gguf != NULL ? "gguf" : NULL,
-                                 .ask = form->ask,
-                                 .memory = memory,
-                                 .report = report,
-                                 .fit = choice->fit,
-                                 .batch = p->batch_symbol == NULL ? 0 : choice->batch,
-                                 .accumulate = choice->accumulate,
-                                 .pruned = form->share == NULL ? 0 : strtod(form->share, NULL),
-                                 .error = choice->error,
-                                 .measured = form->measured && choice->error == form->error,
-                                 .time = choice->time,
-                                 .does_less = choice->less != 0};
+    *recipe = choice->recipe;
+    recipe->what = vc_plan_words(p, choice);
+    recipe->n_passes = form->passes[0] == NULL ? 0 : form->passes[1] == NULL ? 1 : 2;
+    recipe->passes = form->passes;
+    recipe->tag = form->tag;
+    recipe->more_tensors = form->scheme != NULL && form->scheme->target != VC_TARGET_F16;
+    recipe->format = form->kept && form->scheme->gguf != NULL ? "gguf" : NULL;
+    recipe->ask = form->ask;
+    recipe->memory = memory;
+    recipe->report = report;
+    recipe->batch = p->batch_symbol == NULL ? 0 : recipe->batch;
+    recipe->pruned = form->share == NULL ? 0 : strtod(form->share, NULL);
+    recipe->measured = form->measured && recipe->error == form->error;
+    recipe->does_less = choice->less != 0;
     VC_CALL_ALLOC(recipe->what);
-    if (out->list.best == VC_NO_RECIPE && vc_search_has_room(&choice->fit)) {
+    if (out->list.best == VC_NO_RECIPE && vc_search_has_room(&choice->recipe.fit)) {
         out->list.best = out->list.n;
     }
     out->list.n++;
@@ -459,7 +455,7 @@ static enum vc_status choose(struct vc_planning *p, struct vc_search_point *poin
 
     qsort(p->choices, p->n_choices, sizeof *p->choices, by_harm);
     for (size_t k = 0; k < p->n_choices; k++) {
-        points[k] = (struct vc_search_point){(uint32_t)k, p->choices[k].fit.need_bytes, (double)k, 0};
+        points[k] = (struct vc_search_point){(uint32_t)k, p->choices[k].recipe.fit.need_bytes, (double)k, 0};
     }
     size_t n = vc_search_front(points, p->n_choices);
     VC_CALL_ALLOC(out->list.recipes = vc_arena_alloc(p->ctx, &out->arena, (n + 1) * sizeof *out->list.recipes));

@@ -6,12 +6,6 @@
 #include "core/text/text.h"
 #include "search/recipes/plan_inside.h"
 
-/* The type as an option has it. */
-static const char *type_word(enum vc_dtype type)
-{
-    return type == VC_DTYPE_F16 ? "fp16" : type == VC_DTYPE_I8 ? "int8" : vc_dtype_name(type);
-}
-
 /* Who keeps codes that the usual loader decodes, or reads a file of GGUF's types: llama.cpp where it has such a model. */
 static const char *place_of(const struct vc_weights_form *form)
 {
@@ -45,12 +39,17 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
         vc_text_add(text, ", experts of %" PRIu64 " layers on the host", m->cpu_moe_layers);
     }
     if (choice->narrow_cache) {
-        vc_text_add(text, ", keys and values %s", type_word(m->cache));
+        const char *type = vc_dtype_name(m->cache);
+
+        vc_text_add(text, ", keys and values %s",
+                    m->cache == VC_DTYPE_F16  ? "fp16"
+                    : m->cache == VC_DTYPE_I8 ? "int8"
+                                              : type);
     }
-    if (choice->accumulate > 1) {
-        vc_text_add(text, ", batch in %" PRIu64 " parts of %" PRIu64, choice->accumulate, choice->batch);
-    } else if (choice->batch != p->batch) {
-        vc_text_add(text, ", batch %" PRIu64, choice->batch);
+    if (choice->recipe.accumulate > 1) {
+        vc_text_add(text, ", batch in %" PRIu64 " parts of %" PRIu64, choice->recipe.accumulate, choice->recipe.batch);
+    } else if (choice->recipe.batch != p->batch) {
+        vc_text_add(text, ", batch %" PRIu64, choice->recipe.batch);
     }
     if (m->context_tokens != p->memory.context_tokens) {
         vc_text_add(text, ", context of %" PRIu64, m->context_tokens);
