@@ -36,13 +36,13 @@ static const struct vc_format vc_format_bin_folder = {.name = "torch",
 static enum vc_status open_file(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_infolder *folder,
                                 const char *name, const struct vc_open_options *options, struct vc_model **out)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     const char *path = vc_arena_printf(ctx, &arena, "%s/%s", vc_infolder_path(folder), name);
     struct vc_infile *file = NULL;
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     if (vc_infolder_index(folder) != NULL) { /* says of a file that is not there who names it */
         status = vc_infile_open_other(ctx, path, vc_infolder_index(folder), &file);
         vc_infile_close(ctx, file);
@@ -53,12 +53,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, vc_open_fn *open_model, cons
         vc_model_close(*out);
         *out = NULL;
     }
-    if (status != VC_OK) {
-        VC_TRY(vc_collect_missing(ctx, vc_context(ctx, "%s", name), "shard", name));
-    }
-out:
-    vc_arena_release(ctx, &arena);
-    return status;
+    return status == VC_OK ? VC_OK : vc_collect_missing(ctx, vc_context(ctx, "%s", name), "shard", name);
 }
 
 /* Every tensor is in the index at its file, and nothing else is. */

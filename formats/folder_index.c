@@ -112,13 +112,12 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
 enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)
 {
     struct vc_model *model = NULL;
-    struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
     char *name = NULL;
     enum vc_status status;
 
     vc_clear_error(ctx);
     *out = (struct vc_index_summary){.n_files = 0};
-    vc_text_init(&text, ctx);
     VC_TRY(open_all(ctx, path, &model));
     VC_TRY(name_index(ctx, model->folder, &name));
     VC_TRY(make_text(ctx, model, &text, out));
@@ -126,7 +125,6 @@ enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_in
     vc_safetensors_remove_kept(vc_infolder_path(model->folder));
     (void)snprintf(out->name, sizeof out->name, "%s", name);
 out:
-    vc_text_release(&text);
     vc_free(ctx, name);
     vc_model_close(model);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);

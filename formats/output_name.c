@@ -117,8 +117,8 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
     const struct vc_format *asked = NULL;
     const char *input;
     struct vc_name_options own;
-    struct vc_text text;
-    struct vc_text moved;
+    struct vc_text text = {.ctx = ctx};
+    struct vc_text moved = {.ctx = ctx};
 
     *out = NULL;
     vc_clear_error(ctx);
@@ -130,8 +130,6 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
     input = own.input != NULL ? own.input : model->path;
     VC_REFUSE_IF(strcmp(input, "-") == 0, ctx, VC_E_ARGUMENT,
                  "what is read from standard input has no name that one could be made from");
-    vc_text_init(&text, ctx);
-    vc_text_init(&moved, ctx);
     if ((vc_model_extension(model)[0] == '\0' || vc_infolder_is(model->path)) && divided_stem(input) == 0) {
         add_folder(&text, input);
     } else {

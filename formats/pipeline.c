@@ -38,14 +38,13 @@ static enum vc_status check_component(struct vc_ctx *ctx, const struct vc_model 
 static enum vc_status open_component(struct vc_ctx *ctx, vc_open_fn *open_model, const struct vc_infolder *folder,
                                      const char *name, const struct vc_open_options *options, struct vc_model **out)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     const char *path = vc_arena_printf(ctx, &arena, "%s/%s", vc_infolder_path(folder), name);
-    enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY_ALLOC(path);
+    VC_CALL_ALLOC(path);
     vc_findings_about(ctx, name);
-    status = open_model(ctx, path, options, out);
+    enum vc_status status = open_model(ctx, path, options, out);
     status = status == VC_OK ? check_component(ctx, *out) : status;
     if (status != VC_OK) {
         vc_model_close(*out);
@@ -53,8 +52,6 @@ static enum vc_status open_component(struct vc_ctx *ctx, vc_open_fn *open_model,
         status = vc_collect_missing(ctx, vc_context(ctx, "%s", name), "component", NULL);
     }
     vc_findings_about(ctx, NULL);
-out:
-    vc_arena_release(ctx, &arena);
     return status;
 }
 

@@ -71,7 +71,7 @@ static enum vc_status build_model(struct vc_ctx *ctx, const struct vc_model *mod
 {
     struct vc_graph_options own;
     struct vc_program program;
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -86,7 +86,6 @@ static enum vc_status build_model(struct vc_ctx *ctx, const struct vc_model *mod
     }
     VC_TRY(build(ctx, model, &program, &own, &arena, out));
 out:
-    vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
@@ -120,15 +119,11 @@ enum vc_status vc_graph_program(struct vc_ctx *ctx, const struct vc_graph *graph
 static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
                                     bool stated, struct vc_graph **out)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     const struct vc_graph_source source = {
         .ctx = ctx, .model = model, .program = program, .arena = &arena, .stated = stated, .plain_inputs = true};
-    enum vc_status status;
 
-    VC_TRY(vc_graph_from_program(&source, out));
-out:
-    vc_arena_release(ctx, &arena);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+    return vc_graph_from_program(&source, out) == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
 enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,

@@ -66,12 +66,11 @@ enum vc_dtype vc_memory_float_type(const struct vc_graph *graph, const struct vc
 
 bool vc_is_transformers_folder(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vc_program program = {.kind = VC_PROGRAM_NONE};
     bool known = model != NULL && strcmp(vc_model_facts(model)->format, "safetensors") == 0 &&
                  vc_model_program(ctx, model, &arena, &program) == VC_OK;
 
-    vc_arena_release(ctx, &arena);
     vc_clear_error(ctx);
     return known && program.kind == VC_PROGRAM_CONFIG;
 }

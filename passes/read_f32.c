@@ -8,7 +8,7 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
                                 size_t n_elems)
 {
     const struct vc_tensor *t = vc_model_tensor(model, index);
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vc_item_set set = {.model = model, .arena = &arena};
     struct vc_item item = {.set = NULL};
     enum vc_status status = VC_OK;
@@ -18,7 +18,6 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
                  (unsigned long long)(t != NULL ? t->n_elems : 0));
     VC_TRY(vc_item_make(ctx, &set, index, &item));
     if (!vc_decode_can(item.desc) && (!vc_decode_is_f8(item.desc) || t->undecoded != NULL)) {
-        vc_arena_release(ctx, &arena);
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));
     }
     VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
@@ -26,7 +25,6 @@ enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model
     VC_TRY(vc_tile_reader_all(ctx, &item, VC_PART_CODES, dst, n_elems * sizeof *dst));
 out:
     vc_item_release(ctx, &item);
-    vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 

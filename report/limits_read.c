@@ -39,7 +39,7 @@ static enum vc_status load(struct vc_ctx *ctx, const char *path, json_t **root, 
 static enum vc_status add_word(struct vc_ctx *ctx, struct vc_text *words, const char *path, const char *name,
                                const json_t *value)
 {
-    struct vc_text word;
+    struct vc_text word = {.ctx = ctx};
 
     VC_REFUSE_IF(name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] != '\0' || name[0] == '\0' ||
                      name[0] == '-',
@@ -49,7 +49,6 @@ static enum vc_status add_word(struct vc_ctx *ctx, struct vc_text *words, const 
     if (json_is_null(value)) {
         return VC_OK;
     }
-    vc_text_init(&word, ctx);
     vc_text_add(&word, "--");
     for (const char *p = name; *p != '\0'; p++) {
         vc_text_add_bytes(&word, *p == '_' ? "-" : p, 1);
@@ -95,12 +94,11 @@ static enum vc_status add_words(struct vc_ctx *ctx, struct vc_text *words, const
 static enum vc_status words_of(struct vc_ctx *ctx, const char *path, json_t *root, const char *command, char **out)
 {
     json_t *own = json_object_get(root, command);
-    struct vc_text words;
+    struct vc_text words = {.ctx = ctx};
 
     VC_REFUSE_IF(!json_is_object(root) || (own != NULL && !json_is_object(own)), ctx, VC_E_FORMAT,
                  "%s: is no object of limits, such as {\"min_sqnr\": 40, \"evaluate\": {\"min_accuracy\": 0.98}}",
                  path);
-    vc_text_init(&words, ctx);
     enum vc_status status = add_words(ctx, &words, path, root, command);
     if (status == VC_OK && own != NULL) {
         status = add_words(ctx, &words, path, own, "");

@@ -379,7 +379,7 @@ enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, si
                  {"vcompress.changes/1", add_changes}};
     const struct vc_document_cut cut = {.most = most, .least = most, .beyond_only = true};
     struct vc_document_tree tree;
-    struct vc_text text;
+    struct vc_text text = {.ctx = ctx};
     size_t k = 0;
 
     *out = NULL;
@@ -393,7 +393,6 @@ enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, si
         vc_document_tree_free(ctx, &tree);
         return vc_fail(ctx, VC_E_FORMAT, "there is no short table for this kind of document");
     }
-    vc_text_init(&text, ctx);
     kinds[k].add(&text, tree.root);
     vc_document_tree_free(ctx, &tree);
     *out = vc_text_detach(&text);

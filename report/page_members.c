@@ -36,14 +36,13 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
                                const char *string)
 {
     const char *end = strrchr(*document, '}');
-    struct vc_text text;
+    struct vc_text text = {.ctx = ctx};
 
     vc_clear_error(ctx);
     VC_REFUSE_IF(end == NULL, ctx, VC_E_FORMAT, "the document is no JSON object: it has no '}'");
     while (end > *document && strchr(" \n", end[-1]) != NULL) {
         end--;
     }
-    vc_text_init(&text, ctx);
     vc_text_room(&text, (size_t)(end - *document) + strlen(key) + strlen(json != NULL ? json : string) + 16);
     vc_text_add_bytes(&text, *document, (size_t)(end - *document));
     vc_text_add(&text, ",\n");

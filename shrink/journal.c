@@ -116,9 +116,8 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
 static enum vc_status make_head(struct vc_shrinking *s, const char **head)
 {
     char hex[VC_DIGEST_BYTES] = "-";
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = s->ctx};
 
-    vc_text_init(&text, s->ctx);
     if (vc_sha256_built_in()) {
         VC_CALL(vc_model_digest(s->ctx, s->given, hex));
     }

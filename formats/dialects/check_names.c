@@ -209,14 +209,12 @@ static enum vc_status check_one(const struct names *names, const struct vc_tenso
 
 enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, bool is_shard)
 {
-    struct names names = {.ctx = ctx, .model = model, .shard = is_shard};
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *buffer = vc_model_name_room(ctx, model, 32);
+    struct names names = {.ctx = ctx, .model = model, .shard = is_shard, .buffer = buffer};
 
-    VC_TRY_ALLOC(names.buffer = vc_model_name_room(ctx, model, 32));
+    VC_CALL_ALLOC(buffer);
     for (size_t i = 0; i < model->n_tensors; i++) {
-        VC_TRY(check_one(&names, &model->tensors[i]));
+        VC_CALL(check_one(&names, &model->tensors[i]));
     }
-out:
-    vc_free(ctx, names.buffer);
-    return status;
+    return VC_OK;
 }

@@ -98,20 +98,18 @@ static void add_head(const struct vc_config_weights *weights, const char *head, 
                      struct vc_text *text, bool *first)
 {
     size_t skip = form == VC_NAMES_ENDS && n > 3 && memcmp(head, "re:", 3) == 0 ? 3 : 0; /* any name may be one there */
-    struct vc_text name;
+    VC_SCOPED_TEXT struct vc_text name = {.ctx = text->ctx};
 
     if (has_layer(weights, head, n)) {
         return;
     }
     bool whole = form == VC_NAMES_ENDS && codes_end_in(weights, head, n);
-    vc_text_init(&name, text->ctx);
     vc_text_add(&name, whole ? "^%.*s$" : "%.*s", (int)(n - skip), head + skip);
     if (name.status == VC_OK) {
         vc_module_name_add(text, name.data, first);
     } else if (text->status == VC_OK) {
         text->status = name.status;
     }
-    vc_text_release(&name);
 }
 
 /* Layers that stay floats, then heads of the family, then "lm_head". */

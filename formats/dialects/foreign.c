@@ -357,15 +357,12 @@ static enum vc_status mark_floats(struct marking *m, bool quantized)
 enum vc_status vc_foreign_mark(struct vc_ctx *ctx, struct vc_model *model, const struct vc_foreign *said,
                                bool quantized, bool is_shard)
 {
-    struct marking m = {.ctx = ctx, .model = model, .said = said, .is_shard = is_shard};
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *buffer = vc_model_name_room(ctx, model, 64);
+    struct marking m = {.ctx = ctx, .model = model, .said = said, .is_shard = is_shard, .buffer = buffer};
 
-    VC_TRY_ALLOC(m.buffer = vc_model_name_room(ctx, model, 64));
+    VC_CALL_ALLOC(buffer);
     look_for_rows(&m);
-    VC_TRY(mark_rows(&m));
-    VC_TRY(mark_rest(&m));
-    VC_TRY(mark_floats(&m, quantized));
-out:
-    vc_free(ctx, m.buffer);
-    return status;
+    VC_CALL(mark_rows(&m));
+    VC_CALL(mark_rest(&m));
+    return mark_floats(&m, quantized);
 }

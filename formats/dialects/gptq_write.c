@@ -255,10 +255,9 @@ static bool has_head(const struct vc_config_weights *weights)
 /* "dynamic": {"-:^model\.layers\.0\.mlp\.gate$": {}}, for layers but heads that are no codes. */
 static void add_dynamic(const struct vc_config_weights *weights, struct vc_text *text)
 {
-    struct vc_text pattern;
+    VC_SCOPED_TEXT struct vc_text pattern = {.ctx = text->ctx};
     bool first = true;
 
-    vc_text_init(&pattern, text->ctx);
     for (size_t i = 0; i < weights->n; i++) {
         const struct vc_config_weight *w = &weights->weights[i];
         size_t n_path;
@@ -281,7 +280,6 @@ static void add_dynamic(const struct vc_config_weights *weights, struct vc_text 
     }
     vc_text_add(text, "%s", first ? "" : "}");
     text->status = text->status == VC_OK ? pattern.status : text->status;
-    vc_text_release(&pattern);
 }
 
 /* What both say of the one kind of codes. */

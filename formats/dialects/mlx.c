@@ -284,9 +284,8 @@ static void add_numbers(const struct vc_quant *quant, struct vc_text *text)
 static void mlx_write_config(const struct vc_config_weights *weights, struct vc_text *text)
 {
     const struct vc_quant *first = &weights->groups[0];
-    struct vc_text name;
+    VC_SCOPED_TEXT struct vc_text name = {.ctx = text->ctx};
 
-    vc_text_init(&name, text->ctx);
     vc_text_add(text, "{");
     add_numbers(first, text);
     for (size_t i = 0; i < weights->n; i++) {
@@ -306,7 +305,6 @@ static void mlx_write_config(const struct vc_config_weights *weights, struct vc_
     }
     vc_text_add(text, "}");
     text->status = text->status == VC_OK ? name.status : text->status;
-    vc_text_release(&name);
 }
 
 /* ---- the row ---- */

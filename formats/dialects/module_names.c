@@ -121,9 +121,8 @@ static enum vc_status find_end(struct naming *s, const char *name, const char **
  * and '$'. "re:(.*\.)?a\.b$". */
 static void add_expression(struct naming *s, const char *before, const char *name, struct vc_text *text, bool *first)
 {
-    struct vc_text all;
+    VC_SCOPED_TEXT struct vc_text all = {.ctx = s->ctx};
 
-    vc_text_init(&all, s->ctx);
     vc_text_add(&all, "%s", before);
     for (size_t i = 0; name[i] != '\0'; i++) {
         vc_text_add(&all, strchr(".^$*+?{}[]()|\\", name[i]) != NULL ? "\\%c" : "%c", name[i]);
@@ -134,7 +133,6 @@ static void add_expression(struct naming *s, const char *before, const char *nam
     } else if (text->status == VC_OK) {
         text->status = all.status;
     }
-    vc_text_release(&all);
 }
 
 /* A module under a name that stands for it alone. In lists where ends count, a name that is the end of another one gets

@@ -290,10 +290,9 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
 /* The caller gives another value, maybe of another kind: the kind in front of the old value goes with it. */
 static enum vc_status give_value(struct editing *e, const struct pair *pair, const struct vc_metadata_entry *entry)
 {
-    VC_SCOPED_TEXT struct vc_text value;
+    VC_SCOPED_TEXT struct vc_text value = {.ctx = e->ctx};
     struct pair whole = *pair;
 
-    vc_text_init(&value, e->ctx);
     VC_CALL(vc_gguf_given_value(e->ctx, entry, pair->kind, &value));
     VC_CALL(skip_value(e, pair->kind));
     whole.begin -= 4;

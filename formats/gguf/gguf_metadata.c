@@ -194,31 +194,27 @@ static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
 static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, struct pair *pair)
 {
     size_t at = keys->text.n;
-    char *key = NULL;
+    VC_SCOPED char *key = NULL;
     uint64_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_CALL(vc_gguf_take_u64(cursor, &n));
     VC_REFUSE_IF(n == 0 || n > VC_GGUF_MAX_KEY, cursor->ctx, VC_E_FORMAT,
                  "%s: its key has %" PRIu64 " bytes; 1 to %d are allowed", cursor->where, n, VC_GGUF_MAX_KEY);
-    VC_TRY(need(cursor, n));
-    VC_TRY_ALLOC(key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1));
-    VC_TRY(vc_gguf_take(cursor, key, (size_t)n));
+    VC_CALL(need(cursor, n));
+    VC_CALL_ALLOC(key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1));
+    VC_CALL(vc_gguf_take(cursor, key, (size_t)n));
     key[n] = '\0';
     if (!vc_utf8_valid(key, (size_t)n)) {
-        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key is no UTF-8", cursor->where);
-        VC_TRY(vc_collect(cursor->ctx, status, "metadata", NULL));
         pair->key = "";
-        goto out;
+        return vc_collect(cursor->ctx, vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key is no UTF-8", cursor->where),
+                          "metadata", NULL);
     }
     vc_text_add_bytes(&keys->text, key, (size_t)n + 1);
-    VC_TRY(keys->text.status);
+    VC_CALL(keys->text.status);
     keys->starts[keys->n++] = at;
     pair->key = keys->text.data + at; /* until the next key */
     (void)snprintf(cursor->where, sizeof cursor->where, "metadata key '%s'", pair->key);
-out:
-    vc_free(cursor->ctx, key);
-    return status;
+    return VC_OK;
 }
 
 /* ---- what is understood ---- */
@@ -298,10 +294,9 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
 /* Two pairs of one key would be read differently by different loaders. Sorted, the same keys are neighbours. */
 static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
 {
-    const char **sorted = vc_alloc_array(ctx, VC_TAG_IO, keys->n, sizeof(const char *));
-    enum vc_status status = VC_OK;
+    VC_SCOPED const char **sorted = vc_alloc_array(ctx, VC_TAG_IO, keys->n, sizeof(const char *));
 
-    VC_TRY_ALLOC(sorted);
+    VC_CALL_ALLOC(sorted);
     for (size_t i = 0; i < keys->n; i++) {
         sorted[i] = keys->text.data + keys->starts[i];
     }
@@ -310,13 +305,11 @@ static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
     }
     for (size_t i = 1; i < keys->n; i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0) {
-            status = vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]);
-            VC_TRY(vc_collect(ctx, status, "metadata", NULL));
+            VC_CALL(vc_collect(ctx, vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]), "metadata",
+                               NULL));
         }
     }
-out:
-    vc_free(ctx, sorted);
-    return status;
+    return VC_OK;
 }
 
 /* Pair by pair; every sentence names the pair or its key. */

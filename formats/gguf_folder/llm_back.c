@@ -32,9 +32,8 @@
 static const char *make_name(struct llm_back *b, struct vc_arena *arena, const char *from, int64_t layer,
                              uint64_t expert, const char *rest)
 {
-    struct vc_text text;
+    struct vc_text text = {.ctx = b->ctx};
 
-    vc_text_init(&text, b->ctx);
     if (strncmp(from, "lm_head", 7) != 0 && strcmp(from, "embed_out") != 0) {
         vc_text_add(&text, "%s", b->family->prefix != NULL ? b->family->prefix : "model.");
     }
@@ -612,10 +611,9 @@ static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
     uint64_t counted = 0;
     const char *key;
     const json_t *value;
-    struct vc_text others;
+    VC_SCOPED_TEXT struct vc_text others = {.ctx = b->ctx};
     enum vc_status status = VC_OK;
 
-    vc_text_init(&others, b->ctx);
     VC_TRY(pairs->text.status);
     VC_TRY(vc_llm_pairs_read(b->ctx, pairs, b->source->path, &file, NULL));
     VC_TRY(vc_gguf_json(b->ctx, &file.shards[0], &there, &counted));
@@ -639,7 +637,6 @@ static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
         VC_TRY(vc_model_add_fact(b->ctx, b->model, VC_FACT_NOTE, "config.json has no place for %s", others.data));
     }
 out:
-    vc_text_release(&others);
     vc_json_tree_free(b->ctx, there, counted);
     if (file.shards != NULL) {
         vc_infile_close(b->ctx, file.shards[0].file);

@@ -16,25 +16,21 @@
 /* Sets root, part, model_type and arch; they point into out->json. */
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
 {
-    char *text = NULL;
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
     *out = (struct llm_config){.root = NULL};
-    VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
+    VC_CALL(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
     VC_REFUSE_IF(text == NULL, ctx, VC_E_UNSUPPORTED, "has no config.json, which says what the model computes");
-    status = vc_hf_config_parse(ctx, text, n, true, &out->json);
-    if (status != VC_OK) {
-        VC_TRY(vc_context(ctx, VC_HF_CONFIG_NAME));
+    if (vc_hf_config_parse(ctx, text, n, true, &out->json) != VC_OK) {
+        return vc_context(ctx, VC_HF_CONFIG_NAME);
     }
-    VC_TRY_ALLOC(out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong));
+    VC_CALL_ALLOC(out->wrong = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *out->wrong));
     out->root = out->json.root;
     out->part = vc_config_text(out->root);
     out->model_type = json_string_value(vc_llm_find(out, "model_type"));
     out->arch = vc_arch_find_text(out->model_type);
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* A row without a list of tensors ("layer") is for graphs only. */

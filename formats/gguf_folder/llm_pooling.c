@@ -13,52 +13,41 @@ static enum vc_status put_type(struct vc_ctx *ctx, const char *folder, const cha
         const char *key;
         uint32_t type;
     } modes[] = {{"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}};
-    struct hf_json json = {.root = NULL};
-    struct vc_text name;
+    VC_SCOPED_JSON struct hf_json json = {.root = NULL};
+    VC_SCOPED_TEXT struct vc_text name = {.ctx = ctx};
     uint32_t type = 0;
-    enum vc_status status;
 
-    vc_text_init(&name, ctx);
     vc_text_add(&name, "%s/config.json", path);
-    VC_TRY(name.status);
-    if (path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "modules.json: '%.60s' is no folder beside it", path));
-    }
-    VC_TRY(vc_hf_json_beside(ctx, folder, name.data, &json));
+    VC_CALL(name.status);
+    VC_REFUSE_IF(path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL, ctx, VC_E_FORMAT,
+                 "modules.json: '%.60s' is no folder beside it", path);
+    VC_CALL(vc_hf_json_beside(ctx, folder, name.data, &json));
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && type == 0; i++) {
         type = json_is_true(json_object_get(json.root, modes[i].key)) ? modes[i].type : 0;
     }
-    if (type == 0) {
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: expected the mean, the first or the last token as its mode",
-                       name.data));
-    }
+    VC_REFUSE_IF(type == 0, ctx, VC_E_UNSUPPORTED, "%s: expected the mean, the first or the last token as its mode",
+                 name.data);
     vc_llm_put_u32(pairs, ".pooling_type", type);
-out:
-    vc_json_tree_free(ctx, json.root, json.counted);
-    vc_text_release(&name);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct vc_model *model,
                                   struct llm_pairs *pairs)
 {
-    struct hf_json modules;
-    enum vc_status status;
+    VC_SCOPED_JSON struct hf_json modules = {.root = NULL};
 
-    VC_TRY(vc_hf_json_beside(ctx, folder, "modules.json", &modules));
+    VC_CALL(vc_hf_json_beside(ctx, folder, "modules.json", &modules));
     for (size_t i = 0; i < json_array_size(modules.root); i++) {
         const json_t *module = json_array_get(modules.root, i);
         const char *type = json_string_value(json_object_get(module, "type"));
         const char *path = json_string_value(json_object_get(module, "path"));
 
         if (type != NULL && path != NULL && vc_ends_in(type, "Pooling")) {
-            VC_TRY(put_type(ctx, folder, path, pairs));
+            VC_CALL(put_type(ctx, folder, path, pairs));
         } else if (type != NULL && vc_ends_in(type, "Dense")) {
-            VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
-                                     "the matrix behind the model ('%.60s' in modules.json) is left out", type));
+            VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                      "the matrix behind the model ('%.60s' in modules.json) is left out", type));
         }
     }
-out:
-    vc_json_tree_free(ctx, modules.root, modules.counted);
-    return status;
+    return VC_OK;
 }

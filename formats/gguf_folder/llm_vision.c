@@ -307,9 +307,8 @@ enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *c
     const char *tower = json_string_value(json_object_get(part, "model_type"));
     const struct vc_arch_vision *row = vc_arch_vision(type, tower);
     struct vc_arch_sizes sizes;
-    VC_SCOPED_TEXT struct vc_text known;
+    VC_SCOPED_TEXT struct vc_text known = {.ctx = ctx};
 
-    vc_text_init(&known, ctx);
     if (row == NULL || !json_is_object(part)) {
         for (size_t i = 0; vc_arch_vision_at(i) != NULL; i++) {
             vc_text_add(&known, "%s%s", i == 0 ? "" : ", ", vc_arch_vision_at(i)->family.types);

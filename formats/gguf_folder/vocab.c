@@ -92,12 +92,10 @@ static enum vc_status read_tokens(struct vocab *v)
     const char *type = json_string_value(json_object_get(model, "type"));
     bool merges = json_object_get(model, "merges") != NULL && (type == NULL || strcmp(type, "BPE") == 0);
     bool byte_level = false;
-    struct vc_text form;
+    VC_SCOPED_TEXT struct vc_text form = {.ctx = v->ctx};
     enum vc_status status = VC_OK;
 
-    vc_text_init(&form, v->ctx);
     vc_vocab_form(v->tokenizer.root, &form, &byte_level);
-    vc_text_release(&form);
     if (merges && byte_level) {
         return vc_vocab_read_bytes(v);
     }
@@ -188,9 +186,8 @@ static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm
     size_t prefix = json_string_length(json_object_get(model, "continuing_subword_prefix"));
     const char *parts[2];
     size_t n[2];
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = v->ctx};
 
-    vc_text_init(&text, v->ctx);
     VC_REFUSE_IF(!split_merge(merge, parts, n), v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts");
     vc_text_add_bytes(&text, parts[0], n[0]);
     vc_text_add_bytes(&text, parts[1] + (n[1] > prefix ? prefix : 0), n[1] - (n[1] > prefix ? prefix : 0));
@@ -268,7 +265,7 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
                             struct llm_pairs *pairs)
 {
     /* Texts of tokens belong to the trees of the files, or to this arena; both live until the pairs are written. */
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vocab v = {.ctx = ctx,
                       .arena = &arena,
                       .folder = folder,
@@ -305,6 +302,5 @@ enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct
 out:
     unload_files(&v);
     vc_free(ctx, v.tokens);
-    vc_arena_release(ctx, &arena);
     return status;
 }

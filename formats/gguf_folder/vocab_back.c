@@ -195,11 +195,10 @@ static json_t *post_processor(struct back_vocab *v)
 static enum vc_status check_merges(struct back_vocab *v, const json_t *merges, const json_t *vocabulary)
 {
     bool known = json_is_array(merges);
-    VC_SCOPED_TEXT struct vc_text joined;
+    VC_SCOPED_TEXT struct vc_text joined = {.ctx = v->b->ctx};
     size_t i;
     const json_t *merge;
 
-    vc_text_init(&joined, v->b->ctx);
     json_array_foreach(merges, i, merge)
     {
         const char *text = json_string_value(merge);
@@ -241,9 +240,8 @@ static enum vc_status add_tokenizer(struct back_vocab *v, json_t *normalizer, js
 /* {"play": 4, "##ing": 5}. Rows that no token has are in no vocabulary. */
 static enum vc_status make_vocabulary(struct back_vocab *v, json_t *vocabulary)
 {
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = v->b->ctx};
 
-    vc_text_init(&text, v->b->ctx);
     for (size_t i = 0; i < json_array_size(v->tokens); i++) {
         const char *own = token(v, i);
         bool begins = strncmp(own, SPACE, strlen(SPACE)) == 0;
@@ -364,11 +362,9 @@ static json_t *make_charsmap(struct back_vocab *v)
 {
     const json_t *map = vc_back_find(v->b, PREFIX "precompiled_charsmap");
     json_t *made = NULL;
-    VC_SCOPED_TEXT struct vc_text bytes;
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text bytes = {.ctx = v->b->ctx};
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = v->b->ctx};
 
-    vc_text_init(&bytes, v->b->ctx);
-    vc_text_init(&text, v->b->ctx);
     for (size_t i = 0; i < json_array_size(map); i++) {
         char byte = (char)json_integer_value(json_array_get(map, i));
 
@@ -423,10 +419,9 @@ static enum vc_status add_unigrams(struct back_vocab *v)
 static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, struct vc_text *piece)
 {
     float score = (float)json_number_value(json_array_get(v->scores, i));
-    struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = piece->ctx};
     uint32_t bits;
 
-    vc_text_init(&text, piece->ctx);
     for (const char *at = token(v, i); *at != '\0'; at++) {
         bool space = *at == ' ' && type == VOCAB_USER;
 
@@ -439,7 +434,6 @@ static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, str
     vc_text_add_le(piece, bits, 4);
     vc_wire_put_int(piece, 3, (uint64_t)type);
     piece->status = text.status != VC_OK ? text.status : piece->status;
-    vc_text_release(&text);
 }
 
 /* tokenizer.model, by the numbers of sentencepiece_model.proto: trainer 3 kind, 4 size, 35 byte_fallback, 40 to 43 ids,
@@ -454,11 +448,9 @@ static enum vc_status add_pieces(struct back_vocab *v)
     bool has_prefix = !json_is_false(vc_back_find(v->b, PREFIX "add_space_prefix"));
     size_t n_bytes = 0;
     uint64_t id;
-    VC_SCOPED_TEXT struct vc_text all;
-    VC_SCOPED_TEXT struct vc_text part;
+    VC_SCOPED_TEXT struct vc_text all = {.ctx = v->b->ctx};
+    VC_SCOPED_TEXT struct vc_text part = {.ctx = v->b->ctx};
 
-    vc_text_init(&all, v->b->ctx);
-    vc_text_init(&part, v->b->ctx);
     for (size_t i = 0; i < json_array_size(v->tokens); i++) {
         bool is_unknown = (vc_back_token(v->b, "unknown", &id) ? id : 0) == i; /* llama.cpp takes the first */
         json_int_t type = is_unknown ? VOCAB_UNKNOWN : type_of(v, i) == VOCAB_UNKNOWN ? VOCAB_UNUSED : type_of(v, i);

@@ -28,9 +28,8 @@ static enum vc_status find_pre(struct vocab *v)
     const json_t *model = json_object_get(v->tokenizer.root, "model");
     const char *post = json_string_value(json_object_get(json_object_get(v->tokenizer.root, "post_processor"), "type"));
     bool byte_level;
-    VC_SCOPED_TEXT struct vc_text form;
+    VC_SCOPED_TEXT struct vc_text form = {.ctx = v->ctx};
 
-    vc_text_init(&form, v->ctx);
     VC_CALL(check_normalizer(v));
     vc_vocab_form(v->tokenizer.root, &form, &byte_level);
     VC_CALL(form.status);

@@ -58,9 +58,8 @@ static bool join(const json_t *merge, struct vc_text *to)
  * score -i. Backwards, so that of several merges that give one token the first wins. */
 static enum vc_status score(struct vocab *v, const json_t *vocabulary, const json_t *merges)
 {
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = v->ctx};
 
-    vc_text_init(&text, v->ctx);
     for (size_t i = json_array_size(merges); i-- > 0;) {
         bool is = join(json_array_get(merges, i), &text);
         const json_t *id = is ? json_object_get(vocabulary, text.data) : NULL;

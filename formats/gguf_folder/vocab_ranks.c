@@ -47,9 +47,8 @@ static enum vc_status take_line(struct vocab *v, const struct vocab_ranks *row, 
     char *end = *at + n + ((*at)[n] != '\0');
     char *word = *at + strcspn(*at, " \n");
     const unsigned char *bytes;
-    VC_SCOPED_TEXT struct vc_text letters;
+    VC_SCOPED_TEXT struct vc_text letters = {.ctx = v->ctx};
 
-    vc_text_init(&letters, v->ctx);
     (*at)[n] = '\0';
     if (n != 0) {
         VC_REFUSE_IF(word == *at || *word != ' ' || strspn(word + 1, "0123456789") == 0, v->ctx, VC_E_FORMAT,

@@ -672,8 +672,8 @@ static enum vc_status check_modules(struct check *c)
 enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct check c = {.ctx = ctx, .model = model};
-    struct hf_json json = {0};
-    char *text = NULL;
+    VC_SCOPED_JSON struct hf_json json = {0};
+    VC_SCOPED char *text = NULL;
     size_t n = 0;
     enum vc_status status;
 
@@ -692,8 +692,6 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:
-    vc_hf_json_free(&json);
-    vc_free(ctx, text);
     vc_free(ctx, c.path);
     vc_free(ctx, c.groups);
     vc_arena_release(ctx, &c.arena);

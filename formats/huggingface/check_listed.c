@@ -92,26 +92,25 @@ out:
 enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model, const char *key,
                                enum vc_names_form form, size_t n, const char *const *names)
 {
+    VC_SCOPED bool *seen = NULL;
     struct listed l = {.family = model->family, .form = form, .n = n, .names = names};
     struct vc_arena arena = {0};
-    enum vc_status status = VC_OK;
 
     if (n == 0) {
         return VC_OK;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, l.seen, n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, seen, n));
+    l.seen = seen;
     for (size_t i = 0; i < model->n_tensors; i++) {
-        VC_TRY(see_tensor(ctx, &arena, &l, model->tensors[i].name));
+        VC_CALL(see_tensor(ctx, &arena, &l, model->tensors[i].name));
     }
     for (size_t i = 0; i < n; i++) {
         const char *name = names[i] + (form == VC_NAMES_ENDS && names[i][0] == '.');
 
         if (!l.seen[i] && strcmp(name, "lm_head") != 0 && !vc_family_has_head(model->family, name, strlen(name))) {
-            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "config", VC_HF_CONFIG_NAME,
-                           "\"%s\" names '%.200s', which is no module of the model", key, names[i]));
+            VC_CALL(vc_find(ctx, VC_SEVERITY_WARNING, "config", VC_HF_CONFIG_NAME,
+                            "\"%s\" names '%.200s', which is no module of the model", key, names[i]));
         }
     }
-out:
-    vc_free(ctx, l.seen);
-    return status;
+    return VC_OK;
 }

@@ -63,10 +63,9 @@ static enum vc_status read_config(struct vc_ctx *ctx, struct vc_infolder *from, 
 /* A folder without config.json unties nothing. */
 enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
 {
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
 
     *unties = false;
-    vc_text_init(&text, ctx);
     VC_CALL(read_config(ctx, from, &text));
     if (text.n != 0) {
         VC_CALL(vc_hf_config_unties(ctx, text.data, text.n, unties));
@@ -78,20 +77,16 @@ enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, 
  * copied. */
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct vc_hf_carry *to)
 {
-    struct vc_text old;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_TEXT struct vc_text old = {.ctx = ctx};
 
     if (!vc_hf_rewrite_needed(change)) {
         return VC_OK;
     }
-    vc_text_init(&old, ctx);
-    VC_TRY(read_config(ctx, to->from, &old));
+    VC_CALL(read_config(ctx, to->from, &old));
     if (old.n != 0) {
-        VC_TRY(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
+        VC_CALL(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
     }
-out:
-    vc_text_release(&old);
-    return status;
+    return VC_OK;
 }
 
 /* For the report: "left behind: a.bin, b.gguf and 3 more". At most VC_NAMED_FILES names, each cut at 100 bytes. */

@@ -26,9 +26,8 @@ static enum vc_status count_shared_experts(struct vc_ctx *ctx, const struct vc_p
 static enum vc_status edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                            struct vc_program *program)
 {
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
 
-    vc_text_init(&text, ctx);
     VC_CALL(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
     VC_CALL_ALLOC(program->config = vc_arena_copy(ctx, arena, text.data, text.n));
     program->config_bytes = text.n;
@@ -44,7 +43,7 @@ const struct vc_program_sizes vc_hf_program_sizes = {
 static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, struct vc_arena *arena,
                                 struct vc_program *out)
 {
-    struct hf_json json = {0};
+    VC_SCOPED_JSON struct hf_json json = {0};
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
@@ -59,7 +58,6 @@ static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, 
                                .config_path = VC_HF_CONFIG_NAME,
                                .sizes = &vc_hf_program_sizes};
 out:
-    vc_hf_json_free(&json);
     return status == VC_E_FORMAT ? vc_context(ctx, "%s", VC_HF_CONFIG_NAME) : status;
 }
 

@@ -17,11 +17,9 @@ enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, con
 {
     const struct vc_out_list *outs = change->outs;
     enum vc_dtype dtype = vc_hf_cast_of(outs);
-    VC_SCOPED_TEXT struct vc_text sized;
-    VC_SCOPED_TEXT struct vc_text typed;
+    VC_SCOPED_TEXT struct vc_text sized = {.ctx = ctx};
+    VC_SCOPED_TEXT struct vc_text typed = {.ctx = ctx};
 
-    vc_text_init(&sized, ctx);
-    vc_text_init(&typed, ctx);
     if (outs->n_edits != 0) {
         VC_CALL(vc_hf_edit(ctx, text, n, outs->edits, outs->n_edits, &sized));
         text = sized.data;

@@ -43,12 +43,13 @@ static const char *other_beside(const struct joining *j, const char *name, unsig
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
                               const bool *told, const char *loader, struct vc_arena *arena, const char **note)
 {
-    struct joining j = {.model = model};
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
+    VC_SCOPED char *name = NULL;
+    struct joining j = {.model = model, .states = states};
     size_t longest = 0;
 
     *note = NULL;
-    VC_TRY_ALLOC(j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1));
+    VC_CALL_ALLOC(states);
     for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
@@ -57,7 +58,8 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
             longest = (size_t)vc_max_u64(longest, strlen(model->tensors[out.source].name));
         }
     }
-    VC_TRY_ALLOC(j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
+    VC_CALL_ALLOC(name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM));
+    j.name = name;
     for (size_t i = 0; i < outs->n && *note == NULL; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const char *before = model->tensors[out.source].name; /* passes may have renamed it */
@@ -68,11 +70,8 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
             *note = vc_arena_printf(ctx, arena,
                                     "%s becomes %s and %s beside it does not: %s joins the two, and refuses that",
                                     out.name, vc_scheme_name(out.quant->scheme), other, loader);
-            VC_TRY_ALLOC(*note);
+            VC_CALL_ALLOC(*note);
         }
     }
-out:
-    vc_free(ctx, j.name);
-    vc_free(ctx, j.states);
-    return status;
+    return VC_OK;
 }

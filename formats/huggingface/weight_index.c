@@ -433,27 +433,25 @@ static enum vc_status check_unknown(struct vc_ctx *ctx, void *user, const struct
     size_t file = is_good(entry)
                       ? vc_name_table_find(&c->index->numbers, files_of(c->index), entry->file, entry->n_file)
                       : SIZE_MAX;
-    char *tensor = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED char *tensor = NULL;
 
     if (file == SIZE_MAX || vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor) != VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_TRY_ALLOC(tensor = vc_alloc(ctx, VC_TAG_NAMES, entry->n_tensor + 1));
+    VC_CALL_ALLOC(tensor = vc_alloc(ctx, VC_TAG_NAMES, entry->n_tensor + 1));
     memcpy(tensor, entry->tensor, entry->n_tensor);
     tensor[entry->n_tensor] = '\0';
     if (!vc_collecting(ctx) && c->lost[file]) {
         c->model->unseen[c->model->n_unseen++] =
             (struct vc_unseen){vc_arena_printf(ctx, &c->model->arena, "%s", tensor), c->index->files[file]};
-        VC_TRY_ALLOC(c->model->unseen[c->model->n_unseen - 1].name);
+        VC_CALL_ALLOC(c->model->unseen[c->model->n_unseen - 1].name);
     } else if (!vc_collecting(ctx) || !(vc_findings_has(ctx->findings, tensor) || c->lost[file])) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, c->name,
-                         c->index->files[file]);
-        VC_TRY(vc_collect(ctx, status, "index", tensor));
+        enum vc_status status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor,
+                                        c->name, c->index->files[file]);
+
+        return vc_collect(ctx, status, "index", tensor);
     }
-out:
-    vc_free(ctx, tensor);
-    return status;
+    return VC_OK;
 }
 
 /* Three passes: entries name tensors, tensors have entries, and, only if some entry named no tensor, a pass for

@@ -596,30 +596,23 @@ static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data
 /* The finished file goes to standard output in pieces. */
 static enum vc_status copy_to_stdout(struct vc_ctx *ctx, struct vc_outfile *file)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_STDOUT_COPY_BYTES);
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_STDOUT_COPY_BYTES);
     off_t at = 0;
 
-    VC_TRY_ALLOC(buffer);
+    VC_CALL_ALLOC(buffer);
     for (;;) {
         ssize_t n = pread(file->fd, buffer, VC_STDOUT_COPY_BYTES, at);
 
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        if (n < 0) {
-            status = vc_fail_errno(ctx, errno, "cannot read the temporary file for standard output");
-        }
         if (n <= 0) {
-            break;
+            return n == 0 ? VC_OK : vc_fail_errno(ctx, errno, "cannot read the temporary file for standard output");
         }
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(write_stdout(ctx, buffer, (size_t)n));
+        VC_CALL(vc_check_cancelled(ctx));
+        VC_CALL(write_stdout(ctx, buffer, (size_t)n));
         at += n;
     }
-out:
-    vc_free(ctx, buffer);
-    return status;
 }
 
 /* The folder is synced after the name is given, so that the name is on the disk, too. */

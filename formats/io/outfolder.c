@@ -471,10 +471,9 @@ static enum vc_status add_mark(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     const struct vc_outfolder_mark none = {.there = false};
     struct vc_outfile *file = NULL;
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
 
     vc_outfolder_sort_names(folder);
-    vc_text_init(&text, ctx);
     vc_outfolder_mark_text(&text, folder->names, folder->n_names, &none);
     VC_CALL(text.status);
     VC_CALL(vc_outfolder_add(ctx, folder, VC_FOLDER_MARK, &file));

@@ -110,10 +110,9 @@ enum vc_status vc_outfolder_mark_lists(struct vc_ctx *ctx, const struct vc_outfo
                                        bool *lists)
 {
     bool is_folder = vc_ends_in(path, "/");
-    VC_SCOPED_TEXT struct vc_text name;
+    VC_SCOPED_TEXT struct vc_text name = {.ctx = ctx};
     size_t at;
 
-    vc_text_init(&name, ctx);
     vc_text_add_json_string(&name, path);
     VC_CALL(name.status);
     name.data[name.n - 1] = is_folder ? '\0' : '"'; /* a folder: what files in it begin with */
@@ -183,11 +182,10 @@ enum vc_status vc_outfolder_is_older(struct vc_ctx *ctx, int folder, bool *is)
 void vc_outfolder_mark_text(struct vc_text *text, const char *const *names, size_t n,
                             const struct vc_outfolder_mark *more)
 {
-    struct vc_text line;
+    VC_SCOPED_TEXT struct vc_text line = {.ctx = text->ctx};
     bool first = true;
     size_t k = 0;
 
-    vc_text_init(&line, text->ctx);
     vc_text_add(text, MARK_BEGIN "1\", \"tool\": \"vcompress %s\", \"files\": [\n", vc_version());
     for (size_t i = 0; i < n || k < more->n;) {
         const char *add = k < more->n ? more->files[k] : NULL;
@@ -208,7 +206,6 @@ void vc_outfolder_mark_text(struct vc_text *text, const char *const *names, size
     }
     vc_text_add(text, "\n]}\n");
     text->status = line.status != VC_OK ? line.status : text->status;
-    vc_text_release(&line);
 }
 
 static bool is_empty(int folder)
@@ -247,13 +244,12 @@ enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder 
 {
     int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct vc_outfolder_mark mark;
-    struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
     bool right = false;
     enum vc_status status;
 
     VC_RETURN_IF(fd < 0, vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path));
     vc_outfolder_sort_names(folder);
-    vc_text_init(&text, ctx);
     VC_TRY(vc_outfolder_mark_read(ctx, fd, &mark));
     if (mark.there) {
         VC_TRY(lists_all(ctx, folder, &mark, &right));
@@ -266,7 +262,6 @@ enum vc_status vc_outfolder_mark_shared(struct vc_ctx *ctx, struct vc_outfolder 
         VC_TRY(vc_outfile_replace(ctx, folder->path, VC_FOLDER_MARK, &text));
     }
 out:
-    vc_text_release(&text);
     vc_outfolder_mark_release(ctx, &mark);
     (void)close(fd);
     return status;

@@ -202,15 +202,13 @@ static enum vc_status gather_range(struct gather *g, unsigned d, uint64_t pos, u
 enum vc_status vc_strided_read(struct vc_ctx *ctx, const struct vc_strided *array, uint64_t first, uint64_t n,
                                void *dst)
 {
+    VC_SCOPED unsigned char *window = NULL;
     struct gather g = {.ctx = ctx, .array = array};
-    enum vc_status status = VC_OK;
 
     if (n == 0) {
         return VC_OK;
     }
-    VC_TRY_ALLOC(g.window = vc_alloc(ctx, VC_TAG_IO, VC_STRIDED_WINDOW_BYTES));
-    VC_TRY(gather_range(&g, 0, array->first * array->item_bytes, first, n, dst));
-out:
-    vc_free(ctx, g.window);
-    return status;
+    VC_CALL_ALLOC(window = vc_alloc(ctx, VC_TAG_IO, VC_STRIDED_WINDOW_BYTES));
+    g.window = window;
+    return gather_range(&g, 0, array->first * array->item_bytes, first, n, dst);
 }

@@ -155,11 +155,10 @@ static enum vc_status add_span(struct onnx_reader *r, struct vc_span span, const
  * at most. */
 static enum vc_status make_path(struct onnx_reader *r, struct onnx_scope *scope)
 {
-    VC_SCOPED_TEXT struct vc_text path;
+    VC_SCOPED_TEXT struct vc_text path = {.ctx = r->ctx};
     const char *around;
     const char *output;
 
-    vc_text_init(&path, r->ctx);
     if (scope->around == NULL || scope->path != NULL) {
         return VC_OK;
     }

@@ -165,12 +165,10 @@ static void put_float(struct vc_text *text, uint32_t number, double f)
 static void put_attribute(struct vc_ctx *ctx, const struct vc_program_attr *a, struct vc_text *node)
 {
     enum { FLOAT = 1, INT, STRING, TENSOR, FLOATS = 6, INTS };
-    struct vc_text text;
-    struct vc_text tensor;
+    struct vc_text text = {.ctx = ctx};
+    struct vc_text tensor = {.ctx = ctx};
     uint64_t type = 0;
 
-    vc_text_init(&text, ctx);
-    vc_text_init(&tensor, ctx);
     vc_wire_put_string(&text, ONNX_ATTRIBUTE_NAME, a->name);
     switch (a->kind) {
     case VC_PROGRAM_INT:
@@ -213,9 +211,8 @@ static void put_attribute(struct vc_ctx *ctx, const struct vc_program_attr *a, s
 /* Nodes of a program in memory have names and attributes, and no documents. */
 static void put_node(struct vc_ctx *ctx, const struct vc_program_node *n, struct vc_text *graph)
 {
-    struct vc_text text;
+    struct vc_text text = {.ctx = ctx};
 
-    vc_text_init(&text, ctx);
     for (size_t k = 0; k < n->n_inputs; k++) {
         vc_wire_put_string(&text, ONNX_NODE_INPUT, n->inputs[k]);
     }
@@ -236,9 +233,8 @@ static void put_node(struct vc_ctx *ctx, const struct vc_program_node *n, struct
 static void put_weight(struct vc_ctx *ctx, const struct vc_program_weight *w, uint64_t at, uint64_t n,
                        struct vc_text *graph)
 {
-    struct vc_text text;
+    struct vc_text text = {.ctx = ctx};
 
-    vc_text_init(&text, ctx);
     for (unsigned d = 0; d < w->n_dims; d++) {
         vc_wire_put_int(&text, ONNX_TENSOR_DIMS, w->shape[d]);
     }
@@ -278,11 +274,10 @@ static void put_graph(struct vc_ctx *ctx, const struct vc_program *program, cons
 static enum vc_status make_bytes(struct vc_ctx *ctx, const struct vc_program *program, const struct onnx_made *made,
                                  unsigned char **bytes, uint64_t *n)
 {
-    struct vc_text text;
+    struct vc_text text = {.ctx = ctx};
     struct vc_text part;
     enum vc_status status;
 
-    vc_text_init(&text, ctx);
     vc_text_init(&part, ctx);
     vc_wire_put_int(&text, ONNX_MODEL_IR_VERSION, IR_VERSION);
     vc_wire_put_string(&text, ONNX_MODEL_PRODUCER, PRODUCER_NAME);

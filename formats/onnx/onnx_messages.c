@@ -197,9 +197,8 @@ void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text
 /* One pair of external_data. */
 static void put_entry(struct vc_ctx *ctx, struct vc_text *text, const char *key, const char *value)
 {
-    struct vc_text entry;
+    struct vc_text entry = {.ctx = ctx};
 
-    vc_text_init(&entry, ctx);
     vc_wire_put_string(&entry, ONNX_ENTRY_KEY, key);
     vc_wire_put_string(&entry, ONNX_ENTRY_VALUE, value);
     vc_onnx_put_message(text, ONNX_TENSOR_EXTERNAL, &entry);
@@ -221,11 +220,10 @@ void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset
 void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text)
 {
     size_t n_bytes = vc_dtype_size(vc_onnx_types[constant->type].dtype);
-    struct vc_text tensor;
+    struct vc_text tensor = {.ctx = ctx};
     char bytes[8];
     size_t i, k;
 
-    vc_text_init(&tensor, ctx);
     if (!constant->scalar) {
         vc_wire_put_int(&tensor, ONNX_TENSOR_DIMS, constant->n);
     }
@@ -247,13 +245,12 @@ void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *consta
 /* ValueInfoProto { name, type { tensor_type { elem_type, shape { dim { dim_value or dim_param } ... } } } } */
 void vc_onnx_put_value(struct vc_ctx *ctx, uint32_t number, const struct vc_program_value *value, struct vc_text *text)
 {
-    struct vc_text dim, shape, tensor, type, info;
+    struct vc_text dim = {.ctx = ctx};
+    struct vc_text shape = {.ctx = ctx};
+    struct vc_text tensor = {.ctx = ctx};
+    struct vc_text type = {.ctx = ctx};
+    struct vc_text info = {.ctx = ctx};
 
-    vc_text_init(&dim, ctx);
-    vc_text_init(&shape, ctx);
-    vc_text_init(&tensor, ctx);
-    vc_text_init(&type, ctx);
-    vc_text_init(&info, ctx);
     for (unsigned d = 0; d < value->n_dims; d++) {
         if (value->shape[d].name != NULL) {
             vc_wire_put_string(&dim, ONNX_DIM_PARAM, value->shape[d].name);

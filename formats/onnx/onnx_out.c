@@ -109,9 +109,8 @@ void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *
 
 void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
 {
-    struct vc_text a;
+    struct vc_text a = {.ctx = ctx};
 
-    vc_text_init(&a, ctx);
     vc_wire_put_string(&a, ONNX_ATTRIBUTE_NAME, name);
     vc_wire_put_int(&a, ONNX_ATTRIBUTE_I, value);
     vc_wire_put_int(&a, ONNX_ATTRIBUTE_TYPE, ONNX_ATTRIBUTE_TYPE_INT);
@@ -120,9 +119,8 @@ void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char 
 
 void vc_onnx_put_node(struct vc_ctx *ctx, const struct onnx_new_node *n, struct vc_text *text)
 {
-    struct vc_text node;
+    struct vc_text node = {.ctx = ctx};
 
-    vc_text_init(&node, ctx);
     for (size_t k = 0; k < 3 && n->inputs[k] != NULL; k++) {
         vc_wire_put_string(&node, ONNX_NODE_INPUT, n->inputs[k]);
     }

@@ -146,24 +146,22 @@ static enum vc_status read_shown(struct vc_ctx *ctx, struct vc_source_stream *st
 {
     const struct onnx *self = stream->model->self;
     const struct onnx_tensor *tensor = tensor_of(stream->model, stream->tensor);
-    unsigned char *stored = vc_alloc(ctx, VC_TAG_IO, (size_t)tensor->n_bytes);
-    enum vc_status status = VC_OK;
+    VC_SCOPED unsigned char *stored = vc_alloc(ctx, VC_TAG_IO, (size_t)tensor->n_bytes);
 
-    VC_TRY_ALLOC(stored);
-    VC_TRY_ALLOC(stream->shown = vc_alloc(ctx, VC_TAG_IO, (size_t)vc_onnx_view_shown_bytes(&tensor->view)));
+    VC_CALL_ALLOC(stored);
+    VC_CALL_ALLOC(stream->shown = vc_alloc(ctx, VC_TAG_IO, (size_t)vc_onnx_view_shown_bytes(&tensor->view)));
     if (tensor->place == ONNX_PLACE_NUMBERS) {
-        VC_TRY(vc_onnx_numbers_open(ctx, self->file, tensor, &stream->numbers));
-        status = vc_onnx_numbers_read(&stream->numbers, stored, tensor->n_bytes);
+        VC_CALL(vc_onnx_numbers_open(ctx, self->file, tensor, &stream->numbers));
+        enum vc_status status = vc_onnx_numbers_read(&stream->numbers, stored, tensor->n_bytes);
         status = status == VC_OK ? vc_onnx_numbers_end(&stream->numbers) : status;
         vc_onnx_numbers_close(&stream->numbers);
-        VC_TRY(status);
+        VC_CALL(status);
     } else {
-        VC_TRY(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_VALUES, 0, stored, (size_t)tensor->n_bytes, NULL));
+        VC_CALL(
+            onnx_read(ctx, stream->model, stream->tensor, VC_FORM_VALUES, 0, stored, (size_t)tensor->n_bytes, NULL));
     }
     vc_onnx_view_convert(&tensor->view, false, stored, stream->shown, 0, tensor->view.n_rows * tensor->view.row);
-out:
-    vc_free(ctx, stored);
-    return status;
+    return VC_OK;
 }
 
 /* Values that are numbers are read front to back; a view of codes is made at once, since its bytes lie in another

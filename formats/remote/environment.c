@@ -58,23 +58,20 @@ static const struct vc_http *try_place(const char *path, char outcome[VC_PLUGIN_
 
 enum vc_status vc_http_load(struct vc_ctx *ctx, const struct vc_http **out)
 {
-    struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
+    VC_SCOPED struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
     char tried[VC_MESSAGE_BYTES];
-    enum vc_status status = VC_OK;
 
     *out = NULL;
-    VC_TRY_ALLOC(s);
+    VC_CALL_ALLOC(s);
     vc_plugin_list(&http_plugin, s);
     for (unsigned k = 0; k < s->n_places && *out == NULL; k++) {
         *out = try_place(s->places[k].path, s->places[k].outcome);
     }
     if (*out == NULL) {
         vc_plugin_tried(&http_plugin, s, tried, sizeof tried);
-        status = vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_HTTP_FILE " could not be loaded: %s; " PACKAGE, tried);
+        return vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_HTTP_FILE " could not be loaded: %s; " PACKAGE, tried);
     }
-out:
-    vc_free(ctx, s);
-    return status;
+    return VC_OK;
 }
 
 /* ---- the hub ---- */

@@ -265,9 +265,8 @@ static enum vc_status list_hub(struct vc_remote *r, const char *endpoint)
     const char *id = escaped(r, model, at != NULL ? (size_t)(at - model) : strlen(model), "/");
     const char *part = escaped(r, revision, strlen(revision), "%"); /* what the user wrote as feature%2Fx is that */
     const char *url, *base;
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = r->ctx};
 
-    vc_text_init(&text, r->ctx);
     VC_CALL_ALLOC(id);
     VC_CALL_ALLOC(part);
     url = vc_arena_printf(r->ctx, &r->arena, "%s/api/models/%s/revision/%s?blobs=true", endpoint, id, part);
@@ -283,22 +282,19 @@ static enum vc_status list_hub(struct vc_remote *r, const char *endpoint)
 static enum vc_status probe(struct vc_remote *r, const char *url, const char *name, bool optional)
 {
     struct entry *entry = NULL;
-    unsigned char *bytes = NULL;
+    VC_SCOPED unsigned char *bytes = NULL;
     size_t got = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(add_entry(r, name, url, VC_FETCH_UNKNOWN, &entry));
-    VC_TRY_ALLOC(bytes = vc_alloc(r->ctx, VC_TAG_IO, VC_REMOTE_HEAD));
-    status = vc_fetch_head(r->ctx, &r->fetcher, &entry->file.at, bytes, VC_REMOTE_HEAD, &got);
+    VC_CALL(add_entry(r, name, url, VC_FETCH_UNKNOWN, &entry));
+    VC_CALL_ALLOC(bytes = vc_alloc(r->ctx, VC_TAG_IO, VC_REMOTE_HEAD));
+    enum vc_status status = vc_fetch_head(r->ctx, &r->fetcher, &entry->file.at, bytes, VC_REMOTE_HEAD, &got);
     if (status == VC_E_IO && optional) {
         vc_clear_error(r->ctx);
         r->n--;
-        status = VC_OK;
-        goto out;
+        return VC_OK;
     }
     if (status != VC_OK) {
-        status = vc_context(r->ctx, "%s", name);
-        goto out;
+        return vc_context(r->ctx, "%s", name);
     }
     entry->file.head = bytes;
     entry->file.n_head = got;
@@ -306,9 +302,7 @@ static enum vc_status probe(struct vc_remote *r, const char *url, const char *na
     entry->file.step = got;
     r->windows.n_heads += got;
     bytes = NULL;
-out:
-    vc_free(r->ctx, bytes);
-    return status;
+    return VC_OK;
 }
 
 /* The shards that an index names, once each, in the arena: *n of them. */

@@ -181,14 +181,13 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
     size_t n = plan->outs->n;
     bool *told = NULL;
     const char **names = NULL;
-    struct vc_text manifest;
+    struct vc_text manifest = {.ctx = ctx};
     enum vc_status status = VC_OK;
     size_t i = 0;
 
     if (!plan->records->any_untold) {
         return VC_OK;
     }
-    vc_text_init(&manifest, ctx);
     while (i < n && !(needs_manifest(plan, i) && file_of(plan, i) == file)) {
         i++;
     }
@@ -226,9 +225,8 @@ static void add_name(struct vc_text *text, const char *second, const char *first
 static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t file,
                                   struct vc_text *text)
 {
-    VC_SCOPED_TEXT struct vc_text names;
+    VC_SCOPED_TEXT struct vc_text names = {.ctx = ctx};
 
-    vc_text_init(&names, ctx);
     for (size_t i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(plan->outs, i);
 
@@ -266,9 +264,8 @@ static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_pl
                                  struct vc_text *joined)
 {
     const struct safetensors *source = plan->source;
-    VC_SCOPED_TEXT struct vc_text differing;
+    VC_SCOPED_TEXT struct vc_text differing = {.ctx = ctx};
 
-    vc_text_init(&differing, ctx);
     VC_CALL(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL,
                                       source != NULL ? source->n_shards : 0, replaced_note(plan), plan->outs, joined,
                                       &differing));
@@ -322,11 +319,9 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
                                     struct safetensors_files *to)
 {
     static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
-    VC_SCOPED_TEXT struct vc_text joined;
-    VC_SCOPED_TEXT struct vc_text job;
+    VC_SCOPED_TEXT struct vc_text joined = {.ctx = ctx};
+    VC_SCOPED_TEXT struct vc_text job = {.ctx = ctx};
 
-    vc_text_init(&joined, ctx);
-    vc_text_init(&job, ctx);
     if (plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0) {
         vc_safetensors_job_text(plan->outs, plan->model, plan->layout, plan->sizes_only, &job);
         VC_CALL(job.status);

@@ -145,9 +145,8 @@ static enum vc_status add_note(struct vc_ctx *ctx, const struct safetensors_note
                                size_t *n_added, struct vc_text *text)
 {
     const char *value = note->value;
-    VC_SCOPED_TEXT struct vc_text layers;
+    VC_SCOPED_TEXT struct vc_text layers = {.ctx = ctx};
 
-    vc_text_init(&layers, ctx);
     if (strcmp(note->key, VC_COMFY_METADATA) == 0) {
         VC_CALL(vc_comfy_metadata(ctx, value, outs, &layers));
         value = layers.data;

@@ -461,10 +461,9 @@ static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *f
 static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     VC_SCOPED struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
     uint64_t total = 0;
 
-    vc_text_init(&text, ctx);
     VC_CALL_ALLOC(entries);
     for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];

@@ -69,11 +69,11 @@ static enum vc_status open_pieces(struct vc_ctx *ctx, struct vc_tokenizer *t, co
 /* tokenizer.json decides where it is there; settings and configuration only tell what is put around a text. */
 enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc_tokenizer **out)
 {
-    char *folder = vc_hf_path_beside(ctx, path, ".");
+    VC_SCOPED char *folder = vc_hf_path_beside(ctx, path, ".");
     struct vc_tokenizer *t = NULL;
-    struct hf_json json = {.root = NULL};
-    struct hf_json settings = {.root = NULL};
-    struct hf_json config = {.root = NULL};
+    VC_SCOPED_JSON struct hf_json json = {.root = NULL};
+    VC_SCOPED_JSON struct hf_json settings = {.root = NULL};
+    VC_SCOPED_JSON struct hf_json config = {.root = NULL};
     enum vc_status status;
 
     *out = NULL;
@@ -95,10 +95,6 @@ enum vc_status vc_tokenizer_open(struct vc_ctx *ctx, const char *path, struct vc
     }
     vc_tok_find_end(t, settings.root, config.root);
 out:
-    vc_hf_json_free(&json);
-    vc_hf_json_free(&settings);
-    vc_hf_json_free(&config);
-    vc_free(ctx, folder);
     if (status == VC_OK) {
         *out = t;
     } else {

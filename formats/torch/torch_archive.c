@@ -106,42 +106,32 @@ out:
 /* Versions 1 to 10 have the layout that is read here. */
 static enum vc_status check_version(struct vc_ctx *ctx, struct torch *self)
 {
-    unsigned char *text = NULL;
+    VC_SCOPED unsigned char *text = NULL;
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_torch_read_member(ctx, self, "version", TORCH_MAX_SMALL, &text, &n));
+    VC_CALL(vc_torch_read_member(ctx, self, "version", TORCH_MAX_SMALL, &text, &n));
     if (text != NULL) {
         char *end = NULL;
         unsigned long version = text[0] >= '0' && text[0] <= '9' ? strtoul((char *)text, &end, 10) : 0;
 
-        if (version < 1 || version > 10 || (*end != '\0' && strcmp(end, "\n") != 0)) {
-            status = vc_fail(ctx, VC_E_UNSUPPORTED, "version '%.20s' of PyTorch's archives is not known (1 to 10 are)",
-                             (char *)text);
-        }
+        VC_REFUSE_IF(version < 1 || version > 10 || (*end != '\0' && strcmp(end, "\n") != 0), ctx, VC_E_UNSUPPORTED,
+                     "version '%.20s' of PyTorch's archives is not known (1 to 10 are)", (char *)text);
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* "little" or "big", without a newline. */
 static enum vc_status read_byte_order(struct vc_ctx *ctx, struct torch *self)
 {
-    unsigned char *text = NULL;
+    VC_SCOPED unsigned char *text = NULL;
     size_t n = 0;
-    enum vc_status status;
 
-    VC_TRY(vc_torch_read_member(ctx, self, "byteorder", TORCH_MAX_SMALL, &text, &n));
+    VC_CALL(vc_torch_read_member(ctx, self, "byteorder", TORCH_MAX_SMALL, &text, &n));
     if (text != NULL && strcmp((char *)text, "little") != 0) {
         self->big_endian = strcmp((char *)text, "big") == 0;
-        if (!self->big_endian) {
-            status = vc_fail(ctx, VC_E_FORMAT, "byte order '%.20s', expected little or big", (char *)text);
-        }
+        VC_REFUSE_IF(!self->big_endian, ctx, VC_E_FORMAT, "byte order '%.20s', expected little or big", (char *)text);
     }
-out:
-    vc_free(ctx, text);
-    return status;
+    return VC_OK;
 }
 
 /* The walk over the members checks their headers; nothing else is wanted of it. */

@@ -168,14 +168,14 @@ static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self,
  * tensors show are left out: what overlaps there costs nothing. */
 static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const struct vc_model *model)
 {
-    uint64_t *shown = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_storages, sizeof *shown); /* bytes of each storage */
+    /* Bytes of each storage. */
+    VC_SCOPED uint64_t *shown = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_storages, sizeof *shown);
     const char *first = NULL;
     uint64_t before = 0;
     uint64_t after = 0;
     size_t n = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(shown);
+    VC_CALL_ALLOC(shown);
     for (size_t i = 0; i < self->n_found; i++) {
         uint64_t *sum = &shown[self->found[i].tensor.storage];
 
@@ -206,11 +206,9 @@ static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const 
                     " the same elements of a storage more than once; each is written with elements of its own: %llu "
                     "bytes in place of %llu",
                     (unsigned long long)after, (unsigned long long)before);
-        status = self->note.status;
+        return self->note.status;
     }
-out:
-    vc_free(ctx, shown);
-    return status;
+    return VC_OK;
 }
 
 /* Tensors and bytes of each part, for `inspect`. */

@@ -15,24 +15,21 @@
 static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, struct vc_model *model, const char *wanted,
                                      const char *key)
 {
-    unsigned char *manifest = NULL;
+    VC_SCOPED unsigned char *manifest = NULL;
+    enum vc_status status = VC_OK;
     size_t n = 0;
     bool same = wanted == NULL || (key != NULL && strcmp(wanted, key) == 0);
-    enum vc_status status = VC_OK;
 
     if (!self->legacy && same) {
-        VC_TRY(vc_torch_read_member(ctx, self, TORCH_MANIFEST, VC_MANIFEST_MAX_BYTES, &manifest, &n));
+        VC_CALL(vc_torch_read_member(ctx, self, TORCH_MANIFEST, VC_MANIFEST_MAX_BYTES, &manifest, &n));
     }
     if (manifest == NULL) {
         status = vc_manifest_infer(ctx, model, true);
     } else if (vc_manifest_apply(ctx, (char *)manifest, n, model) != VC_OK) {
         status = vc_collect(ctx, vc_context(ctx, "member '%s'", TORCH_MANIFEST), "manifest", NULL);
     }
-    VC_TRY(status);
-    VC_TRY(vc_plain_name_weights(ctx, model));
-out:
-    vc_free(ctx, manifest);
-    return status;
+    VC_CALL(status);
+    return vc_plain_name_weights(ctx, model);
 }
 
 /* ---- open, close ---- */
@@ -119,26 +116,23 @@ static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *o
 {
     struct torch *self = model->self;
     const char *wanted = options->key;
-    unsigned char *key = NULL; /* that our own output was made with: the choice, unless the user has another one */
+    VC_SCOPED unsigned char *key = NULL; /* of our own output: the choice, unless the user has another one */
     size_t n_key = 0;
-    enum vc_status status = VC_OK;
 
     if (!self->legacy) {
-        VC_TRY(vc_torch_read_member(ctx, self, TORCH_KEY, TORCH_MAX_SMALL, &key, &n_key));
+        VC_CALL(vc_torch_read_member(ctx, self, TORCH_KEY, TORCH_MAX_SMALL, &key, &n_key));
     }
-    VC_TRY(vc_torch_tree_make(ctx, self, wanted != NULL ? wanted : (const char *)key));
-    VC_TRY(vc_torch_storages_make(ctx, self, keys, data));
-    VC_TRY(vc_torch_split_refused(ctx, self));
-    VC_TRY(vc_torch_list_tensors(ctx, self, model));
-    VC_TRY(find_quantized(ctx, self, model, wanted, (const char *)key));
-    VC_TRY(vc_model_add_fact(ctx, model, "container", "%s, %s-endian, pickle protocol %u, not run", container(self),
-                             self->big_endian ? "big" : "little", self->pickle.protocol));
+    VC_CALL(vc_torch_tree_make(ctx, self, wanted != NULL ? wanted : (const char *)key));
+    VC_CALL(vc_torch_storages_make(ctx, self, keys, data));
+    VC_CALL(vc_torch_split_refused(ctx, self));
+    VC_CALL(vc_torch_list_tensors(ctx, self, model));
+    VC_CALL(find_quantized(ctx, self, model, wanted, (const char *)key));
+    VC_CALL(vc_model_add_fact(ctx, model, "container", "%s, %s-endian, pickle protocol %u, not run", container(self),
+                              self->big_endian ? "big" : "little", self->pickle.protocol));
     if (self->note.n != 0) {
-        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", self->note.data));
+        VC_CALL(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", self->note.data));
     }
-out:
-    vc_free(ctx, key);
-    return status;
+    return VC_OK;
 }
 
 /* vc_format.open_zip. */

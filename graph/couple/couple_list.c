@@ -146,9 +146,8 @@ static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_
     const struct vc_group_member *m = &group->members[0];
     struct vc_name_list list = VC_NAME_LIST(couplings->public.groups, sizeof *couplings->public.groups);
     struct vc_coupling *out = &couplings->public.groups[k];
-    VC_SCOPED_TEXT struct vc_text text;
+    VC_SCOPED_TEXT struct vc_text text = {.ctx = ctx};
 
-    vc_text_init(&text, ctx);
     out->name = m->public.whole ? m->public.tensor
                                 : vc_arena_printf(ctx, &couplings->arena, "%s:%u", m->public.tensor, m->public.axis);
     VC_CALL_ALLOC(out->name);

@@ -109,12 +109,11 @@ static void add_head(struct vc_text *text, const struct vc_group *group)
 
 enum vc_status vc_couplings_print(struct vc_ctx *ctx, const struct vc_couplings *couplings, char **text)
 {
-    struct vc_text out;
+    struct vc_text out = {.ctx = ctx};
     enum vc_status status = VC_OK;
 
     *text = NULL;
     vc_clear_error(ctx);
-    vc_text_init(&out, ctx);
     for (size_t k = 0; k < couplings->public.n; k++) {
         const struct vc_group *group = &couplings->groups[k];
 

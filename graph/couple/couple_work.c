@@ -94,9 +94,8 @@ static enum vc_status name_sizes(struct vc_couple *c)
 {
     const char *name;
     int64_t size;
-    struct vc_text text;
+    struct vc_text text = {.ctx = c->ctx};
 
-    vc_text_init(&text, c->ctx);
     for (uint32_t k = 0; (name = vc_graph_symbol(c->graph, k, &size)) != NULL; k++) {
         if (size >= 0) {
             vc_text_add(&text, "%s%s %lld", text.n != 0 ? ", " : "", name, (long long)size);

@@ -222,8 +222,6 @@ uint32_t vc_net_drop(struct vc_net *net, uint32_t value, double p);
 
 /* "qa_outputs": start_logits and end_logits. */
 void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden);
-/* "score": logits of the last token that is not "pad_token_id", or simply of the last one. */
-void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden);
 /* A layer of that whole name: logits of each token, or of what each text has become. */
 void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden);
 /* The head of a decoder that does not predict words: one of these, of tokens with that layer, or the values themselves. Returns

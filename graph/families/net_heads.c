@@ -30,9 +30,9 @@ static uint32_t last_token(struct vc_net *net, int64_t padding)
     return vc_net_node(net, "ReduceMax", NULL, inputs, 2, &keep, 1);
 }
 
-/* transformers gathers the logits at that place. Here Where and ReduceSum do it, which have gradients in
- * the engine. */
-void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
+/* "score": logits of the last token that is not "pad_token_id", or simply of the last one. transformers gathers the
+ * logits at that place. Here Where and ReduceSum do it, which have gradients in the engine. */
+static void last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
 {
     struct vc_graph *graph = net->graph;
     struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
@@ -69,7 +69,7 @@ bool vc_net_decoder_head(struct vc_net *net, uint32_t x, const char *module, int
         vc_net_output(net, x, "last_hidden_state");
         return true;
     case VC_NET_SEQUENCE:
-        vc_net_last_token_head(net, x, hidden);
+        last_token_head(net, x, hidden);
         return true;
     case VC_NET_TOKEN:
         x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));

@@ -79,7 +79,7 @@ static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *c
 enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                 const struct vc_candidate *candidate, float *values)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vc_item_set set = {.model = model, .arena = &arena};
     struct vc_item item = {.set = NULL};
     enum vc_status status;
@@ -89,7 +89,6 @@ enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model
     VC_TRY(vc_tile_reader_all(ctx, &item, VC_PART_CODES, values, (size_t)item.desc->n_elems * sizeof *values));
 out:
     vc_item_release(ctx, &item);
-    vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 

@@ -142,7 +142,7 @@ static enum vc_status check_graph(struct vc_ctx *ctx, const struct vc_model *mod
 /* Makes the graph of the file, if it has one that can be read, for these checks alone. */
 enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v)
 {
-    struct vc_arena arena = {0};
+    VC_SCOPED_ARENA struct vc_arena arena = {0};
     struct vc_program program;
     struct vc_graph *graph = NULL;
     const struct vc_graph_source source = {.ctx = ctx, .model = v->model, .program = &program, .arena = &arena};
@@ -163,6 +163,5 @@ enum vc_status vc_verify_codes(struct vc_ctx *ctx, struct verify *v)
         status = vc_collect(ctx, check_graph(ctx, v->model, graph), "data", NULL);
     }
     vc_graph_close(graph);
-    vc_arena_release(ctx, &arena);
     return status;
 }

@@ -199,13 +199,6 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
     return VC_OK;
 }
 
-enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                    struct vc_allocated *out)
-{
-    vc_clear_error(ctx);
-    return vc_allocator_trace(ctx, requests, n, out, NULL, NULL);
-}
-
 /* Room for all blocks there can be: a request makes one, and splits off one. */
 enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                   struct vc_allocated *out, uint64_t *reserved, uint64_t *given)

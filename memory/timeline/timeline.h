@@ -41,9 +41,10 @@ struct vc_allocated {
 /* Emulates PyTorch's native allocator with default settings: the memory it takes from the device for these requests.
  * Sizes are rounded up to 512 bytes; 0 bytes take nothing. Segments have 2 MiB for requests up to 1 MiB, 20 MiB below
  * 10 MiB, else the size in steps of 2 MiB. Blocks are split, joined and reused. VC_E_ARGUMENT if an id to free has no
- * memory. */
-enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                    struct vc_allocated *out);
+ * memory. reserved and given, where not NULL, get what is reserved after each request, and the bytes of its block.
+ * caching.c */
+enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
+                                  struct vc_allocated *out, uint64_t *reserved, uint64_t *given);
 
 /* What eager PyTorch holds in inference (frames.c); `until` NULL: it is not asked. */
 struct vc_frames {
@@ -213,11 +214,6 @@ struct vc_timeline {
 
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);
 void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
-
-/* vc_allocator_emulate; reserved and given, where not NULL, get what is reserved after each request, and the bytes of
- * its block. caching.c */
-enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                  struct vc_allocated *out, uint64_t *reserved, uint64_t *given);
 
 /* The most that lives at one step, blocks rounded up to `align`. VC_E_NOMEM. */
 enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *timeline, uint64_t align, uint64_t *most,

@@ -407,11 +407,10 @@ static struct vc_removal_group **find_named(struct vc_ctx *ctx, struct vc_struct
 static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     struct vc_removal_group **named = find_named(ctx, s, plan);
-    struct vc_text wrong;
+    VC_SCOPED_TEXT struct vc_text wrong = {.ctx = ctx};
     enum vc_status status;
 
     VC_CALL_ALLOC(named);
-    vc_text_init(&wrong, ctx);
     for (size_t r = 0; r < s->options.n_remove; r++) {
         const struct vc_structured_units *remove = &s->options.remove[r];
 
@@ -428,7 +427,6 @@ static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s,
     if (status == VC_OK && wrong.n != 0) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s: %s", vc_option(ctx, "remove"), wrong.data);
     }
-    vc_text_release(&wrong);
     return status;
 }
 

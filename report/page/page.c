@@ -133,7 +133,8 @@ static enum vc_status make_tables(struct vc_ctx *ctx, struct page *page)
 enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **out)
 {
     struct page page = {.document = document, .drawing = drawing};
-    struct vc_text text, length;
+    struct vc_text text = {.ctx = ctx};
+    struct vc_text length = {.ctx = ctx};
     enum vc_status status;
 
     *out = NULL;
@@ -141,10 +142,8 @@ enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char
     vc_text_init(&page.title, ctx);
     vc_text_init(&page.tables, ctx);
     VC_TRY(make_tables(ctx, &page));
-    vc_text_init(&length, ctx);
     length.counting = true;
     add_page(&length, &page);
-    vc_text_init(&text, ctx);
     vc_text_room(&text, length.n);
     add_page(&text, &page);
     *out = vc_text_detach(&text);

@@ -420,15 +420,15 @@ static void test_caching(void **unused)
 
     (void)unused;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        assert_int_equal(vc_allocator_emulate(ctx, cases[k].requests, cases[k].n, &got), VC_OK);
+        assert_int_equal(vc_allocator_trace(ctx, cases[k].requests, cases[k].n, &got, NULL, NULL), VC_OK);
         if (got.allocated != cases[k].allocated || got.reserved != cases[k].reserved) {
             fail_msg("case %zu: %llu in %llu", k, (unsigned long long)got.allocated, (unsigned long long)got.reserved);
         }
         assert_int_equal(got.most_reserved, cases[k].most_reserved);
     }
-    assert_int_equal(vc_allocator_emulate(ctx, twice, 3, &got), VC_E_ARGUMENT);
-    assert_int_equal(vc_allocator_emulate(ctx, large, 3, &got), VC_E_ARGUMENT);
-    assert_int_equal(vc_allocator_emulate(ctx, NULL, 0, &got), VC_OK);
+    assert_int_equal(vc_allocator_trace(ctx, twice, 3, &got, NULL, NULL), VC_E_ARGUMENT);
+    assert_int_equal(vc_allocator_trace(ctx, large, 3, &got, NULL, NULL), VC_E_ARGUMENT);
+    assert_int_equal(vc_allocator_trace(ctx, NULL, 0, &got, NULL, NULL), VC_OK);
     test_ctx_done(ctx);
 }
 

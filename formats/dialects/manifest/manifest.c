@@ -485,19 +485,16 @@ static enum vc_status apply_entries(struct vc_ctx *ctx, struct json_walk *walk, 
 static enum vc_status apply_tensors(struct vc_ctx *ctx, char *text, size_t begin, size_t end, struct vc_model *model)
 {
     struct json_walk walk;
-    bool *seen = NULL;
+    VC_SCOPED bool *seen = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, seen, model->n_tensors));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, seen, model->n_tensors));
     for (int schemes = 0; schemes < 2 && status == VC_OK; schemes++) {
         vc_json_walk_inside(&walk, text, begin, end);
         status = apply_entries(ctx, &walk, schemes != 0, seen, model);
         vc_json_walk_end(ctx, &walk);
     }
-    status = status == VC_OK ? check_roles(ctx, model) : status;
-out:
-    vc_free(ctx, seen);
-    return status;
+    return status == VC_OK ? check_roles(ctx, model) : status;
 }
 
 /* What is outside of "tensors", and where that is: text[*begin..*end]; *end 0 if there is none. */

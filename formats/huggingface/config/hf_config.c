@@ -147,10 +147,9 @@ static enum vc_status find_tables(struct rewriting *r)
 {
     const struct vc_name_list list = VC_NAME_LIST(r->weights, sizeof *r->weights);
     VC_SCOPED_NAMES struct vc_name_table names = {0};
-    VC_SCOPED_TEXT struct vc_text bias;
+    VC_SCOPED_TEXT struct vc_text bias = {.ctx = r->ctx};
     size_t n_tables = 0;
 
-    vc_text_init(&bias, r->ctx);
     for (size_t i = 0; i < r->n; i++) {
         r->weights[i].table = r->weights[i].n_dims == 2 && vc_name_is_embedding_table(r->weights[i].name);
         n_tables += r->weights[i].table;
@@ -275,11 +274,10 @@ bool vc_hf_config_takes_int8(const json_t *root)
 /* *unties: the head is a matrix of its own by the configuration, whatever the file has. */
 enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties)
 {
-    struct hf_json json;
+    VC_SCOPED_JSON struct hf_json json = {0};
     enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
     *unties = json_is_false(json_object_get(json.root, "tie_word_embeddings"));
-    vc_hf_json_free(&json);
     return status;
 }
 
@@ -411,14 +409,11 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
 {
     struct rewriting r = {.ctx = ctx, .change = change};
     enum decision what;
-    struct vc_text member;
-    struct vc_text without;
-    struct vc_text with;
+    VC_SCOPED_TEXT struct vc_text member = {.ctx = ctx};
+    VC_SCOPED_TEXT struct vc_text without = {.ctx = ctx};
+    VC_SCOPED_TEXT struct vc_text with = {.ctx = ctx};
     enum vc_status status;
 
-    vc_text_init(&member, ctx);
-    vc_text_init(&with, ctx);
-    vc_text_init(&without, ctx);
     VC_TRY(vc_hf_config_parse(ctx, text, n, false, &r.json));
     r.root = r.json.root;
     find_old(&r);
@@ -451,9 +446,6 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     }
     status = out->status;
 out:
-    vc_text_release(&member);
-    vc_text_release(&with);
-    vc_text_release(&without);
     vc_free(ctx, r.weights);
     vc_hf_json_free(&r.json);
     return status;
@@ -496,7 +488,7 @@ static void read_sizes(const json_t *root, uint64_t sizes[VC_SIZES])
 /* Hints decide doubtful cases of readers; a folder without config.json is read all the same. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out)
 {
-    struct hf_json json;
+    VC_SCOPED_JSON struct hf_json json = {0};
     enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
     *out = (struct vc_dialect_hint){0};
@@ -507,7 +499,6 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     out->quantized = json_object_get(json.root, MEMBER) != NULL || out->mlx != NULL;
     out->conv1d = transposed_type(json.root) != NULL;
     read_sizes(json.root, out->sizes);
-    vc_hf_json_free(&json);
     return status;
 }
 

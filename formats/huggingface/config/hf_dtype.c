@@ -27,8 +27,8 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
                                    struct vc_text *out)
 {
     const char *name = dtype == VC_DTYPE_F16 ? "\"float16\"" : dtype == VC_DTYPE_BF16 ? "\"bfloat16\"" : "\"float32\"";
-    struct hf_json json;
-    struct vc_text now;
+    VC_SCOPED_JSON struct hf_json json = {0};
+    struct vc_text now = {.ctx = ctx};
     struct vc_text next;
     const char *key;
     json_t *value;
@@ -38,7 +38,6 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
         out->status = ctx->status;
         return ctx->status;
     }
-    vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
     json_object_foreach(json.root, key, value)
     {
@@ -50,7 +49,6 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
         }
         index++;
     }
-    vc_hf_json_free(&json);
     if (now.status == VC_OK && now.n != 0) {
         vc_text_add_bytes(out, now.data, now.n);
     }

@@ -87,9 +87,8 @@ static bool says(const json_t *value, uint64_t number)
 /* Sets member number `index` of the object whose text is *now. */
 static enum vc_status replace(const struct editing *e, struct vc_text *now, size_t index, const char *value)
 {
-    struct vc_text next;
+    struct vc_text next = {.ctx = e->ctx};
 
-    vc_text_init(&next, e->ctx);
     vc_json_member_replace(now->data, now->n, index, value, &next);
     vc_text_release(now);
     *now = next;
@@ -119,10 +118,9 @@ bool vc_hf_edit_knows(const char *name)
 static enum vc_status edit_layers(const struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)
 {
-    VC_SCOPED_TEXT struct vc_text fresh;
+    VC_SCOPED_TEXT struct vc_text fresh = {.ctx = e->ctx};
     struct json_member m;
 
-    vc_text_init(&fresh, e->ctx);
     if (vc_json_member_find(now->data, now->n, index, &m)) {
         VC_CALL(vc_hf_layers_member(e->ctx, e->edit, object, e->type, name, value, is_size(name), now->data + m.value,
                                     m.end - m.value, &fresh));
@@ -543,9 +541,8 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
 {
     struct editing e = {.ctx = ctx, .edits = edits, .n = n_edits};
     VC_SCOPED_JSON struct hf_json json = {0};
-    VC_SCOPED_TEXT struct vc_text now;
+    VC_SCOPED_TEXT struct vc_text now = {.ctx = ctx};
 
-    vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
     VC_CALL(now.status);
     VC_CALL(vc_hf_config_parse(ctx, text, n, true, &json));

@@ -149,20 +149,13 @@ out:
 
 enum vc_status vc_hf_json_beside(struct vc_ctx *ctx, const char *folder, const char *name, struct hf_json *out)
 {
-    char *path = vc_hf_path_beside(ctx, folder, name);
+    VC_SCOPED char *path = vc_hf_path_beside(ctx, folder, name);
     bool there = false;
-    enum vc_status status;
 
     *out = (struct hf_json){.ctx = ctx};
     VC_CALL_FOUND(ctx, path);
-    VC_TRY(vc_side_check(ctx, folder, name, &there));
-    if (there) {
-        status = read_file(ctx, path, out);
-        status = status == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
-    }
-out:
-    vc_free(ctx, path);
-    return status;
+    VC_CALL(vc_side_check(ctx, folder, name, &there));
+    return !there || read_file(ctx, path, out) == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
 }
 
 void vc_hf_json_free(struct hf_json *json)

@@ -32,9 +32,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const char *name, const char *w
 static void drop_characters(const struct vc_edit *edit, const char *value, struct vc_text *out)
 {
     char kept[2] = "";
-    struct vc_text left;
+    VC_SCOPED_TEXT struct vc_text left = {.ctx = out->ctx};
 
-    vc_text_init(&left, out->ctx);
     for (uint64_t i = 0; i < edit->before; i++) {
         kept[0] = value[i];
         vc_text_add(&left, "%s", vc_edit_drops_layer(edit, i) ? "" : kept);
@@ -43,7 +42,6 @@ static void drop_characters(const struct vc_edit *edit, const char *value, struc
         vc_text_add_json_string(out, left.data);
     }
     out->status = out->status == VC_OK ? left.status : out->status;
-    vc_text_release(&left);
 }
 
 /* The numbers of layers that stay, as they are now. Layers 1 and 3 of 4 go: [0, 2, 3] becomes [0, 1]. */
@@ -223,7 +221,7 @@ enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edi
 static enum vc_status set_member(struct vc_ctx *ctx, const json_t *object, const char *name, const char *value,
                                  struct vc_text *now)
 {
-    struct vc_text next;
+    struct vc_text next = {.ctx = ctx};
     const char *key;
     json_t *old;
     size_t index = 0;
@@ -237,7 +235,6 @@ static enum vc_status set_member(struct vc_ctx *ctx, const json_t *object, const
         }
         index++;
     }
-    vc_text_init(&next, ctx);
     if (found) {
         vc_json_member_replace(now->data, now->n, index, value, &next);
     } else {
@@ -286,7 +283,7 @@ static enum vc_status add_list(struct vc_ctx *ctx, const struct vc_edit *edit, c
     uint64_t after =
         list->rule == VC_ARCH_BEHIND && is_there(object, list->key) ? vc_edit_layers_below(edit, number) : number;
     bool same = true;
-    struct vc_text value;
+    VC_SCOPED_TEXT struct vc_text value = {.ctx = ctx};
     enum vc_status status;
     uint64_t k = 0;
 
@@ -298,7 +295,6 @@ static enum vc_status add_list(struct vc_ctx *ctx, const struct vc_edit *edit, c
                       unless != NULL ? "says of what kind layers are by their number"
                                      : "is not there, and transformers makes it by a rule that is not known");
     }
-    vc_text_init(&value, ctx);
     for (uint64_t i = 0; i < edit->before; i++) {
         bool other = vc_arch_list_other(list, number, i, edit->before);
 
@@ -313,7 +309,6 @@ static enum vc_status add_list(struct vc_ctx *ctx, const struct vc_edit *edit, c
     if (status == VC_OK && !same) {
         status = set_member(ctx, object, list->list, value.data, now);
     }
-    vc_text_release(&value);
     return status;
 }
 
@@ -347,12 +342,10 @@ static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_edit *edit, 
 static enum vc_status add_default(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object,
                                   const char *type, const struct vc_arch_default *word, struct vc_text *now)
 {
-    VC_SCOPED_TEXT struct vc_text name;
-    VC_SCOPED_TEXT struct vc_text fresh;
+    VC_SCOPED_TEXT struct vc_text name = {.ctx = ctx};
+    VC_SCOPED_TEXT struct vc_text fresh = {.ctx = ctx};
     json_auto_t *value = json_loadb(word->value, word->n_value, JSON_DECODE_ANY, NULL);
 
-    vc_text_init(&name, ctx);
-    vc_text_init(&fresh, ctx);
     vc_text_add_bytes(&name, word->key, word->n_key);
     VC_CALL(name.status);
     if (value != NULL && !is_there(object, name.data)) {
