@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "passes/decode.h"
 
@@ -99,10 +100,7 @@ static int larger_first(const void *a, const void *b)
     const struct entry *x = a;
     const struct entry *y = b;
 
-    if (x->size_bytes != y->size_bytes) {
-        return x->size_bytes < y->size_bytes ? 1 : -1;
-    }
-    return x->tensor < y->tensor ? -1 : 1;
+    return VC_FIRST_ORDER(VC_ORDER(y->size_bytes, x->size_bytes), VC_ORDER(x->tensor, y->tensor));
 }
 
 enum vc_status vc_values_each(struct vc_ctx *ctx, const struct vc_model *model, vc_each_fn *one, void *user)

@@ -29,10 +29,8 @@ static int by_step(const void *a, const void *b)
     const struct edge *x = a;
     const struct edge *y = b;
 
-    if (x->step != y->step) {
-        return x->step < y->step ? -1 : 1;
-    }
-    return (int)y->dies - (int)x->dies; /* what died is gone before anything new comes */
+    return VC_FIRST_ORDER(VC_ORDER(x->step, y->step),
+                          VC_ORDER(y->dies, x->dies)); /* what died is gone before anything new comes */
 }
 
 /* Large ones first; of equal ones the one that lives longer, then the earlier one. */
@@ -40,16 +38,9 @@ static int by_size(const void *a, const void *b)
 {
     const struct piece *x = a;
     const struct piece *y = b;
-    uint64_t x_steps = x->last - x->first;
-    uint64_t y_steps = y->last - y->first;
 
-    if (x->bytes != y->bytes) {
-        return x->bytes > y->bytes ? -1 : 1;
-    }
-    if (x_steps != y_steps) {
-        return x_steps > y_steps ? -1 : 1;
-    }
-    return x->buffer < y->buffer ? -1 : 1;
+    return VC_FIRST_ORDER(VC_ORDER(y->bytes, x->bytes), VC_ORDER(y->last - y->first, x->last - x->first),
+                          VC_ORDER(x->buffer, y->buffer));
 }
 
 static enum vc_status find_peak(struct vc_ctx *ctx, const struct piece *pieces, size_t n, struct vc_buffer_plan *out)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
@@ -26,10 +27,7 @@ static int larger_first(const void *a, const void *b)
     const struct order_entry *x = a;
     const struct order_entry *y = b;
 
-    if (x->size_bytes != y->size_bytes) {
-        return x->size_bytes < y->size_bytes ? 1 : -1;
-    }
-    return x->item < y->item ? -1 : 1;
+    return VC_FIRST_ORDER(VC_ORDER(y->size_bytes, x->size_bytes), VC_ORDER(x->item, y->item));
 }
 
 /* An ordered sink dictates the order. Otherwise compressed tensors, which one worker reads alone, go first and the

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "measure/sensitivity/sensitivity_changes.h"
 #include "passes/graph_params.h"
 #include "passes/scores/axis_sums.h"
@@ -60,10 +61,7 @@ static int by_tensor(const void *a, const void *b)
     const struct place *x = a;
     const struct place *y = b;
 
-    if (x->tensor != y->tensor) {
-        return x->tensor < y->tensor ? -1 : 1;
-    }
-    return x->member < y->member ? -1 : x->member > y->member;
+    return VC_FIRST_ORDER(VC_ORDER(x->tensor, y->tensor), VC_ORDER(x->member, y->member));
 }
 
 /* Two names of a tensor may make the same elements twice; their sums count once. */

@@ -65,10 +65,9 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
                              uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
                              uint32_t *n, bool *fits)
 {
-    struct vc_graph_blocks *blocks = NULL;
+    VC_SCOPED_RESULT struct vc_graph_blocks *blocks = NULL;
     struct vc_memory_report rest = *report;
     struct vc_fit fit;
-    enum vc_status status;
 
     vc_clear_error(ctx);
     *largest = *n = 0;
@@ -79,19 +78,16 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
     if (memory->tp > 1 || memory->pp > 1) {
         return vc_fail(ctx, VC_E_ARGUMENT, "layers on the host are counted of one device that has the whole model");
     }
-    VC_TRY(vc_graph_blocks_make(ctx, graph, model, NULL, &blocks));
+    VC_CALL(vc_graph_blocks_make(ctx, graph, model, NULL, &blocks));
     uint32_t list = find_layers(blocks, n);
-    if (list == VC_NO_BLOCK) {
-        status = vc_fail(ctx, VC_E_UNSUPPORTED, "the model has no numbered layers");
-        goto out;
-    }
+    VC_REFUSE_IF(list == VC_NO_BLOCK, ctx, VC_E_UNSUPPORTED, "the model has no numbered layers");
     uint64_t cache = report->components[VC_MEMORY_KV_CACHE].bytes / *n;
     *largest = *n;
     uint32_t child = blocks->blocks[list].first_child;
     for (;;) { /* the first layers go to the host, one after the other */
         uint64_t gone;
 
-        VC_TRY(vc_fit_decide(ctx, &rest, memory, visible_bytes, options, &fit));
+        VC_CALL(vc_fit_decide(ctx, &rest, memory, visible_bytes, options, &fit));
         *fits = fit.verdict == VC_FITS;
         while (child != VC_NO_BLOCK && !is_number(blocks->blocks[child].name)) {
             child = blocks->blocks[child].next;
@@ -106,9 +102,7 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
         child = blocks->blocks[child].next;
         (*largest)--;
     }
-out:
-    vc_result_free(blocks);
-    return status;
+    return VC_OK;
 }
 
 enum vc_status vc_fit_cpu_moe_written(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,

@@ -6,9 +6,10 @@
 
 #define MIB ((double)(1 << 20))
 
-/* With quotes where a comma or a quote is in it. */
-static void add_field(struct vc_text *text, const char *field)
+/* Behind `before`, with quotes where a comma or a quote is in it. */
+static void add_field(struct vc_text *text, const char *before, const char *field)
 {
+    vc_text_add(text, "%s", before);
     if (strpbrk(field, ",\"") == NULL) {
         vc_text_add_bytes(text, field, strlen(field));
         return;
@@ -20,12 +21,13 @@ static void add_field(struct vc_text *text, const char *field)
     vc_text_add_bytes(text, "\"", 1);
 }
 
-/* With as many digits behind the point as there are, at most 6; nothing for 0, which is "not known". */
+/* Behind a comma, with as many digits behind the point as there are, at most 6; nothing for 0, which is "not known". */
 static void add_known(struct vc_text *text, double number)
 {
     uint64_t millionths = (uint64_t)(number * 1e6 + 0.5);
     unsigned digits = 6;
 
+    vc_text_add(text, ",");
     if (millionths == 0) {
         return;
     }
@@ -54,40 +56,30 @@ static void add_types(struct vc_text *text, const struct vc_gpu *gpu)
 /* A row, in the order of vc_gpu_columns. */
 static void add_gpu(struct vc_text *text, const struct vc_gpu *gpu)
 {
-    add_field(text, gpu->name);
+    add_field(text, "", gpu->name);
     vc_text_add(text, ",");
     for (size_t k = 0; k < gpu->n_aliases; k++) {
-        vc_text_add(text, "%s", k == 0 ? "" : ";");
-        add_field(text, gpu->aliases[k]);
+        add_field(text, k == 0 ? "" : ";", gpu->aliases[k]);
     }
-    vc_text_add(text, ",");
-    add_field(text, gpu->vendor);
-    vc_text_add(text, ",");
-    add_field(text, gpu->architecture);
+    add_field(text, ",", gpu->vendor);
+    add_field(text, ",", gpu->architecture);
     vc_text_add(text, ",");
     if (gpu->major != 0) {
         vc_text_add(text, "%d.%d", gpu->major, gpu->minor);
     }
-    vc_text_add(text, ",");
     add_known(text, gpu->memory_gb);
-    vc_text_add(text, ",");
-    add_field(text, gpu->memory_type);
-    vc_text_add(text, ",");
+    add_field(text, ",", gpu->memory_type);
     add_known(text, (double)gpu->driver_bytes / MIB);
-    vc_text_add(text, ",");
     add_known(text, (double)gpu->cuda_bytes / MIB);
-    vc_text_add(text, ",");
     add_known(text, gpu->bandwidth_gb_s);
     vc_text_add(text, ",");
     add_types(text, gpu);
     vc_text_add(text, ",");
     if (gpu->of != NULL) {
-        add_field(text, gpu->of->name);
+        add_field(text, "", gpu->of->name);
         vc_text_add(text, ":%u", gpu->count);
     }
-    vc_text_add(text, ",");
-    add_field(text, gpu->note);
-    vc_text_add(text, ",");
+    add_field(text, ",", gpu->note);
     add_known(text, gpu->nvlink_gb_s);
     vc_text_add(text, "\n");
 }

@@ -134,15 +134,8 @@ static int by_place(const void *a, const void *b)
 {
     const struct vc_structured_units *x = *(const struct vc_structured_units *const *)a;
     const struct vc_structured_units *y = *(const struct vc_structured_units *const *)b;
-    int order = strcmp(x->tensor, y->tensor);
 
-    if (order != 0) {
-        return order;
-    }
-    if (x->axis != y->axis) {
-        return x->axis < y->axis ? -1 : 1;
-    }
-    return (x > y) - (x < y);
+    return VC_FIRST_ORDER(strcmp(x->tensor, y->tensor), VC_ORDER(x->axis, y->axis), VC_ORDER(x, y));
 }
 
 /* Sorts the remove rules by tensor and axis, for a fast search: there may be as many rules as groups. */
@@ -299,13 +292,7 @@ static int by_tensor(const void *a, const void *b)
     const struct vc_removal_member *x = a;
     const struct vc_removal_member *y = b;
 
-    if (x->tensor != y->tensor) {
-        return x->tensor < y->tensor ? -1 : 1;
-    }
-    if (x->group != y->group) {
-        return x->group < y->group ? -1 : 1;
-    }
-    return x->member < y->member ? -1 : x->member > y->member;
+    return VC_FIRST_ORDER(VC_ORDER(x->tensor, y->tensor), VC_ORDER(x->group, y->group), VC_ORDER(x->member, y->member));
 }
 
 /* The same place under a second name of the tensor: a tied tensor is cut once. */
