@@ -223,6 +223,8 @@ int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_pro
 /* The elements of a parameter of the file where they are few; NULL if it is not one, or another checkpoint's. */
 const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b, uint32_t value);
 double vc_onnx_real_at(const struct vc_program_tensor *tensor, size_t k);
+/* Integer or truth value i of a value, where constants, or sizes that are numbers, say it. */
+bool vc_onnx_integer_at(const struct vc_onnx_build *b, uint32_t value, size_t i, int64_t *integer);
 /* The single number that the value is known to be. */
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number);
 

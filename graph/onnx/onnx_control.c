@@ -44,18 +44,10 @@ static bool number_of(struct vc_onnx_build *b, uint32_t value, int64_t *number, 
     if (known == NULL || known->dtype == VC_DTYPE_F32 || !vc_graph_is_single(known)) {
         return false;
     }
-    if (known->kind == VC_VALUE_CONSTANT) {
-        *number = *(const int64_t *)known->data;
-        return true;
-    }
-    if (elems != NULL && dim != NULL) {
+    if (known->kind != VC_VALUE_CONSTANT && elems != NULL && dim != NULL) {
         *dim = *elems;
     }
-    if (elems == NULL || !vc_dim_is_number(*elems)) {
-        return false;
-    }
-    *number = elems->size;
-    return true;
+    return vc_onnx_integer_at(b, v, 0, number);
 }
 
 /* The nodes of the inner graph, once more. Its inputs are set. */

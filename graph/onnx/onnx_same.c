@@ -142,6 +142,31 @@ static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* x / (bias + alpha * mean)^beta: the mean of squares over `size` channels around each, zeros beyond the first and the
+ * last, is a window over the channels of [n, 1, channels, all else]. */
+static bool take_lrn(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const int64_t size = vc_onnx_int(node, "size", 0);
+    const int64_t rows[3] = {0, 0, -1}, kernel[2] = {size, 1}, pads[4] = {(size - 1) / 2, 0, size / 2, 0}, one = 1;
+    const struct vc_graph_attr attrs[] = {vc_attr_ints("kernel_shape", kernel, 2), vc_attr_ints("pads", pads, 4),
+                                          vc_attr_int("count_include_pad", 1)};
+
+    if (x == NULL) {
+        return true;
+    }
+    VC_RETURN_IF(size < 1 || size > 1 << 20 || x->n_dims < 2,
+                 vc_onnx_refuse(b, node, "it needs a size, and an input with channels"));
+    uint32_t v = vc_onnx_two_in(b, "Mul", node->inputs[0], node->inputs[0]);
+    v = vc_onnx_with_ints(b, "Unsqueeze", vc_onnx_with_ints(b, "Reshape", v, rows, 3), &one, 1);
+    v = vc_onnx_add_one(b, "AveragePool", NULL, &v, 1, attrs, 3);
+    v = vc_onnx_two_in(b, "Mul", v, vc_graph_add_float(b->graph, vc_onnx_float(node, "alpha", 1e-4)));
+    v = vc_onnx_two_in(b, "Add", v, vc_graph_add_float(b->graph, vc_onnx_float(node, "bias", 1)));
+    v = vc_onnx_two_in(b, "Pow", v, vc_graph_add_float(b->graph, vc_onnx_float(node, "beta", 0.75)));
+    v = vc_onnx_two_in(b, "Reshape", v, vc_onnx_one_in(b, "Shape", node->inputs[0]));
+    return vc_onnx_ends_in(b, node, "Div", (const uint32_t[]){node->inputs[0], v}, 2, NULL, 0);
+}
+
 /* Its name before operator set 11. */
 static bool take_scatter(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
@@ -289,6 +314,7 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                                   {"SimplifiedLayerNormalization", take_simplified},
                                                   {"InstanceNormalization", take_instance_norm},
                                                   {"Scatter", take_scatter},
+                                                  {"LRN", take_lrn},
                                                   {"DynamicQuantizeLinear", take_dynamic_quantize},
                                                   {"MatMulInteger", take_matmul_integer},
                                                   {"ConvInteger", take_conv_integer}};

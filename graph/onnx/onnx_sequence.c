@@ -46,19 +46,6 @@ static bool make_list(struct vc_onnx_build *b, const struct vc_onnx_node *node, 
     return false;
 }
 
-/* Integer i of a value, where constants or sizes that are numbers say it. */
-static bool integer_at(const struct vc_onnx_build *b, uint32_t value, size_t i, int64_t *integer)
-{
-    const struct vc_graph_value *v = &b->graph->values[value];
-    const struct vc_dim *elems = b->graph->facts[value].elems;
-
-    if (v->dtype == VC_DTYPE_F32 || (v->kind != VC_VALUE_CONSTANT && (elems == NULL || !vc_dim_is_number(elems[i])))) {
-        return false;
-    }
-    *integer = v->kind == VC_VALUE_CONSTANT ? ((const int64_t *)v->data)[i] : elems[i].size;
-    return true;
-}
-
 /* The position that input k says, from the end where it is negative; false: refused. */
 static bool position_of(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k, size_t n,
                         size_t otherwise, size_t *at)
@@ -68,7 +55,7 @@ static bool position_of(struct vc_onnx_build *b, const struct vc_onnx_node *node
     if (vc_onnx_has_input(node, k)) {
         uint32_t v = vc_onnx_known(b, node->inputs[k]);
 
-        VC_RETURN_IF(!vc_graph_is_single(&b->graph->values[v]) || !integer_at(b, v, 0, &number),
+        VC_RETURN_IF(!vc_graph_is_single(&b->graph->values[v]) || !vc_onnx_integer_at(b, v, 0, &number),
                      vc_onnx_refuse(b, node, "the position in the sequence is computed while the model runs"));
     }
     number += number < 0 ? (int64_t)n : 0;
@@ -125,7 +112,7 @@ static size_t sizes_of(struct vc_onnx_build *b, const struct vc_onnx_node *node,
     VC_RETURN_IF(v != NULL && ((!listed && v->n_dims != 0) || b->graph->facts[split].unknown),
                  vc_onnx_refuse(b, node, "the sizes of the parts are neither a list nor a number"));
     for (int64_t k = 0; v != NULL && k < (listed ? v->shape[0].size : 1) && n < MAX_ITEMS; k++) {
-        VC_RETURN_IF(!integer_at(b, split, (size_t)k, &sizes[n++]),
+        VC_RETURN_IF(!vc_onnx_integer_at(b, split, (size_t)k, &sizes[n++]),
                      vc_onnx_refuse(b, node, "the sizes of the parts are computed while the model runs"));
         each = sizes[0];
     }

@@ -201,6 +201,19 @@ const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b,
                : NULL;
 }
 
+/* Of shapes, and of what is computed of them, the elements are facts. */
+bool vc_onnx_integer_at(const struct vc_onnx_build *b, uint32_t value, size_t i, int64_t *integer)
+{
+    const struct vc_graph_value *v = &b->graph->values[value];
+    const struct vc_dim *elems = b->graph->facts[value].elems;
+
+    if (v->dtype == VC_DTYPE_F32 || (v->kind != VC_VALUE_CONSTANT && (elems == NULL || !vc_dim_is_number(elems[i])))) {
+        return false;
+    }
+    *integer = v->kind == VC_VALUE_CONSTANT ? ((const int64_t *)v->data)[i] : elems[i].size;
+    return true;
+}
+
 /* One element, of at most one dimension: with more dimensions a product would broadcast to more dimensions
  * than x has, and a rewrite would lose them. */
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number)
