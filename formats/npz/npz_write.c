@@ -71,6 +71,7 @@ enum vc_status vc_npz_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
                            .accepts_raw = true,
                            .loader = vc_npz_loader};
 
+    *out = NULL;
     VC_REFUSE_IF(options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal(), ctx, VC_E_UNSUPPORTED,
                  "this build has no ISA-L to deflate with; use zlib");
     VC_CALL(vc_file_sink_new(ctx, model, options, &sink, sizeof(struct npz_sink), out));
