@@ -45,7 +45,7 @@ static void check_layer_types(struct vc_decoder *d)
         if (word == NULL || (strcmp(word, "full_attention") != 0 && strcmp(word, "sliding_attention") != 0)) {
             vc_net_refuse(net, "layer_types", "of which only full_attention and sliding_attention are supported");
         } else if (d->window == 0 && strcmp(word, "sliding_attention") == 0) {
-            vc_net_refuse(net, "layer_types", "but use_sliding_window is not true");
+            vc_net_refuse(net, "layer_types", "but use_sliding_window is not true, or sliding_window is null");
         }
     }
 }
@@ -65,9 +65,12 @@ static void read_windows(struct vc_decoder *d)
     }
     if (flag && !vc_net_flag(net, "use_sliding_window", false)) {
         (void)vc_net_count(net, "sliding_window", 0);
-    } else {
-        d->window = vc_net_size(net, "sliding_window",
-                                kind == VC_WINDOW_ALL ? (int64_t)if_absent(d, "sliding_window", 0) : 4096);
+    } else { /* null is no window, but where the pattern asks for one */
+        bool absent = json_object_get(net->config, "sliding_window") == NULL;
+        bool as_class = kind == VC_WINDOW_ALL || builds(d, VC_BUILD_ROTATES_SOME);
+        int64_t usual = as_class ? (int64_t)if_absent(d, "sliding_window", 0) : !flag || absent ? 4096 : 0;
+
+        d->window = vc_net_size(net, "sliding_window", usual);
     }
     if (kind == VC_WINDOW_BEHIND || kind == VC_WINDOW_BEFORE) {
         d->first_window = vc_net_count(net, "max_window_layers", 28);
@@ -188,6 +191,19 @@ static void read_factors(struct vc_decoder *d)
     }
 }
 
+/* By the key that the class has: a number under the key of another class says nothing. */
+static double read_epsilon(struct vc_decoder *d)
+{
+    bool layer_norm_eps = vc_arch_number(d->usual, "layer_norm_eps", 0) != 0;
+
+    if (has(d, VC_ARCH_PLAIN_NORM)) {
+        return 1e-5;
+    }
+    return builds(d, VC_BUILD_MEANS)
+               ? vc_net_real(d->net, layer_norm_eps ? "layer_norm_eps" : "norm_eps|norm_epsilon", 1e-5)
+               : vc_net_real(d->net, "rms_norm_eps", vc_arch_number(d->usual, "rms_norm_eps", 1e-6));
+}
+
 /* Order matters in two places: head_dim falls back to hidden / heads after read_mlp, and windows are read
  * before scales. Each key that is read counts as asked for. */
 static void read_config(struct vc_decoder *d)
@@ -202,10 +218,7 @@ static void read_config(struct vc_decoder *d)
     d->kv_heads =
         vc_net_size(net, "num_key_value_heads", (int64_t)if_absent(d, "num_key_value_heads", (double)d->heads));
     d->head_dim = vc_net_size(net, "head_dim", (int64_t)if_absent(d, "head_dim", 0));
-    d->epsilon = has(d, VC_ARCH_PLAIN_NORM) ? 1e-5
-                 : builds(d, VC_BUILD_MEANS)
-                     ? vc_net_real(net, "layer_norm_eps|norm_eps|norm_epsilon", 1e-5)
-                     : vc_net_real(net, "rms_norm_eps", vc_arch_number(d->usual, "rms_norm_eps", 1e-6));
+    d->epsilon = read_epsilon(d);
     d->tied = vc_net_flag(net, "tie_word_embeddings", vc_arch_flag(d->usual, "tie_word_embeddings"));
     d->output_bias = (has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", false)) ||
                      (builds(d, VC_BUILD_USE_BIAS) && vc_net_flag(net, "use_bias", true));

@@ -370,6 +370,39 @@ static void wrong_configurations(void **state)
     }
 }
 
+/* Keys of other classes, and what null means: the two configurations of a pair are one graph. */
+static void same_graphs(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"{\"model_type\":\"starcoder2\"," SIZES ",\"norm_epsilon\":0.5,\"layer_norm_eps\":0.25}",
+         "{\"model_type\":\"starcoder2\"," SIZES ",\"norm_epsilon\":0.5}"},
+        {"{\"model_type\":\"stablelm\"," SIZES ",\"norm_eps\":0.5}", "{\"model_type\":\"stablelm\"," SIZES "}"},
+        {"{\"model_type\":\"smollm3\"," SIZES ",\"no_rope_layer_interval\":2,\"use_sliding_window\":true}",
+         "{\"model_type\":\"smollm3\"," SIZES ",\"no_rope_layer_interval\":2}"},
+        {"{\"model_type\":\"qwen2\"," SIZES
+         ",\"use_sliding_window\":true,\"sliding_window\":null,\"max_window_layers\":0}",
+         "{\"model_type\":\"qwen2\"," SIZES "}"},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        char *texts[2];
+
+        for (size_t i = 0; i < 2; i++) {
+            struct vc_graph *graph = NULL;
+
+            if (vc_graph_build_config(ctx, save_text("config.json", pairs[k][i]), &graph) != VC_OK) {
+                fail_msg("%s: %s", pairs[k][i], vc_ctx_message(ctx));
+            }
+            assert_int_equal(vc_graph_print_text(ctx, graph, &texts[i]), VC_OK);
+            vc_graph_close(graph);
+        }
+        assert_string_equal(texts[0], texts[1]);
+        vc_text_free(texts[0]);
+        vc_text_free(texts[1]);
+    }
+}
+
 /* Sizes whose products do not fit are problems of the values that have them, or no problem at all: nothing is read. */
 static void huge_sizes(void **state)
 {
@@ -455,6 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(well_known_models, begin, end),
         cmocka_unit_test_setup_teardown(experts, begin, end),
         cmocka_unit_test_setup_teardown(wrong_configurations, begin, end),
+        cmocka_unit_test_setup_teardown(same_graphs, begin, end),
         cmocka_unit_test_setup_teardown(huge_sizes, begin, end),
         cmocka_unit_test_setup_teardown(no_memory, begin, end),
         cmocka_unit_test_setup_teardown(no_file, begin, end),
