@@ -128,11 +128,22 @@ static size_t sizes_of(struct vc_onnx_build *b, const struct vc_onnx_node *node,
     return n;
 }
 
+/* The parts are those of a Split without sizes: a list of sizes ends at VC_MAX_ELEMS. */
+static bool are_chunks(struct vc_dim dim, const int64_t *sizes, size_t n)
+{
+    int64_t left = vc_dim_is_number(dim) ? dim.size : -1;
+    int64_t chunk = left < 0 ? 0 : left / (int64_t)n + (left % (int64_t)n != 0);
+
+    for (size_t k = 0; k < n && left >= 0; k++) {
+        left = sizes[k] == (k + 1 < n ? chunk : left) ? left - sizes[k] : -1;
+    }
+    return left == 0;
+}
+
 static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
     int64_t axis = vc_onnx_int(node, "axis", 0);
-    struct vc_graph_attr attr = vc_attr_int("axis", axis);
     int64_t sizes[MAX_ITEMS];
     uint32_t items[MAX_ITEMS];
 
@@ -141,15 +152,21 @@ static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
     }
     VC_RETURN_IF(axis < -(int64_t)x->n_dims || axis >= (int64_t)x->n_dims,
                  vc_onnx_refuse(b, node, "there is no such axis"));
-    size_t n = sizes_of(b, node, x->shape[axis < 0 ? axis + (int64_t)x->n_dims : axis], sizes);
+    struct vc_dim dim = x->shape[axis < 0 ? axis + (int64_t)x->n_dims : axis];
+    size_t n = sizes_of(b, node, dim, sizes);
     if (n == 0) {
         return false;
     }
-    const uint32_t in[2] = {node->inputs[0], vc_graph_add_ints(b->graph, sizes, n)};
-    uint32_t first = vc_graph_add_node(
-        b->graph,
-        &(struct vc_node_spec){
-            .op = "Split", .n_inputs = 2, .n_outputs = (unsigned)n, .n_attrs = 1, .inputs = in, .attrs = &attr});
+    bool listed = !are_chunks(dim, sizes, n);
+    VC_RETURN_IF(listed && n > VC_MAX_ELEMS, vc_onnx_refuse(b, node, "more than 64 parts of different sizes"));
+    const uint32_t in[2] = {node->inputs[0], listed ? vc_graph_add_ints(b->graph, sizes, n) : VC_NO_VALUE};
+    const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", axis), vc_attr_int("num_outputs", (int64_t)n)};
+    uint32_t first = vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = "Split",
+                                                                        .n_inputs = listed ? 2 : 1,
+                                                                        .n_outputs = (unsigned)n,
+                                                                        .n_attrs = listed ? 1 : 2,
+                                                                        .inputs = in,
+                                                                        .attrs = attrs});
     for (size_t k = 0; k < n; k++) {
         items[k] = vc_graph_output_of(b->graph, first, (unsigned)k);
         if (!vc_onnx_has_input(node, 1) && vc_onnx_int(node, "keepdims", 1) == 0) {
@@ -177,12 +194,7 @@ static bool take_concat(struct vc_onnx_build *b, struct vc_onnx_node *node)
 /* Optional, OptionalGetElement, and Identity of a sequence: what is there, a value or a sequence. */
 static bool take_element(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_value_list *s = list_of(b, node, 0);
-
     VC_RETURN_IF(!vc_onnx_has_input(node, 0), vc_onnx_refuse(b, node, "nothing is there"));
-    if (s != NULL) {
-        return make_list(b, node, s->values, s->n, SIZE_MAX, VC_NO_VALUE);
-    }
     vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
     return false;
 }

@@ -262,6 +262,8 @@ class Control(Judge):
         self.refuses(self.model(IF_DATA.replace("e = Sub (m, gamma)", "k2 = MatMul (h, u) e = Concat <axis = 1> (k2, m)")
                                 .replace("float[n, 5] e", "float[n, 10] e")), "'c' decides which branch is computed", "--known c=N")
         self.same(self.model(LISTS, 18), {"x": x})
+        self.same(self.model("g (float[n, 6] x) => (float[n, 72] y) {\n reps = Constant <value_ints = [1, 12]> () wide = Tile (x, reps)\n"
+                             " parts = SplitToSequence <axis = 1> (wide)\n y = ConcatFromSequence <axis = 1> (parts)\n}", 18), {"x": x})
         for bad, said in ("SequenceAt (parts, s)", "the position in the sequence is computed"), ("SequenceAt (each, nine)", "no such position"), \
                 ("SequenceAt (x, two)", "its sequence is not known"), ("Relu (each)", "it takes a sequence of values"):
             self.refuses(self.model("g (float[n, 6] x) => (float[n] y) {\n s0 = ReduceMax <keepdims = 0> (x) s = Cast <to = 7> (s0)\n"
