@@ -88,6 +88,9 @@ void vc_infer_resize(struct vc_infer *in)
         return;
     }
     VC_LEAVE_IF(crops && n != 2 * n_axes, vc_infer_fail(in, "the roi has %zu numbers for %zu axes", n, n_axes));
+    for (size_t k = 0; crops && k < n; k++) {
+        VC_LEAVE_IF(!isfinite(roi[k]), vc_infer_fail(in, "the roi has %g", roi[k]));
+    }
     const struct vc_dim *sizes = vc_infer_elems(in, 3, &n);
     VC_LEAVE_IF(by_size ? sizes == NULL : !vc_infer_floats(in, 2, "the list of scales", scales, VC_GRAPH_MAX_DIMS, &n),
                 vc_infer_fail(in, "the sizes are computed from values, not from the sizes of inputs"));

@@ -10,16 +10,23 @@
 #include "graph/ops/ops.h"
 
 /* An input of a node: "f2,3" floats of 2 x 3; "i", "b" integers and truth values; "=1,2" a constant list of integers;
- * "=5" likewise of one; "fn,3" with a symbol n; "-" not given. */
+ * "=5" likewise of one; "~0.5,1" a constant list of floats; "fn,3" with a symbol n; "-" not given. */
 static uint32_t value_of(const char *text)
 {
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
     int64_t ints[VC_GRAPH_MAX_DIMS];
+    double reals[VC_GRAPH_MAX_DIMS];
     unsigned n = 0;
     char kind = *text++;
 
     if (kind == '-') {
         return VC_NO_VALUE;
+    }
+    for (char *after; kind == '~' && *text != '\0'; text = *after == ',' ? after + 1 : after) {
+        reals[n++] = strtod(text, &after);
+    }
+    if (kind == '~') {
+        return vc_graph_add_constant(graph, NULL, VC_DTYPE_F32, (int64_t[]){n}, 1, reals);
     }
     while (*text != '\0') {
         char *after;
@@ -230,6 +237,11 @@ static const struct refused refused[] = {
      {"antialias=1", "coordinate_transformation_mode:tf_crop_and_resize"},
      1,
      "antialias of a crop is not supported"},
+    {"Resize",
+     {"f4,4", "~0,0,nan,1", "-", "=8,8"},
+     {"coordinate_transformation_mode:tf_crop_and_resize"},
+     1,
+     "the roi has nan"},
     {"Resize", {"f1,1,4,4", "-", "-", "=8,8"}, {0}, 1, "2 sizes or scales are given for 4 axes"},
     {"Resize", {"f1,1,4,4", "-", "f4"}, {0}, 1, "the list of scales is computed while the model runs"},
     {"QuantizeLinear", {"f3,4", "f", "i"}, {0}, 1, "the attribute output_dtype is missing"},

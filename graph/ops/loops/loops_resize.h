@@ -68,7 +68,7 @@ RUN(resize)
     int64_t *from = vc_alloc_array(run->ctx, VC_TAG_MISC, most, sizeof *from + sizeof(double));
     double *weight = (double *)(void *)(from + (from != NULL ? most : 0));
     run->status = from == NULL ? VC_E_NOMEM : run->status;
-    for (unsigned k = 0, at = 0; k < x->n_dims; at += (unsigned)vc_resize_most(&axes[k]), k++) {
+    for (unsigned k = 0, at = 0; from != NULL && k < x->n_dims; at += (unsigned)vc_resize_most(&axes[k]), k++) {
         rows.from[k] = from + at;
         rows.weight[k] = weight + at;
     }
