@@ -259,9 +259,10 @@ static void find_packings(const struct vc_search *s, const struct words *w, stru
 /* Tells the model what they are. */
 static enum vc_status attach(struct vc_search *s, const struct words *w, bool symmetric, bool ordered)
 {
+    bool rows = s->hint.whole_rows || w->group > w->row; /* not a group that is the row */
     struct vc_quant quant = {.scheme = vc_code_scheme_of_bits(w->bits),
-                             .granularity = w->n_groups == 1 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP,
-                             .group_size = w->n_groups == 1 ? 0 : w->group,
+                             .granularity = rows ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP,
+                             .group_size = rows ? 0 : w->group,
                              .symmetric = symmetric,
                              .source_dtype = s->model->tensors[w->scales].dtype};
     struct vc_packed packed[3];

@@ -120,7 +120,7 @@ static bool find_block(const struct vc_search *search, const struct vc_tensor *s
     return true;
 }
 
-/*     scale [n_rows, 1]              per row (also where a group is the whole row)
+/*     scale [n_rows, 1]              per row, or one group that is the row, where the configuration says so
  *     fp8 and a shape of blocks      128 x 128, or what the configuration says
  *     one number                     per tensor
  *     [n_rows, 2 .. row]             groups
@@ -133,11 +133,12 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
 
     *sure = true;
     quant->axis = 0;
-    if (quant->scheme == VC_SCHEME_FP8 && !(by_rows && n_groups == 1)) {
+    if (quant->scheme == VC_SCHEME_FP8 || (by_rows && n_groups == 1)) {
         VC_CALL(vc_search_hint(search));
     }
     if (by_rows && n_groups == 1) {
-        quant->granularity = VC_GRANULARITY_CHANNEL;
+        quant->group_size = search->hint.group_size == row ? row : 0;
+        quant->granularity = quant->group_size != 0 ? VC_GRANULARITY_GROUP : VC_GRANULARITY_CHANNEL;
     } else if (find_block(search, scale, n_rows, row, quant)) {
         ; /* also one block */
     } else if (scale->n_elems == 1) {
