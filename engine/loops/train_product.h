@@ -195,8 +195,8 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
     return copy;
 }
 
-/* What is packed next: `count` rows or columns, `step` apart, of `lines` lines of a cache each. It comes from memory while
- * tiles are multiplied, `some` rows or columns in front of each. */
+/* What is packed or read next: `count` rows or columns, `step` apart, of `lines` lines of a cache each. It comes from
+ * memory while tiles are multiplied, `some` rows or columns in front of each. */
 struct next {
     const REAL *at;
     int64_t step;
@@ -265,11 +265,9 @@ static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_
                 REAL *packed_a = scratch + whole * (depth + VC_PRODUCT_PADDING);
                 size_t step = 0;
                 const REAL *read = whole != 0 ? find_rows(from, a_is.row, whole, depth, scratch, &step) : NULL;
-                struct next next_a = {0}, next_b = {0};
+                struct next next_a = next_rows(a, a_is, m, k, m0, k0, tiles * ((n_columns + NR - 1) / NR));
+                struct next next_b = {0};
 
-                if (whole == 0) {
-                    next_a = next_rows(a, a_is, m, k, m0, k0, tiles * ((n_columns + NR - 1) / NR));
-                }
                 pack_rows(from + (int64_t)whole * a_is.row, a_is.row, a_is.column, rows - whole, depth, packed_a);
                 for (size_t j = 0; j < n_columns; j += NR) {
                     size_t here = VC_AT_MOST(n_columns - j, NR);
