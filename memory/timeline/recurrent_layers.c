@@ -310,10 +310,19 @@ static uint64_t own_backward_bytes(const struct vc_storages *s, const struct vc_
     if (all > one) {
         sums = 2 * largest + of_x + of_state + 12 * hidden + (all > 2 * one ? projected * hidden : 0);
     }
-    uint64_t gone =
-        all > 2 * one ? (one + kept_bytes(s, node, one)) / vc_max_u64(size_of(s, node->inputs[2], 0), 1) : 0;
+    uint64_t directions = vc_max_u64(size_of(s, node->inputs[2], 0), 1);
+    uint64_t least = 0;
+    uint64_t gone = all > 2 * one ? (one + kept_bytes(s, node, one)) / directions : 0;
 
-    return sums * s->float_bytes - vc_min_u64(gone, sums * s->float_bytes) + all / hidden * projected;
+    sums *= s->float_bytes;
+    /* Of two steps at least eight states are counted too much, of modules with one to two layers and rows from 1 to 200; with
+     * many rows and small weights another moment has the most, as many states. */
+    if (all == 2 * one) {
+        gone = 8 * one / directions;
+        gone = directions == 1 ? gone : vc_min_u64(gone, sums / 16 * 5);
+        least = 8 * one / directions;
+    }
+    return vc_max_u64(sums - vc_min_u64(gone, sums), least) + all / hidden * projected;
 }
 
 /* The layer below, or VC_NO_NODE behind the first; count: those before it, 0 at first. */

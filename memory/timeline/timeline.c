@@ -406,6 +406,28 @@ static void add_masks(struct maker *m)
     }
 }
 
+/* Checkpoints of transformers keep what a layer is given: where attention is products, the mask for what comes later, of
+ * the type of the values, another one where layers have a window; to the backward step of the first layer. */
+static void add_checkpointed_masks(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    uint64_t last[2] = {0, 0}; /* without, with a window: the backward step of the first attention; 0: there is none */
+
+    for (uint32_t n = 0; s->options->recompute == VC_RECOMPUTE_LAYER && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        bool attends = vc_node_is(node, VC_OP_attention) && !s->idle[n] && !vc_storages_fused(s, n);
+        bool window = attends && vc_attention_window(s->graph, node) != 0;
+
+        if (attends && last[window] == 0 && (window || vc_node_int(node, "is_causal", 0) != 0)) {
+            uint64_t heads = vc_max_u64((uint64_t)vc_node_int(node, "q_num_heads", 1), 1);
+
+            last[window] = m->back[n];
+            m->node = n;
+            add(m, vc_storages_scores(s, n) / heads * s->width[node->outputs[0]], n, m->back[n], VC_MEMORY_ACTIVATIONS);
+        }
+    }
+}
+
 /* Without reuse all values live until the end, as in a program that plans nothing. */
 static void add_inference(struct maker *m)
 {
@@ -480,6 +502,7 @@ enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s,
         add_gradients(&m);
         add_loss(&m);
         add_optimizer(&m);
+        add_checkpointed_masks(&m);
     } else {
         for (uint32_t n = 0; n < s->n_nodes; n++) {
             m.redo[n] = NO_STEP;

@@ -3,7 +3,7 @@
  * are read: sizes do not depend on the choice of neurons.
  *
  *     forms[0]       as stored
- *     usual          halves, then int8; with a file whose weights are floats
+ *     usual          halves, then int8; with a file whose weights are floats. Of codes: as stored, but loaded as halves
  *     pruned         each of these with a share of its neurons removed
  *     codes          types of few bits, that some loader keeps as codes: GGUF's blocks, or a layout of folders */
 #include <math.h>
@@ -321,6 +321,19 @@ static enum vc_status add_all_codes(struct vc_planning *p, bool bf16)
     return VC_OK;
 }
 
+/* Codes stay as they are in the file, and what a program makes of them and of the floats beside them is of two bytes: an
+ * option of loading, by which nothing is written. llama.cpp and onnxruntime load floats as they are stored. */
+static void add_loaded(struct vc_planning *p, bool bf16)
+{
+    enum vc_memory_program program = p->memory.program;
+
+    if (program != VC_RUN_BY_LLAMA_CPP && program != VC_RUN_BY_ONNXRUNTIME && p->memory.weights == VC_DTYPE_NONE) {
+        p->forms[p->n_forms] = p->forms[0];
+        p->forms[p->n_forms].type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
+        p->forms[p->n_forms++].error = vc_search_half(bf16)->error;
+    }
+}
+
 /* Takes a form off the list. */
 static void drop_form(struct vc_planning *p, size_t number)
 {
@@ -355,7 +368,9 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (trains || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
         return VC_OK; /* trained weights are not compressed */
     }
-    if (!coded && (p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
+    if (coded && (p->options.without & VC_LEVER_WEIGHTS) == 0) {
+        add_loaded(p, bf16);
+    } else if ((p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
         VC_CALL(add_usual(p, half, bf16));
     }
     bool prunes = !coded && (p->options.without & VC_LEVER_PRUNE) == 0 && p->model != NULL && p->graph != NULL;

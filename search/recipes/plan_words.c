@@ -28,7 +28,9 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
     const struct vc_weights_form *form = choice->form;
     const struct vc_memory_options *m = &choice->memory;
 
-    if (form->scheme != NULL) {
+    if (form->scheme == NULL && form->type != p->memory.weights) {
+        vc_text_add(text, ", loaded as %s", vc_search_half(form->type == VC_DTYPE_BF16)->name);
+    } else if (form->scheme != NULL) {
         vc_text_add(text, ", %s%s%s", form->kept ? form->scheme->what : form->scheme->name,
                     form->kept ? "" : " weights", place_of(form));
     }

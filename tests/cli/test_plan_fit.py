@@ -141,6 +141,10 @@ class Agreement(unittest.TestCase):
         subprocess.run(["cp", os.path.join(MODELS, "..", "..", "graph", "goldens", "llama-gguf", "model.gguf"), self.dir.name], check=True)
         self.check(["--ctx", "64", "model.gguf"])
         self.check(["--runtime", "dequantize", "model.gguf"])
+        self.folder("llama", *llama(256, 704, 1, 4, 4, 2003, False))
+        self.run_lines(["quantize", "--int8", "-o", "codes", "llama"])
+        self.check(["--batch", "64", "codes"])
+        self.assertIn("loaded as fp16", self.seen)
         # what shrink takes of a GGUF file of f32 is what plan takes: halves first
         for what in ("fp16 weights", "fp16 weights, 30 % of the neurons removed"):
             recipes = json.loads(self.run_lines(["plan", "--memory", "3GiB", "--json", "model.gguf"]))["recipes"]

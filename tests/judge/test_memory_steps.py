@@ -243,7 +243,8 @@ class Steps(unittest.TestCase):
         for kind, width, hidden, layers, both, batch, steps, *proj in (
                 ("LSTM", 64, 128, 1, False, 32, 100), ("LSTM", 40, 256, 3, True, 8, 200), ("GRU", 64, 128, 2, True, 32, 100), ("GRU", 512, 64, 1, False, 4, 50),
                 ("RNN", 16, 256, 2, False, 32, 100), ("LSTM", 300, 300, 2, True, 1, 20),
-                ("LSTM", 64, 128, 1, False, 32, 6, 64), ("LSTM", 40, 256, 2, True, 8, 4, 48)):
+                ("LSTM", 64, 128, 1, False, 32, 6, 64), ("LSTM", 40, 256, 2, True, 8, 4, 48),
+                ("LSTM", 64, 128, 1, False, 32, 2, 64), ("LSTM", 32, 64, 2, True, 16, 2, 8)):
             proj = proj[0] if proj else 0
             text = "input x [batch, %d, %d]\n%s r %d layers=%d bidirectional=%s%s\nlinear fc 12\n" % (
                 steps, width, kind.lower(), hidden, layers, ("no", "yes")[both], " proj=%d" % proj if proj else "")
