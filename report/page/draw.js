@@ -83,9 +83,10 @@ function inked(text, weight = 400) {
   return ruler.measureText(text).width;
 }
 
-// The end of a name says more than its beginning: whole parts are left out first, "layers.3" of "model.layers.3".
+// The end of a name says more than its beginning: whole parts are left out first, "layers.3" of "model.layers.3". No drawing
+// has room for 1000 letters, and each try is measured.
 function fitted(name, width, weight) {
-  const text = clean(name), parts = text.split('.');
+  const text = clean(name).slice(-1000), parts = text.split('.');
   for (let k = 0; k < parts.length; k++) {
     const end = parts.slice(k).join('.');
     if ((k === 0 || !/^\d*$/.test(end)) && inked(end, weight) <= width) return end;
