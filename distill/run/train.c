@@ -362,13 +362,17 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
     }
 }
 
-/* The loss from its terms and their shares. */
-static double total_of(const struct vc_trainer *t, const struct work *w)
+/* The loss from its terms and their shares. steady: pairs have the larger end of their weight in every step, so that losses of
+ * different steps can be compared. */
+static double total_of(const struct vc_trainer *t, const struct work *w, bool steady)
 {
     double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
 
     for (size_t k = 0; !t->progress.control && k < t->options.loss.n_matches; k++) {
-        loss += vc_match_weight(&t->options.loss.matches[k], w->part) * w->sums[MATCHES + k];
+        const struct vc_match *match = &t->options.loss.matches[k];
+        double part = steady ? match->weight_change > 0 : w->part;
+
+        loss += vc_match_weight(match, part) * w->sums[MATCHES + k];
     }
     return loss;
 }
@@ -476,13 +480,13 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     vc_fake_quant_gradients(&t->student, engine);
     VC_CALL(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     VC_CALL(take_late(t, &w));
-    double loss = total_of(t, &w);
+    double loss = total_of(t, &w, false);
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     if (!w.skipped) {
         VC_CALL(use_gradients(t, &w, engine, lr));
     }
     t->progress.counts.step = number + 1;
-    vc_divergence_note(t, loss);
+    vc_divergence_note(t, total_of(t, &w, true));
     if (!t->progress.control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
