@@ -76,6 +76,29 @@ static double norm_share(const struct vc_graph *graph, const struct vc_graph_nod
     return 1 - vc_node_float(node, "momentum", (double)0.9f);
 }
 
+/* Marks statistics that are read in another place than inputs 3 and 4 of a BatchNormalization. Those of a new network are
+ * 0 and 1, as its scales and shifts are, and exporters that keep equal tensors once write
+ *
+ *     BatchNormalization (x, 1.weight, 1.bias, 1.bias, 1.weight) */
+static void find_mixed(struct vc_weights *w)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(w->graph, n);
+        unsigned end = vc_node_is(node, VC_OP_batch_norm) ? VC_AT_MOST(node->n_inputs, 3u) : node->n_inputs;
+
+        for (unsigned k = 0; k < end; k++) {
+            uint32_t v = node->inputs[k];
+            uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;
+
+            if (param != VC_NO_PARAM) {
+                struct vc_weight *item = &w->items[w->of_param[param]];
+
+                item->mixed = item->mixed || item->statistic;
+            }
+        }
+    }
+}
+
 /* Marks running means and variances: not trained by gradients. A statistic that two norms share has
  * norm_share -1. Scales of FakeQuantize are not trained, either. */
 static void find_statistics(struct vc_weights *w)
@@ -100,6 +123,7 @@ static void find_statistics(struct vc_weights *w)
             }
         }
     }
+    find_mixed(w);
 }
 
 /* Adds what the entry takes to the block of values. */

@@ -27,6 +27,7 @@ struct vc_weight {
     bool integers; /* codes; never trained */
     /* A running mean or variance of BatchNormalization: changed by forward passes, never by gradients. */
     bool statistic;
+    bool mixed; /* a statistic that the graph also reads as something else: equal tensors that its exporter kept once */
     double norm_share;         /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;              /* it has a gradient */
     bool coded;                /* codes are written for it, made of what was trained (distill/update/fake_quant.h) */

@@ -82,29 +82,37 @@ static enum vc_status check_freeze(const struct vc_net *net)
     return VC_OK;
 }
 
-/* A tensor with several names may be several tensors that were equal when the file was made. */
+/* A tensor with several names may be several tensors that were equal when the file was made; one that is read as a
+ * statistic and as a weight has been two. Evaluation changes neither. */
 static enum vc_status check_names(const struct vc_net *net)
 {
+    static const char hint[] =
+        "its exporter keeps equal tensors once, and they would be trained as one; export it for "
+        "training (torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False))";
     const struct vc_graph *graph = net->network.graph;
     const struct vc_graph_param *first = NULL;
     uint32_t n = 0;
 
-    for (uint32_t k = 0; k < vc_graph_param_count(graph) && !net->options.allow_tied; k++) {
+    for (uint32_t k = 0; net->options.train && k < vc_graph_param_count(graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(graph, k);
+        const struct vc_weight *item = &net->weights->items[net->weights->of_param[k]];
+        bool moves = item->statistic && !net->options.frozen_norm;
 
-        if (param->n_also != 0 && net->weights->items[net->weights->of_param[k]].trained) {
+        VC_REFUSE_IF(item->mixed, net->ctx, VC_E_UNSUPPORTED,
+                     "%s: %s is a running mean or variance in the graph, and another weight: %s", vc_net_file(net),
+                     param->tensor, hint);
+        if (param->n_also != 0 && (item->trained || moves) && !net->options.allow_tied) {
             first = n == 0 ? param : first;
             n++;
         }
     }
-    return n == 0 ? VC_OK
-                  : vc_fail(net->ctx, VC_E_UNSUPPORTED,
-                            "%s: %s is also %s in the graph, which has %u tensor%s with several names: its exporter "
-                            "keeps equal tensors once, and they would be trained as one; export it for training "
-                            "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
-                            "they are meant to be one, %s",
-                            vc_net_file(net), first->tensor, first->also, n, n == 1 ? "" : "s",
-                            vc_option(net->ctx, "trained.allow_tied"));
+    VC_REFUSE_IF(
+        n != 0, net->ctx, VC_E_UNSUPPORTED,
+        "%s: %s is also %s in the graph, which has %u tensor%s with several names: %s, or, where they are meant "
+        "to be one, %s",
+        vc_net_file(net), first->tensor, first->also, n, n == 1 ? "" : "s", hint,
+        vc_option(net->ctx, "trained.allow_tied"));
+    return VC_OK;
 }
 
 /* The list of weights, with what is trained. Those that neither the answer nor a kept value reads are left

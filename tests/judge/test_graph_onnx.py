@@ -591,6 +591,31 @@ class Graphs(unittest.TestCase):
         beside = train("--student", self.path("weights.npz"), "--graph", self.path("m.onnx"), "-o", self.path("o.npz"))
         self.assertIn("a is also c", beside.stderr)
 
+    def test_equal_statistics(self):
+        """Two new BatchNormalizations, whose scales, shifts, means and variances are ones and zeros, kept once: by names of
+        Identity nodes, or without. Both are evaluated, and not trained; nor are means that two norms share by their names."""
+        float32 = onnx.TensorProto.FLOAT
+        one, zero, mean = np.ones(3, "f4"), np.zeros(3, "f4"), np.full(3, 0.5, "f4")
+        rng = np.random.default_rng(2)
+        np.savez(self.path("data.npz"), x=rng.standard_normal((8, 3)).astype("f4"), y=rng.integers(0, 3, 8))
+        mixed = "w is a running mean or variance in the graph, and another weight", "z is a running mean or variance in the graph"
+        cases = [(["w", "z", "z", "w"], ["w", "z", "z", "w"], [], mixed), (["w", "z", "m", "v"], ["w2", "z2", "m2", "v2"], ["m"], ("m is also m2", ))]
+        cases.append((["w", "z", "m", "v"], ["w2", "z2", "m2", "v2"], [], ()))
+        for first, second, named, said in cases:
+            names = dict(zip(["w", "z", "m", "v", "w2", "z2", "m2", "v2"], [one, zero, mean, one, 2 * one, one, mean, one]))
+            stored = {n for n in first + second if n[:-1] not in named}
+            nodes = [helper.make_node("Identity", [n], [n + "2"]) for n in named]
+            nodes += [helper.make_node("BatchNormalization", ["x", *first], ["a"]), helper.make_node("BatchNormalization", ["a", *second], ["y"])]
+            graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 3])],
+                                      [helper.make_tensor_value_info("y", float32, ["batch", 3])], [numpy_helper.from_array(names[n], n) for n in sorted(stored)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+            model, data = self.path("m.onnx"), self.path("data.npz")
+            for command in (["evaluate", model], ["distill", "--alpha", "0", "--steps", "1", "--student", model, "-f", "-o", self.path("o.onnx")]):
+                done = subprocess.run([PROGRAM, *command, "--data", data], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                wrong = said if command[0] == "distill" else ()
+                self.assertEqual(done.returncode, 3 if wrong else 0, done.stderr)
+                self.assertTrue(not wrong or any(w in done.stderr for w in wrong), done.stderr)
+
     def test_shared_constants(self):
         """Equal biases, gains and offsets of several blocks that an exporter wrote once keep no block alive: the memory is that of a file with one each."""
         def beside(shared):

@@ -114,7 +114,7 @@ def labels_of(name, z, arrays, mask):
 
 def gradients_by_file(name, model, weights, folder):
     """Gradients under the names of the file, which are other ones than in memory in some families: tensors of equal values
-    are one. Rows of padding, which torch.nn.Embedding does not train, are left out: NaN."""
+    are one. Rows of padding, which torch.nn.Embedding does not train, and zeros, which stay with the student, are left out: NaN."""
     from safetensors.numpy import load_file
     stored = {}
     for path in glob.glob(os.path.join(folder, "*.safetensors")):
@@ -122,7 +122,8 @@ def gradients_by_file(name, model, weights, folder):
     found = {}
     for n, p in model.named_parameters():
         if p.grad is not None:
-            found[stored.get(weights[n].double().numpy().tobytes(), n)] = p.grad.numpy()
+            of = weights[n].double().numpy()
+            found[stored.get(of.tobytes(), n)] = np.where((of == 0) & n.endswith("weight"), np.nan, p.grad.numpy())
     for n, module in model.named_modules():
         if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
             key = stored.get(weights[n + ".weight"].double().numpy().tobytes(), n + ".weight")
