@@ -138,10 +138,12 @@ static bool is_factor(char letter)
     return (vc_onnx_letter_reads(letter) & (ONNX_READ_PRODUCT | ONNX_READ_FACTOR | ONNX_READ_CODES)) != 0;
 }
 
-/* Returns whether something is new. */
+/* Elements of a constant that sizes of an input choose or arrange are constants, too: gates of an LSTM, which PyTorch's
+ * exporter cuts out of weight_ih_l0 at multiples of Shape (h0). Returns whether something is new. */
 static bool find_constants(struct onnx_reader *r, const struct onnx_reading *node)
 {
     const struct onnx_read *in = inputs_of(r, node);
+    bool moves = node->n_in != 0 && in->letter == '>';
     bool constant = node->callee == 0 && !node->has_graph && (node->n_in != 0 || strcmp(node->op, "Constant") == 0);
     bool product = false;
     bool news = false;
@@ -149,7 +151,7 @@ static bool find_constants(struct onnx_reader *r, const struct onnx_reading *nod
     for (size_t k = 0; k < node->n_in; k++) {
         const struct onnx_symbol *s = symbol_of(r, &in[k]);
 
-        constant = constant && (s == NULL || s->constant);
+        constant = constant && (s == NULL || s->constant || (moves && in[k].letter == 'i'));
         product = product || is_factor(in[k].letter) || (in[k].letter == '>' && s != NULL && s->product);
     }
     for (size_t k = 0; k < node->n_out; k++) {

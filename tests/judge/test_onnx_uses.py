@@ -113,6 +113,14 @@ CASES = {
         [N("Concat", ["wi", "wf"], ["w0"], axis=0), N("Unsqueeze", ["w0", "z"], ["w"]), N("Unsqueeze", ["r0", "z"], ["r"]),
          N("Transpose", ["x"], ["xt"], perm=[1, 0, 2]), N("GRU", ["xt", "w", "r", "b", "", "h"], ["", "y"], hidden_size=8)],
         {"wi": rand(12, D), "wf": rand(12, D), "r0": rand(24, 8)}, {"b": rand(1, 48), "h": rand(1, 1, 8), "z": np.array([0], "i8")}),
+    "recurrent weights cut at multiples of a size": (  # as PyTorch's newer exporter writes an LSTM and a GRU, before it is optimized
+        [N("ReduceMean", ["x"], ["h0"], axes=[1], keepdims=0), N("Slice", ["h0", "z", "eight", "one"], ["h8"]), N("Unsqueeze", ["h8", "z"], ["h"]),
+         N("Shape", ["h8"], ["n"], start=1, end=2), N("Mul", ["n", "two"], ["n2"]), N("Mul", ["n", "three"], ["n3"]),
+         N("Slice", ["wi", "z", "n", "z"], ["w1"]), N("Slice", ["wi", "n", "n2", "z"], ["w2"]), N("Slice", ["wi", "n2", "n3", "z"], ["w3"]),
+         N("Concat", ["w2", "w1", "w3"], ["w0"], axis=0), N("Unsqueeze", ["w0", "z"], ["w"]), N("Unsqueeze", ["r0", "z"], ["r"]),
+         N("Transpose", ["x"], ["xt"], perm=[1, 0, 2]), N("GRU", ["xt", "w", "r", "", "", "h"], ["", "y"], hidden_size=8)],
+        {"wi": rand(24, D), "r0": rand(24, 8)}, {"z": np.array([0], "i8"), "one": np.array([1], "i8"), "eight": np.array([8], "i8"),
+                                                 "two": np.array([2], "i8"), "three": np.array([3], "i8")}),
     "an output": ([N("MatMul", ["x", "w"], ["y0"]), N("Identity", ["y0"], ["y"])], {}, {"w": rand(D, D)}),
 }
 
