@@ -410,6 +410,22 @@ static void set_unread(struct vc_estimate *e)
     out->eager = (struct vc_memory_part){0, VC_KNOWN_NOT};
 }
 
+/* Of a decoder that stands in for one whose layers scan or convolve: PyTorch's modules write the steps of a scan out, which
+ * is many times what the stand-in has. llama.cpp has one operator for it, and of vLLM only weights and cache are counted. */
+static bool is_unbounded(const struct vc_estimate *e)
+{
+    return e->graph->stands_in && e->graph->others.state && has_frames(e->options.program);
+}
+
+/* Weights, keys and values are known as those of any stand-in, all else is not. */
+static void set_unbounded(struct vc_estimate *e)
+{
+    set_unknown(e, "what its layers with a state or a convolution take while they compute is not known here", NULL);
+    e->out->components[VC_MEMORY_KV_CACHE].known = VC_KNOWN_ASSUMED;
+    vc_estimate_cache(e);
+    vc_estimate_note_stand_in(e);
+}
+
 /* ---- all of it ---- */
 
 /* One stage of a pipeline, or the whole model. */
@@ -452,6 +468,8 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
         set_unknown(e, "the size of a value depends on a size of the inputs that is not given", e->storages.unknown);
     } else if (e->storages.unknown_op != NULL) {
         set_unknown(e, "what the backward step of an operator needs is not known", e->storages.unknown_op);
+    } else if (is_unbounded(e)) {
+        set_unbounded(e);
     } else {
         vc_estimate_cache(e);
         VC_TRY(add_activations(e, stage));

@@ -55,6 +55,7 @@ struct vc_net_others {
     /* MLA: elements of a position that each layer of the stand-in keeps, that the model's layers keep as transformers has
      * them, and that programs keep which compute with the latent vector; 0: no MLA */
     uint64_t counted, kept, latent;
+    bool state;  /* layers keep a state or convolve: what those take while they compute is none of the stand-in's */
     bool scales; /* its logits are another tensor, times a number (Cohere, Granite) or with a bias (BART) */
 };
 

@@ -143,6 +143,23 @@ static enum kept kept_of(const json_t *text, json_int_t layer)
                : KEEPS_ALL;
 }
 
+/* Layers scan, convolve or attend in a way that is told by no size of attention: a layer's kind says so, or a size that only
+ * such layers have. The two of Nemotron-H without a sequence are none. */
+static bool has_state(const json_t *text, json_int_t layers)
+{
+    bool found =
+        vc_config_find(text, "state_size|ssm_state_size|mamba_d_state|mamba_d_ssm|linear_key_head_dim|lru_width|"
+                             "conv_L_cache|conv_kernel|qk_dim_factor|attention_hidden_size") != NULL;
+
+    for (json_int_t k = 0; !found && k < layers; k++) {
+        const char *word = vc_config_kind(text, (uint64_t)k);
+
+        found =
+            kept_of(text, k) == KEEPS_STATE && (word == NULL || (strcmp(word, "mlp") != 0 && strcmp(word, "moe") != 0));
+    }
+    return found;
+}
+
 /* "layer_types" and "sliding_window" of the decoder. */
 static void set_layers(json_t *out, const json_t *text, json_int_t layers)
 {
@@ -521,6 +538,7 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
     set(out, "max_position_embeddings",
         size_of(text, "max_position_embeddings|n_positions|n_ctx|max_seq_len|seq_length|max_sequence_length", 1 << 20));
     set_latent(out, text, others);
+    others->state = has_state(text, layers);
     set_layers(out, text, layers);
     (void)json_object_set_new(out, "model_type", json_string(mixed > 0 ? "qwen3" : set_experts(out, text, layers, f)));
     (void)json_object_set_new(out, "tie_word_embeddings",

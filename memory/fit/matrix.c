@@ -182,8 +182,9 @@ enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *gra
         VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
         VC_TRY(add_way(o, ways, graph, model, "int4/group:128", VC_DTYPE_NONE, "int4-g128"));
     }
-    own.weights_only =
-        own.weights_only || (graph == NULL && own.activation_bytes == 0 && ways[0].report.unknown != NULL);
+    const struct vc_memory_report *first = &ways[0].report;
+    bool open = graph != NULL && first->unknown_name != NULL; /* a size or an operator, which the user can tell */
+    own.weights_only = own.weights_only || (!open && own.activation_bytes == 0 && first->unknown != NULL);
     o->matrix.weights_only = own.weights_only;
     VC_TRY(choose_gpus(o, gpus, asked, n_asked));
     VC_TRY(decide(o, ways, &own));
