@@ -746,7 +746,7 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 
 #define ON(trait)    VC_ARCH_##trait
 #define BUILD(build) VC_BUILD_##build
-#define COHERE       (BUILD(MEANS) | BUILD(PARALLEL) | BUILD(NEIGHBOURS) | BUILD(LOGIT_SCALE))
+#define COHERE       (BUILD(MEANS) | BUILD(WIDE_NORMS) | BUILD(PARALLEL) | BUILD(NEIGHBOURS) | BUILD(LOGIT_SCALE))
 /* Of decoders of the form of Llama in llama.cpp: neighbours are rotated, and rope_freqs.weight is read. */
 #define AS_LLAMA (ON(PERMUTES) | ON(FREQS))
 #define FEW      VC_ARCH_OF_SEQUENCES
@@ -963,13 +963,14 @@ static const struct vc_arch_family families[] = {
      .maybe = "attn_norm_2 attn_norm_2.bias", .whole = LAST_NORM, .activation = "gelu", .rules = rules_of_bloom,
      .prefix = "transformer."},
     {"phi", "Phi", NULL, "phi2", ON(GRAPH) | ON(DROPS) | ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD), SOME,
-     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE) | BUILD(PARALLEL) | BUILD(USE_BIAS) | BUILD(HEAD_BIAS),
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE) | BUILD(PARALLEL) | BUILD(USE_BIAS) | BUILD(HEAD_BIAS) |
+               BUILD(PARTS),
      .modules = {"dense", "fc1", "fc2", "final_layernorm"},
      .layer =
          "attn_norm attn_norm.bias " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
      .whole = LAST_NORM " output.bias", .activation = "gelu_new|gelu_pytorch_tanh", .rules = rules_of_phi},
     {"stablelm", "StableLm", NULL, "stablelm", ON(GRAPH) | ON(PARTIAL) | ON(HEADS_FILL) | ON(OWN_HEAD), SOME,
-     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(USE_QKV_BIAS) | BUILD(USE_PARALLEL),
+     .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(USE_QKV_BIAS) | BUILD(USE_PARALLEL) | BUILD(PARTS),
      .layer = "attn_norm attn_norm.bias " QKVO " " MLP, .maybe = "ffn_norm ffn_norm.bias " QKV_BIASES,
      .whole = LAST_NORM, .activation = SILU},
     {"nemotron", "Nemotron", NULL, "nemotron",

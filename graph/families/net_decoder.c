@@ -262,7 +262,7 @@ static void read_rope(struct vc_decoder *d)
 
 /* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but not
  * in GGUF, whose tensors have the sum. MEANS: LayerNormalization, with a bias if it SHIFTS. wide_scale: the weight is
- * multiplied in f32 before the result is rounded, as in OLMo 2, whose norms are behind. */
+ * multiplied in f32 before the result is rounded, as in OLMo 2, whose norms are behind, and by WIDE_NORMS (Cohere). */
 static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
 {
     struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
@@ -276,20 +276,21 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
     }
     if (!from_1 && !builds(d, VC_BUILD_MEANS)) {
         x = vc_net_rms_norm(net, x, module, n, d->epsilon);
-        if (x != VC_NO_VALUE) {
-            net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND;
+    } else {
+        inputs[1] = vc_net_vector(net, vc_net_print(net, "%s.weight", module), n);
+        if (from_1) {
+            inputs[1] =
+                vc_net_add(net, vc_net_print(net, "%s.scale", module), inputs[1], vc_graph_add_float(net->graph, 1));
         }
-        return x;
+        if (builds(d, VC_BUILD_SHIFTS)) {
+            inputs[2] = vc_net_vector(net, vc_net_print(net, "%s.bias", module), n);
+        }
+        x = vc_net_node(net, op, module, inputs, builds(d, VC_BUILD_SHIFTS) ? 3 : 2, attrs, 2);
     }
-    inputs[1] = vc_net_vector(net, vc_net_print(net, "%s.weight", module), n);
-    if (from_1) {
-        inputs[1] =
-            vc_net_add(net, vc_net_print(net, "%s.scale", module), inputs[1], vc_graph_add_float(net->graph, 1));
+    if (x < net->graph->n_values) {
+        net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND || builds(d, VC_BUILD_WIDE_NORMS);
     }
-    if (builds(d, VC_BUILD_SHIFTS)) {
-        inputs[2] = vc_net_vector(net, vc_net_print(net, "%s.bias", module), n);
-    }
-    return vc_net_node(net, op, module, inputs, builds(d, VC_BUILD_SHIFTS) ? 3 : 2, attrs, 2);
+    return x;
 }
 
 /* Norms of q and k [batch, sequence, heads * size]: over all of it, or over each head, for which it is
@@ -345,9 +346,14 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
     if (d->family->qk_norm != VC_QK_NORM_NONE) {
         x = qk_norm(d, x, vc_net_print(net, "%s.%s_norm", module, letters[k]), heads);
     }
-    return rope == NULL ? x
-                        : vc_net_rope_apply(net, rope, x, vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads,
-                                            d->head_dim);
+    if (rope == NULL) {
+        return x;
+    }
+    x = vc_net_rope_apply(net, rope, x, vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
+    if (x < net->graph->n_values) {
+        net->graph->values[x].stepwise = builds(d, VC_BUILD_PARTS);
+    }
+    return x;
 }
 
 /* The family's own word for a module, or that of most. */
@@ -374,7 +380,7 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .softcap = d->score_cap,
                                    .mask = window ? d->mask : d->padding,
                                    .dropout = d->score_dropout,
-                                   .copied = has(d, VC_ARCH_PACKED)};
+                                   .copied = has(d, VC_ARCH_PARTIAL)};
 
     vc_net_block(net, "%s", module);
     uint32_t q = projection(d, x, module, 0, 0, rope);
@@ -402,9 +408,12 @@ static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const ch
     return vc_decoder_mlp(d, x, own, &mlp);
 }
 
+/* FACTORS: transformers multiplies by 1, too, into another tensor; llama.cpp does not. */
 static uint32_t scaled(struct vc_decoder *d, const char *value, uint32_t x, double factor)
 {
-    return factor == 1 ? x : vc_net_op(d->net, "Mul", value, x, vc_graph_add_float(d->net->graph, factor));
+    bool always = builds(d, VC_BUILD_FACTORS) && d->net->gguf == NULL;
+
+    return factor == 1 && !always ? x : vc_net_op(d->net, "Mul", value, x, vc_graph_add_float(d->net->graph, factor));
 }
 
 /* VC_NORMS_BEFORE: a norm before attention and one before the MLP. _BEHIND: both norms after (OLMo 2).

@@ -66,13 +66,16 @@ struct vc_graph_value {
     /* PyTorch's module computes this value by several operators, one after the other: Gelu as "gelu_new", norms of T5.
      * Numbers by relative position with a mask: T5 has the numbers once for all sequences, and in each layer a copy,
      * which has the mask where there is padding. Attention: rows of heads are copied before the kernel and after it
-     * (Phi-3, Whisper). LayerNormalization, MatMul: a variable until the layer returns (StableLM). */
+     * (Phi-3, Whisper). LayerNormalization, MatMul: a variable until the layer returns (StableLM). RotaryEmbedding
+     * of a part of each head: its input and that part are variables of the attention (Phi, StableLM). */
     bool stepwise;
     bool drops_scores; /* of Attention: training drops some of the probabilities */
     /* Half precision in PyTorch's module. Attention: the probabilities are never f32. Softmax of a router: the weights
      * of the experts do not stay f32. */
     bool half_softmax;
-    bool wide_scale; /* RMSNormalization: PyTorch's module multiplies with the weight in f32, then rounds (OLMo 2) */
+    /* Norms: PyTorch's module multiplies with the weight in f32, then rounds (OLMo 2); LayerNormalization does all of it
+     * in f32 with operators one by one (Cohere). */
+    bool wide_scale;
 };
 
 /* How a parameter is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped. If the

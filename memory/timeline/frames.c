@@ -326,6 +326,23 @@ static void hold_attention(struct frames *f, const struct vc_graph_node *node, u
     add_cache(f, node, n, scores / (q_heads == 0 ? 1 : q_heads));
 }
 
+/* Variables of an attention that joins the rotated part of each head and the rest: that part, and what both are from. */
+static void hold_parts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    uint32_t y = node->outputs[0];
+    const struct vc_graph_value *value = vc_graph_value(f->s->graph, y);
+    uint64_t rotated = (uint64_t)(vc_node_int(node, "rotary_embedding_dim", 0) * vc_node_int(node, "num_heads", 1));
+
+    if (value->stepwise && value->n_dims != 0 && *node->block != '\0') {
+        uint64_t all = (uint64_t)vc_graph_dim_value(f->s->graph, value->shape[value->n_dims - 1]);
+
+        /* no number: all of each head */
+        f->out->kept[n] = rotated == 0 || all == 0 ? f->s->bytes[y] : f->s->bytes[y] / all * rotated;
+        f->out->kept_until[n] = find(f, node->block, strlen(node->block))->last;
+        hold(f, node->inputs[0], f->out->kept_until[n]);
+    }
+}
+
 /* Operators that modules have no single one for. */
 static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
@@ -345,6 +362,10 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
         f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 8);
     } else if (vc_node_is(node, VC_OP_rotary_embedding)) { /* x cos, and the turned x with sin */
         f->out->extra[n] += 2 * s->bytes[y];
+        hold_parts(f, node, n);
+    } else if (vc_node_is(node, VC_OP_layer_norm) && vc_graph_value(s->graph, y)->wide_scale) {
+        /* x less its mean, and beside y what the weight multiplies; of half precision x as f32, too */
+        f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 10);
     } else if (vc_node_is(node, VC_OP_max_pool)) { /* where the maxima were */
         f->out->extra[n] += 8 * elems;
     } else if (vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, y)->stepwise) {

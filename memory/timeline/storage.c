@@ -262,6 +262,15 @@ static bool is_half_norm(const struct vc_storages *s, uint32_t n)
            vc_storages_cast_bytes(s, n, 0) == 0;
 }
 
+/* LayerNormalization with operators one by one, in f32 (Cohere). */
+static bool is_wide_norm(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return is_stepwise(s) && vc_node_is(node, VC_OP_layer_norm) &&
+           vc_graph_value(s->graph, node->outputs[0])->wide_scale;
+}
+
 /* k counts inputs; behind them it stands for the output. What is computed again from other saved values is not
  * saved. */
 bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
@@ -293,7 +302,7 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (k == 1 && vc_node_is(node, VC_OP_gather) && s->trained[node->inputs[0]]) {
         return is_result(s, v) && vc_graph_value(s->graph, v)->n_dims > 1; /* computed, as buckets of positions (T5) */
     }
-    if (k == 0 && is_half_norm(s, n)) {
+    if (k == 0 && (is_half_norm(s, n) || is_wide_norm(s, n))) {
         return vc_graph_value(s->graph, out)->stepwise;
     }
     if (k == 0 && s->adapted[n] && s->width[v] == 4) {
@@ -497,7 +506,8 @@ static uint64_t row_bytes(const struct vc_storages *s, uint32_t n)
 
 /* RMSNormalization in operators of its own: the rows before the weight, of the input's type, or (where the scale is 1 +
  * weight, or the product is one of f32) of f32; of an input of half precision a copy as f32, as a norm with nothing to
- * learn has. */
+ * learn has. LayerNormalization in operators: x less its mean twice, for the square and for the result before the
+ * weight, which is the third, all f32. */
 static uint64_t norm_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -507,6 +517,9 @@ static uint64_t norm_bytes(const struct vc_storages *s, uint32_t n)
 
     if (!is_stepwise(s)) {
         return 0;
+    }
+    if (is_wide_norm(s, n)) {
+        return elems * (s->trained[node->inputs[1]] ? 12 : 8);
     }
     if (vc_node_is(node, VC_OP_rms_norm) && node->n_inputs > 1 && s->trained[node->inputs[1]]) {
         bool wide = is_result(s, node->inputs[1]) || vc_graph_value(s->graph, y)->wide_scale;

@@ -86,6 +86,26 @@ MODELS = [
      "Qwen2MoeForCausalLM", WORDS),
     ("qwen3_moe", decoder("Qwen3Moe", num_key_value_heads=4, head_dim=64, num_experts=16, num_experts_per_tok=4, moe_intermediate_size=384),
      "Qwen3MoeForCausalLM", WORDS),
+    ("arcee", decoder("Arcee", num_key_value_heads=4), "ArceeForCausalLM", WORDS),
+    ("arcee, long", decoder("Arcee", mlp_bias=True), "ArceeForCausalLM", dict(batch=1, seq=1024)),
+    ("granite", decoder("Granite", num_key_value_heads=4), "GraniteForCausalLM", WORDS),
+    ("granite, scaled, tied", decoder("Granite", logits_scaling=8.0, embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.0156,
+                                      tie_word_embeddings=True), "GraniteForCausalLM", dict(batch=1, seq=1024)),
+    ("smollm3", decoder("SmolLM3", num_key_value_heads=4, pad_token_id=0), "SmolLM3ForCausalLM", WORDS),
+    ("smollm3, long", decoder("SmolLM3", pad_token_id=0), "SmolLM3ForCausalLM", dict(batch=1, seq=1024)),
+    ("nemotron", decoder("Nemotron", num_key_value_heads=4), "NemotronForCausalLM", WORDS),
+    ("nemotron, long", decoder("Nemotron"), "NemotronForCausalLM", dict(batch=1, seq=1024)),
+    ("starcoder2", decoder("Starcoder2", num_key_value_heads=4, intermediate_size=4096), "Starcoder2ForCausalLM", WORDS),
+    ("starcoder2, long", decoder("Starcoder2", intermediate_size=4096, tie_word_embeddings=True), "Starcoder2ForCausalLM", dict(batch=1, seq=1024)),
+    ("stablelm", decoder("StableLm"), "StableLmForCausalLM", WORDS),
+    ("stablelm, parallel", decoder("StableLm", use_parallel_residual=True, use_qkv_bias=True, num_key_value_heads=4), "StableLmForCausalLM", WORDS),
+    ("stablelm, long", decoder("StableLm", partial_rotary_factor=0.5), "StableLmForCausalLM", dict(batch=1, seq=1024)),
+    ("phi", decoder("Phi", intermediate_size=4096), "PhiForCausalLM", WORDS),
+    ("phi, long", decoder("Phi", intermediate_size=4096, partial_rotary_factor=0.25), "PhiForCausalLM", dict(batch=1, seq=1024)),
+    ("cohere", decoder("Cohere", num_key_value_heads=4, tie_word_embeddings=True), "CohereForCausalLM", WORDS),
+    ("cohere, long", decoder("Cohere", tie_word_embeddings=True), "CohereForCausalLM", dict(batch=1, seq=1024)),
+    ("cohere2", decoder("Cohere2", num_key_value_heads=4, tie_word_embeddings=True), "Cohere2ForCausalLM", WORDS),
+    ("cohere2, window 128", decoder("Cohere2", sliding_window=128, tie_word_embeddings=True), "Cohere2ForCausalLM", dict(batch=1, seq=1024)),
     ("gpt2", lambda: T.GPT2Config(n_layer=4, resid_pdrop=0.1), "GPT2LMHeadModel", WORDS),
     ("gpt2, medium", lambda: T.GPT2Config(n_layer=2, n_embd=1024, n_head=16), "GPT2LMHeadModel", dict(batch=1, seq=1024)),
     ("gpt2, gelu", lambda: T.GPT2Config(n_layer=4, activation_function="gelu"), "GPT2LMHeadModel", WORDS),
@@ -131,7 +151,8 @@ MODELS = [
     ("resnet-18", lambda: T.ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], num_labels=1000),
      "ResNetForImageClassification", dict(batch=8)),
 ]
-USUAL = ("phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18")
+USUAL = ("phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18",
+         "granite", "stablelm, parallel", "phi", "cohere")
 
 # ---- runs: name, mode, type of floats, attention, optimizer, autocast, checkpointing ----
 RUNS = [
