@@ -8,6 +8,8 @@
  */
 #include "distill/data/network.h"
 
+#include <vcompress/quantize.h>
+
 #include "core/base/checked.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"
@@ -82,15 +84,71 @@ static enum vc_status check_freeze(const struct vc_net *net)
     return VC_OK;
 }
 
+/* Counts the nodes that read each of the weights. */
+static void count_readers(const struct vc_net *net, uint32_t *n_readers)
+{
+    const struct vc_graph *graph = net->network.graph;
+
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+            uint32_t param = v != VC_NO_VALUE ? vc_graph_value(graph, v)->param : VC_NO_PARAM;
+
+            n_readers[param != VC_NO_PARAM ? net->weights->of_param[param] : net->weights->n]++;
+        }
+    }
+}
+
+#define MOST_UNIFORM (1 << 20) /* elements of a tensor that is looked at */
+
+/* PyTorch's newer exporter keeps equal tensors once and drops the other names. The scales of two norms of a new network,
+ * which are all 1, are then one tensor that two nodes read. *name: the first such tensor of an ONNX file; NULL: none.
+ * Weights that several nodes share on purpose are seldom all the same number. */
+static enum vc_status find_kept_once(const struct vc_net *net, const char **name)
+{
+    const struct vc_model *model = net->network.weights;
+    const struct vc_weights *w = net->weights;
+    VC_SCOPED uint32_t *n_readers = NULL;
+    VC_SCOPED float *values = NULL;
+
+    *name = NULL;
+    if (net->network.beside != NULL || strcmp(vc_model_facts(model)->format, "onnx") != 0) {
+        return VC_OK;
+    }
+    VC_CALL(VC_ZEROS(net->ctx, VC_TAG_MISC, n_readers, w->n + 1));
+    VC_CALL_ALLOC(values = vc_alloc_array(net->ctx, VC_TAG_TILES, MOST_UNIFORM, sizeof *values));
+    count_readers(net, n_readers);
+    for (size_t k = 0; *name == NULL && k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+        size_t index = vc_model_find(model, item->name);
+        size_t i = 1;
+
+        if (n_readers[k] < 2 || !item->trained || item->n < 2 || item->n > MOST_UNIFORM || index == VC_NO_TENSOR ||
+            vc_model_tensor(model, index)->n_elems != item->n) {
+            continue;
+        }
+        VC_CALL(vc_tensor_read_f32(net->ctx, model, index, values, (size_t)item->n));
+        while (i < item->n && memcmp(&values[i], values, sizeof *values) == 0) {
+            i++;
+        }
+        *name = i == item->n ? item->name : NULL;
+    }
+    return VC_OK;
+}
+
 /* A tensor with several names may be several tensors that were equal when the file was made; one that is read as a
  * statistic and as a weight has been two. Evaluation changes neither. */
 static enum vc_status check_names(const struct vc_net *net)
 {
     static const char hint[] =
-        "its exporter keeps equal tensors once, and they would be trained as one; export it for "
-        "training (torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False))";
+        "its exporter keeps equal tensors once, and they would be trained as one; export it for training "
+        "(torch.onnx.export with optimize=False, or dynamo=False, training=TrainingMode.TRAINING, "
+        "do_constant_folding=False)";
     const struct vc_graph *graph = net->network.graph;
     const struct vc_graph_param *first = NULL;
+    const char *once = NULL;
     uint32_t n = 0;
 
     for (uint32_t k = 0; net->options.train && k < vc_graph_param_count(graph); k++) {
@@ -112,6 +170,14 @@ static enum vc_status check_names(const struct vc_net *net)
         "to be one, %s",
         vc_net_file(net), first->tensor, first->also, n, n == 1 ? "" : "s", hint,
         vc_option(net->ctx, "trained.allow_tied"));
+    if (net->options.train && !net->options.allow_tied) {
+        VC_CALL(find_kept_once(net, &once));
+    }
+    VC_REFUSE_IF(
+        once != NULL, net->ctx, VC_E_UNSUPPORTED,
+        "%s: several nodes read %s, whose elements are all the same number, as in a new network: %s, or, where "
+        "they are meant to be one, %s",
+        vc_net_file(net), once, hint, vc_option(net->ctx, "trained.allow_tied"));
     return VC_OK;
 }
 

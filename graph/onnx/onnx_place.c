@@ -16,9 +16,12 @@
 
 /* ---- names ---- */
 
+/* "onnx::MatMul_105" and "105" of PyTorch's older exporter, "val_105" of the newer one. */
 bool vc_onnx_is_made_up(const char *name)
 {
-    return strncmp(name, "onnx::", 6) == 0 || name[strspn(name, "0123456789")] == '\0';
+    const char *number = strncmp(name, "val_", 4) == 0 ? name + 4 : name;
+
+    return strncmp(name, "onnx::", 6) == 0 || number[strspn(number, "0123456789")] == '\0';
 }
 
 /* "/layers.0/linear1/MatMul_1" as the module's "layers.0.linear1." and the operator's "MatMul_1"; "/Mul" has the module
@@ -324,6 +327,8 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
     const struct vc_program_node *reader = b->matches[own].reader;
     char module[300];
     bool known = reader != NULL && module_of(reader, module, sizeof module) != NULL;
+    bool weighs = b->matches[own].open && t->n_elems > 1 &&
+                  (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS);
 
     if (reader == NULL || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
         return NULL;
@@ -331,9 +336,9 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
     for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
         const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
         bool fits = vc_onnx_fits(t, other, false, false) != 0 || vc_onnx_fits(t, other, true, false) != 0;
+        bool left = claimed[i] == 0 && (known ? leaf_of(other, module) != NULL : fits || weighs);
 
-        if (vc_onnx_is_weight(other) &&
-            ((known && claimed[i] == 0 && leaf_of(other, module) != NULL) || (fits && t->use == VC_USE_PRODUCT))) {
+        if (vc_onnx_is_weight(other) && (left || (fits && t->use == VC_USE_PRODUCT))) {
             return other;
         }
     }

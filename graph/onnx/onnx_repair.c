@@ -284,7 +284,8 @@ static void complain_folded(struct vc_onnx_build *b, const char *name, const cha
         b->graph,
         "%s was computed of other tensors, such as %s, when the graph was exported, and the checkpoint has "
         "other values than the graph: export it without constant folding "
-        "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False))",
+        "(torch.onnx.export with optimize=False, or dynamo=False, training=TrainingMode.TRAINING, "
+        "do_constant_folding=False)",
         name, from);
 }
 
@@ -346,7 +347,7 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
     const char *made = from != NULL ? "a constant" : NULL;
 
     for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
-        bool left = b->matches[k].open && b->matches[k].index == VC_NO_TENSOR;
+        bool left = (b->matches[k].open || b->matches[k].unnamed) && b->matches[k].index == VC_NO_TENSOR;
         bool same = false;
 
         from = left ? vc_onnx_made_of(b, k, claimed) : NULL;
@@ -502,7 +503,8 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
             b->matches[k].open = vc_onnx_is_made_up(t->name);
             VC_CALL(stays_constant(b, t, k, &stays));
         }
-        if (!stays && !by_name(b, t, k, claimed) && t->n_elems > 1) { /* of single numbers the name alone tells */
+        b->matches[k].unnamed = !stays && !by_name(b, t, k, claimed);
+        if (b->matches[k].unnamed && t->n_elems > 1) { /* of single numbers the name alone tells */
             list[weights->n_tensors + n_left++] = (struct weight_sum){.model = b->source->model, .index = k, .of = k};
         }
     }

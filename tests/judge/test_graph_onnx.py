@@ -591,6 +591,45 @@ class Graphs(unittest.TestCase):
         beside = train("--student", self.path("weights.npz"), "--graph", self.path("m.onnx"), "-o", self.path("o.npz"))
         self.assertIn("a is also c", beside.stderr)
 
+    def test_newer_exporter(self):
+        """Files as PyTorch's newer exporter optimizes them: x val_0 + fc.bias, val_0 the transposed fc.weight, times add, which is
+        1 + g; and equal scales kept once. A checkpoint with other values is read or refused, never left out."""
+        float32 = onnx.TensorProto.FLOAT
+        rng = np.random.default_rng(4)
+        w, b, g, x = (rng.standard_normal(s).astype("f4") for s in ((6, 8), (6,), (6,), (3, 8)))
+
+        def graph(gained, w2=w):
+            nodes = [helper.make_node("MatMul", ["x", "val_0"], ["val_1"]), helper.make_node("Add", ["val_1", "fc.bias"], ["linear"])]
+            nodes.append(helper.make_node("Mul" if gained else "Identity", ["linear", "add"][:1 + gained], ["y"]))
+            stored = {"val_0": w.T, "fc.bias": b, **({"add": 1 + g} if gained else {})}
+            made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 8])],
+                                     [helper.make_tensor_value_info("y", float32, ["batch", 6])], [numpy_helper.from_array(np.ascontiguousarray(v), k) for k, v in stored.items()])
+            onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+            np.savez(self.path("w.npz"), **{"fc.weight": w2, "fc.bias": b + (w2 is not w), **({"g": g} if gained else {})})
+            np.savez(self.path("x.npz"), x=x)
+            return subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for w2 in (w, w + 0.05 * rng.standard_normal(w.shape).astype("f4")):
+            done = graph(False, w2)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            with np.load(self.path("y.npz")) as y:
+                np.testing.assert_allclose(y["y"], x @ w2.T + b + (w2 is not w), rtol=1e-4, atol=1e-5)
+        self.assertIn("val_0 was computed of other tensors, such as fc.weight,", graph(False, rng.standard_normal(w.shape).astype("f4")).stdout)
+        self.assertEqual(graph(True).returncode, 0)
+        self.assertIn("add was computed of other tensors, such as g,", graph(True, w + 0.05 * rng.standard_normal(w.shape).astype("f4")).stdout)
+        # norm(norm(x)), whose scales and shifts were equal
+        for scale in (np.ones(8, "f4"), 1 + np.arange(8, dtype="f4") / 8):
+            nodes = [helper.make_node("LayerNormalization", [a, "n.weight", "n.bias"], [c]) for a, c in ("xp", "py")]
+            made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 8])], [helper.make_tensor_value_info("y", float32, ["batch", 8])],
+                                     [numpy_helper.from_array(scale, "n.weight"), numpy_helper.from_array(scale / 3, "n.bias")])
+            onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+            np.savez(self.path("r.npz"), x=x, y=x[::-1])
+            for tied in ([], ["--allow-tied"]):
+                done = subprocess.run([PROGRAM, "distill", "--alpha", "0", "--task", "regression", "--data", self.path("r.npz"), "--steps", "1", "--student", self.path("m.onnx"), "-f", "-o",
+                                       self.path("o.onnx"), *tied], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                self.assertEqual("several nodes read n.weight" in done.stdout, not tied and scale[1] == 1, done.stdout)
+                self.assertEqual(done.returncode, 3 if not tied and scale[1] == 1 else 0, done.stdout)
+
     def test_equal_statistics(self):
         """Two new BatchNormalizations, whose scales, shifts, means and variances are ones and zeros, kept once: by names of
         Identity nodes, or without. Both are evaluated, and not trained; nor are means that two norms share by their names."""
