@@ -254,11 +254,33 @@ static enum vc_status choose_parts(struct vc_estimate *e)
     return VC_OK;
 }
 
+/* What the fullest step of a scan has, that PyTorch's modules write out, with the states of sequences that are continued;
+ * the stand-in for such a model has no nodes for it. */
+static uint64_t scan_bytes(struct vc_estimate *e)
+{
+    const struct vc_net_others *others = &e->graph->others;
+
+    if (!e->graph->stands_in || others->scan == 0) { /* graphs that do not stand in have other inputs, or none */
+        return 0;
+    }
+    const struct vc_graph_value *ids = vc_graph_value(e->graph, vc_graph_input(e->graph, 0)); /* [batch, positions] */
+    int64_t batch = vc_graph_dim_value(e->graph, ids->shape[0]);
+    int64_t positions = vc_graph_dim_value(e->graph, ids->shape[1]);
+
+    if (batch < 1 || positions < 1) {
+        return 0;
+    }
+    uint64_t whole = vc_estimate_product(e, vc_ceil_div_u64((uint64_t)positions, others->chunk), others->chunk);
+    whole = vc_estimate_sum(e, vc_estimate_product(e, whole, others->scan),
+                            e->options.context_tokens != 0 ? others->states : 0);
+    return vc_estimate_product(e, vc_estimate_product(e, whole, (uint64_t)batch), 4);
+}
+
 /* The same run as PyTorch's eager mode has it: how much more lives at its fullest step. */
 static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
 {
     struct vc_timeline timeline = {.n = 0};
-    uint64_t most, step;
+    uint64_t most, step, scan;
     enum vc_status status;
 
     VC_TRY(vc_frames_make(&e->storages));
@@ -268,9 +290,10 @@ static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
     if (e->graph->stands_in && e->model == NULL) { /* weights that the sizes in a configuration do not tell */
         most = vc_estimate_sum(e, most, e->out->components[VC_MEMORY_PARAMETERS].bytes / 100);
     }
-    if (most > ideal) {
-        e->out->eager.bytes = most - ideal;
-        e->out->eager_at = vc_estimate_step_name(e, step);
+    scan = scan_bytes(e);
+    if (vc_max_u64(most, scan) > ideal) {
+        e->out->eager.bytes = vc_max_u64(most, scan) - ideal;
+        e->out->eager_at = scan > most ? "the scan of a layer" : vc_estimate_step_name(e, step);
     }
 out:
     vc_timeline_release(e->ctx, &timeline);
@@ -411,10 +434,14 @@ static void set_unread(struct vc_estimate *e)
 }
 
 /* Of a decoder that stands in for one whose layers scan or convolve: PyTorch's modules write the steps of a scan out, which
- * is many times what the stand-in has. llama.cpp has one operator for it, and of vLLM only weights and cache are counted. */
+ * is many times what the stand-in has, and is counted for some (scan_bytes). llama.cpp has one operator for it, and of vLLM
+ * only weights and cache are counted. */
 static bool is_unbounded(const struct vc_estimate *e)
 {
-    return e->graph->stands_in && e->graph->others.state && has_frames(e->options.program);
+    bool counted = e->graph->others.scan != 0 && e->options.reuse && !vc_estimate_trains(e) &&
+                   !vc_memory_program_facts(e->options.program)->ideal;
+
+    return e->graph->stands_in && e->graph->others.state && has_frames(e->options.program) && !counted;
 }
 
 /* Weights, keys and values are known as those of any stand-in, all else is not. */

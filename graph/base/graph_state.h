@@ -55,6 +55,9 @@ struct vc_net_others {
     /* MLA: elements of a position that each layer of the stand-in keeps, that the model's layers keep as transformers has
      * them, and that programs keep which compute with the latent vector; 0: no MLA */
     uint64_t counted, kept, latent;
+    /* f32 numbers at the fullest step of the layers' scans: of each position, in whole chunks of them, and of each sequence
+     * that is continued, as the states of all layers; 0: no scan, or what it takes is not known */
+    uint64_t scan, chunk, states;
     bool state;  /* layers keep a state or convolve: what those take while they compute is none of the stand-in's */
     bool scales; /* its logits are another tensor, times a number (Cohere, Granite) or with a bias (BART) */
 };

@@ -307,6 +307,55 @@ static double attention_params(const json_t *out)
     return 2 * size * (double)(size_of(out, "num_attention_heads", 0) + size_of(out, "num_key_value_heads", 0));
 }
 
+/* Channels of a Mamba's layer; 0: not stated. */
+static double inner_of(const json_t *text, double h)
+{
+    double heads = (double)size_of(text, "mamba_num_heads", 0) * (double)size_of(text, "mamba_head_dim", 0);
+    double own = (double)size_of(text, "mamba_d_ssm", 0);
+
+    return own > 0 ? own : heads > 0 ? heads : (double)size_of(text, "mamba_expand|expand", 0) * h;
+}
+
+/* What scans take as transformers 5.24 writes them out, with the stream and the projections of their layer; fitted to live
+ * tensors and never below (docs/memory-model.md). Mamba has discrete_A and deltaB_u, with a product, of [positions,
+ * inner, state]; the chunks of Mamba 2 have squares for each head, its keys copied for each; so has the gated delta rule,
+ * in chunks of 64. */
+static void set_scan(const json_t *text, double h, double layers, struct vc_net_others *others)
+{
+    double size = (double)size_of(text, "linear_key_head_dim", 0);
+    double value_heads = (double)size_of(text, "linear_num_value_heads", 0);
+    double values = value_heads * (double)size_of(text, "linear_value_head_dim", 0);
+    double state = (double)size_of(text, "mamba_d_state|state_size|ssm_state_size", 0);
+    double groups = (double)size_of(text, "mamba_n_groups|n_groups|mamba_ngroups", 0);
+    double heads = (double)size_of(text, "mamba_n_heads|mamba_num_heads|n_mamba_heads|num_heads", 0);
+    double inner = inner_of(text, h);
+    json_int_t chunk = size_of(text, "mamba_chunk_size|chunk_size", 0);
+    double scan = 0;
+
+    if (values > 0) {
+        double keys = (double)size_of(text, "linear_num_key_heads", 0) * size;
+
+        chunk = 64;
+        scan = 4 * 64 * value_heads + 6 * value_heads * size + 4 * keys + 8.5 * values + 4 * h;
+        others->states = elems(layers * values * size);
+    } else if (groups < 1) {
+        chunk = 1;
+        scan = state > 0 && inner > 0 ? inner * (3 * state + 9) + 4 * h + h / 8 + 2 * state : 0;
+        others->states = elems(layers * inner * state);
+    } else if (chunk != 0 && heads > 0 && state > 0 && inner > 0) {
+        double squares = (double)chunk * heads;
+        double copies = heads * state;
+        double rest = 4 * groups * state + 4 * h;
+        double first = 4 * squares + 4 * copies + 7 * inner;
+        double second = 2 * squares + 5 * copies + 12 * inner;
+
+        scan = rest + (first > second ? first : second);
+        others->states = elems(layers * inner * state);
+    }
+    others->scan = elems(scan);
+    others->chunk = (uint64_t)chunk;
+}
+
 /* Of a layer with a state, by what its configuration has: gated linear attention (Qwen 3.5), Mamba 2, Mamba; 0: not
  * known, as those of attention. */
 static double state_params(const json_t *text, double h)
@@ -314,9 +363,7 @@ static double state_params(const json_t *text, double h)
     double keys = (double)size_of(text, "linear_num_key_heads", 0) * (double)size_of(text, "linear_key_head_dim", 0);
     double values =
         (double)size_of(text, "linear_num_value_heads", 0) * (double)size_of(text, "linear_value_head_dim", 0);
-    double heads = (double)size_of(text, "mamba_num_heads", 0) * (double)size_of(text, "mamba_head_dim", 0);
-    double own = (double)size_of(text, "mamba_d_ssm", 0);
-    double inner = own > 0 ? own : heads > 0 ? heads : (double)size_of(text, "mamba_expand|expand", 0) * h;
+    double inner = inner_of(text, h);
     double state = (double)size_of(text, "mamba_d_state|state_size|ssm_state_size", 16);
     double groups = (double)size_of(text, "mamba_n_groups|n_groups|mamba_ngroups", 0);
 
@@ -539,6 +586,9 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
         size_of(text, "max_position_embeddings|n_positions|n_ctx|max_seq_len|seq_length|max_sequence_length", 1 << 20));
     set_latent(out, text, others);
     others->state = has_state(text, layers);
+    if (others->state) {
+        set_scan(text, wide, (double)layers, others);
+    }
     set_layers(out, text, layers);
     (void)json_object_set_new(out, "model_type", json_string(mixed > 0 ? "qwen3" : set_experts(out, text, layers, f)));
     (void)json_object_set_new(out, "tie_word_embeddings",
