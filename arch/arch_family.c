@@ -746,7 +746,7 @@ uint64_t vc_arch_size_of(const struct vc_arch_sizes *s, char letter)
 
 #define ON(trait)    VC_ARCH_##trait
 #define BUILD(build) VC_BUILD_##build
-#define COHERE       (BUILD(MEANS) | BUILD(WIDE_NORMS) | BUILD(PARALLEL) | BUILD(NEIGHBOURS) | BUILD(LOGIT_SCALE))
+#define COHERE       (BUILD(MEANS) | BUILD(WIDE) | BUILD(PARALLEL) | BUILD(NEIGHBOURS) | BUILD(LOGIT_SCALE))
 /* Of decoders of the form of Llama in llama.cpp: neighbours are rotated, and rope_freqs.weight is read. */
 #define AS_LLAMA (ON(PERMUTES) | ON(FREQS))
 #define FEW      VC_ARCH_OF_SEQUENCES

@@ -169,7 +169,7 @@ enum vc_arch_build {
     VC_BUILD_USE_BIAS = 1 << 9,        /* "use_bias", true: of all layers */
     VC_BUILD_USE_QKV_BIAS = 1 << 10,   /* "use_qkv_bias", false */
     VC_BUILD_HEAD_BIAS = 1 << 11,      /* the head has one, always */
-    VC_BUILD_WIDE_NORMS = 1 << 13,     /* transformers computes norms in f32, with operators one by one */
+    VC_BUILD_WIDE = 1 << 13,           /* transformers computes norms and turns q and k in f32, one operator a step */
     VC_BUILD_PARTS = 1 << 14           /* its attention has what is rotated of q and k, and the rest, in variables */
 };
 

@@ -262,7 +262,7 @@ static void read_rope(struct vc_decoder *d)
 
 /* PLAIN_NORM: LayerNormalization with a scale of ones (OLMo). FROM_1: the scale is 1 + weight (Gemma), but not
  * in GGUF, whose tensors have the sum. MEANS: LayerNormalization, with a bias if it SHIFTS. wide_scale: the weight is
- * multiplied in f32 before the result is rounded, as in OLMo 2, whose norms are behind, and by WIDE_NORMS (Cohere). */
+ * multiplied in f32 before the result is rounded, as in OLMo 2, whose norms are behind, and by WIDE (Cohere). */
 static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
 {
     struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
@@ -288,7 +288,7 @@ static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64
         x = vc_net_node(net, op, module, inputs, builds(d, VC_BUILD_SHIFTS) ? 3 : 2, attrs, 2);
     }
     if (x < net->graph->n_values) {
-        net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND || builds(d, VC_BUILD_WIDE_NORMS);
+        net->graph->values[x].wide_scale = d->family->norms == VC_NORMS_BEHIND || builds(d, VC_BUILD_WIDE);
     }
     return x;
 }
@@ -352,6 +352,7 @@ static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module,
     x = vc_net_rope_apply(net, rope, x, vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
     if (x < net->graph->n_values) {
         net->graph->values[x].stepwise = builds(d, VC_BUILD_PARTS);
+        net->graph->values[x].wide_scale = builds(d, VC_BUILD_WIDE);
     }
     return x;
 }

@@ -74,7 +74,7 @@ struct vc_graph_value {
      * of the experts do not stay f32. */
     bool half_softmax;
     /* Norms: PyTorch's module multiplies with the weight in f32, then rounds (OLMo 2); LayerNormalization does all of it
-     * in f32 with operators one by one (Cohere). */
+     * in f32 with operators one by one, and so does RotaryEmbedding (Cohere). */
     bool wide_scale;
 };
 

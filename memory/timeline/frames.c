@@ -343,6 +343,31 @@ static void hold_parts(struct frames *f, const struct vc_graph_node *node, uint3
     }
 }
 
+/* Queries and keys of half precision that one function turns in f32: of each x, x cos, the turned x and that with sin;
+ * the queries as f32, and what comes of them, until the keys are turned. */
+static void add_wide_rotation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_storages *s = f->s;
+    uint32_t y = node->outputs[0];
+    uint32_t keys = n + 1;
+
+    if (!vc_graph_value(s->graph, y)->wide_scale || s->width[y] != 2) {
+        return;
+    }
+    f->out->extra[n] += 5 * s->bytes[y]; /* with the two that any rotation has, and y: 16 bytes of each element */
+    while (keys < s->n_nodes && keys < n + 8 && !vc_node_is(vc_graph_node(s->graph, keys), VC_OP_rotary_embedding)) {
+        keys++;
+    }
+    if (keys < s->n_nodes && strcmp(vc_graph_node(s->graph, keys)->block, node->block) == 0) {
+        uint64_t key = s->bytes[vc_graph_node(s->graph, keys)->outputs[0]];
+
+        f->out->kept[n] += 4 * s->bytes[y];
+        f->out->kept_until[n] = keys;
+        f->out->extra[n] += 4 * key; /* keys, as f32, too, and values, which the graph makes later */
+        f->out->extra[keys] += key;
+    }
+}
+
 /* Operators that modules have no single one for. */
 static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
@@ -363,6 +388,7 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
     } else if (vc_node_is(node, VC_OP_rotary_embedding)) { /* x cos, and the turned x with sin */
         f->out->extra[n] += 2 * s->bytes[y];
         hold_parts(f, node, n);
+        add_wide_rotation(f, node, n);
     } else if (vc_node_is(node, VC_OP_layer_norm) && vc_graph_value(s->graph, y)->wide_scale) {
         /* x less its mean, and beside y what the weight multiplies; of half precision x as f32, too */
         f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 10);
