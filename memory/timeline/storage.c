@@ -420,13 +420,17 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     return copies + scores * kept;
 }
 
-/* What the backward step of attention has besides: matrices of scores. */
+/* What backward steps have besides: of attention matrices of scores, of norms rows of f32, of recurrent layers and gelu_new
+ * what their operators make. */
 uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
     if (!s->idle[n] && vc_is_recurrent(node)) {
         return vc_recurrent_backward_bytes(s, n);
+    }
+    if (!s->idle[n] && is_half_norm(s, n) && s->trained[node->outputs[0]]) {
+        return elems_of(s, node->outputs[0]) * 14; /* four rows of f32, less the gradient of x, which comes of them */
     }
     if (!s->idle[n] && is_stepwise(s) && vc_node_is(node, VC_OP_gelu) &&
         vc_graph_value(s->graph, node->outputs[0])->stepwise) {
