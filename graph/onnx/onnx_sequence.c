@@ -79,7 +79,7 @@ static bool take_edit(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_value_list *s = list_of(b, node, 0);
     bool inserts = strcmp(node->op, "SequenceInsert") == 0;
-    size_t at;
+    size_t at = 0;
 
     VC_RETURN_IF(inserts && !vc_onnx_has_input(node, 1), vc_onnx_refuse(b, node, "an input is left out"));
     if (!position_of(b, node, inserts ? 2 : 1, s->n, s->n - (inserts || s->n == 0 ? 0 : 1), &at)) {

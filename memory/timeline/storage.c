@@ -405,7 +405,10 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         *transient = (scores + (mask != VC_NO_VALUE && s->width[mask] == 1 ? elems_of(s, mask) : 0)) * width;
         return 0;
     }
-    if (!TRAINS(s) && !s->biased) { /* the scores are gone before the result is there, ... */
+    /* PyTorch's own function for products has queries and keys a second time, times the root of the scale, and the keys of
+     * each head before that. */
+    if (!TRAINS(s) && !s->biased && !(s->options->attention == VC_ATTENTION_AUTO && copies != 0 && !is_capped(node))) {
+        /* the scores are gone before the result is there, ... */
         *transient -= vc_min_u64(*transient, s->bytes[node->outputs[0]]);
     }
     if (s->options->program == VC_RUN_BY_LLAMA_CPP) { /* ... where the queries were; heads share keys as they are */

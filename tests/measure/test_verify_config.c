@@ -293,7 +293,7 @@ static void test_methods(void **state)
                  "warning parts a.q.weight");
     expect_state("{" STATE, one, "error parts a.q.weight");
     expect_state("{" STATE "}", two, "error parts a.q.weight");
-    save_config(METHOD("\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":16,\"sym\":true"));
+    save_config(METHOD("\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":-1,\"sym\":true"));
     expect_word(words, 148, 80, 0x77777777, "error scale a.q.scales");
     expect_word(words, 148, 80, 0x77777767, "error zero-point a.q.weight|error scale a.q.scales");
     expect_word(words, 148, 84, 1, "error parts a.q.qweight");
