@@ -103,6 +103,26 @@ static void count_readers(const struct vc_net *net, uint32_t *n_readers)
 
 #define MOST_UNIFORM (1 << 20) /* elements of a tensor that is looked at */
 
+/* All elements of the tensor are the same number; false also of very large ones. */
+static enum vc_status is_uniform(const struct vc_net *net, size_t index, bool *uniform)
+{
+    size_t n = (size_t)vc_model_tensor(net->network.weights, index)->n_elems;
+    VC_SCOPED float *values = NULL;
+    size_t i = 1;
+
+    *uniform = false;
+    if (n > MOST_UNIFORM) {
+        return VC_OK;
+    }
+    VC_CALL_ALLOC(values = vc_alloc_array(net->ctx, VC_TAG_TILES, n + 1, sizeof *values));
+    VC_CALL(vc_tensor_read_f32(net->ctx, net->network.weights, index, values, n));
+    while (i < n && memcmp(&values[i], values, sizeof *values) == 0) {
+        i++;
+    }
+    *uniform = i >= n;
+    return VC_OK;
+}
+
 /* PyTorch's newer exporter keeps equal tensors once and drops the other names. The scales of two norms of a new network,
  * which are all 1, are then one tensor that two nodes read. *name: the first such tensor of an ONNX file; NULL: none.
  * Weights that several nodes share on purpose are seldom all the same number. */
@@ -111,29 +131,23 @@ static enum vc_status find_kept_once(const struct vc_net *net, const char **name
     const struct vc_model *model = net->network.weights;
     const struct vc_weights *w = net->weights;
     VC_SCOPED uint32_t *n_readers = NULL;
-    VC_SCOPED float *values = NULL;
 
     *name = NULL;
     if (net->network.beside != NULL || strcmp(vc_model_facts(model)->format, "onnx") != 0) {
         return VC_OK;
     }
     VC_CALL(VC_ZEROS(net->ctx, VC_TAG_MISC, n_readers, w->n + 1));
-    VC_CALL_ALLOC(values = vc_alloc_array(net->ctx, VC_TAG_TILES, MOST_UNIFORM, sizeof *values));
     count_readers(net, n_readers);
     for (size_t k = 0; *name == NULL && k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         size_t index = vc_model_find(model, item->name);
-        size_t i = 1;
+        bool asked = n_readers[k] > 1 && item->trained && item->n > 1 && index != VC_NO_TENSOR;
+        bool uniform = false;
 
-        if (n_readers[k] < 2 || !item->trained || item->n < 2 || item->n > MOST_UNIFORM || index == VC_NO_TENSOR ||
-            vc_model_tensor(model, index)->n_elems != item->n) {
-            continue;
+        if (asked && vc_model_tensor(model, index)->n_elems == item->n) {
+            VC_CALL(is_uniform(net, index, &uniform));
         }
-        VC_CALL(vc_tensor_read_f32(net->ctx, model, index, values, (size_t)item->n));
-        while (i < item->n && memcmp(&values[i], values, sizeof *values) == 0) {
-            i++;
-        }
-        *name = i == item->n ? item->name : NULL;
+        *name = uniform ? item->name : NULL;
     }
     return VC_OK;
 }
