@@ -75,7 +75,7 @@ def silence(arrays, members, n, units):
 # Which axis of a weight has the hidden size, by its name in transformers.
 HIDDEN = [(r"(embed_tokens|lm_head|score|qa_outputs)\.weight$", 1), (r"(q|k|v|gate|up)_proj\.weight$", 1),
           (r"(o|down)_proj\.(weight|bias)$", 0), (r"mlp\.gate\.weight$", 1), (r"experts\.gate_up_proj$", 2),
-          (r"experts\.down_proj$", 1), (r"(layernorm|(^|\.)norm)\.weight$", 0)]
+          (r"experts\.down_proj$", 1), (r"(layernorm|(^|\.)norm)\.(weight|bias)$", 0)]
 
 
 def without_hidden(state, stay):
