@@ -235,9 +235,9 @@ class Words(Judge):
     def test_blocks(self):
         """fp8 whose scales are shared by rows and columns, as two configurations say."""
         for method, tail in (("fp8", "_scale_inv"), ("compressed-tensors", "_scale")):
-            for rows, columns in ((128, 128), (64, 32)):
+            for rows, columns, width in ((128, 128, 300), (128, 128, 256), (64, 32, 300)):
                 tensors, want = {}, {}
-                for name, (n, k) in zip(NAMES, ((256, 384), (200, 300))):
+                for name, (n, k) in zip(NAMES, ((256, 384), (200, width))):
                     q = self.random.integers(0, 127, (n, k)).astype(np.uint8) | \
                         self.random.integers(0, 2, (n, k)).astype(np.uint8) << 7
                     s = (self.random.random((-(-n // rows), -(-k // columns))) * 0.01).astype(F4)
@@ -257,7 +257,7 @@ class Words(Judge):
                     self.check(self.path(path), want)
                     self.vc("verify", "--data", self.path(path))
                 ct = ("convert", "--force", "--layout", "compressed-tensors", self.path("in"), "-o", self.path("ct"))
-                if method == "fp8" and rows != 128:
+                if method == "fp8" and (rows != 128 or width % 128 != 0):  # its loader fails at rows that are not whole blocks
                     self.assertIn("cannot hold", self.refuse(3, *ct))
                     continue
                 self.vc(*ct)
