@@ -87,7 +87,7 @@ struct vc_onnx_build {
 /* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */
 struct vc_onnx_match {
     bool there;   /* a constant of the graph, or of one inside a node */
-    bool unnamed; /* several numbers, and no tensor of the checkpoint has the name */
+    bool unnamed; /* it may be a weight, and no tensor of the checkpoint has its name */
     bool open;    /* with a name of the exporter's, which tells nothing */
     size_t index; /* VC_NO_TENSOR: none */
     bool transposed;

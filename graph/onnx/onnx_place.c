@@ -327,8 +327,9 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
     const struct vc_program_node *reader = b->matches[own].reader;
     char module[300];
     bool known = reader != NULL && module_of(reader, module, sizeof module) != NULL;
-    bool weighs = b->matches[own].open && t->n_elems > 1 &&
-                  (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS);
+    bool open = b->matches[own].open; /* a name that somebody gave may be of a weight that only the file has */
+    bool weighs =
+        open && t->n_elems > 1 && (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS);
 
     if (reader == NULL || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
         return NULL;
@@ -338,7 +339,7 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
         bool fits = vc_onnx_fits(t, other, false, false) != 0 || vc_onnx_fits(t, other, true, false) != 0;
         bool left = claimed[i] == 0 && (known ? leaf_of(other, module) != NULL : fits || weighs);
 
-        if (vc_onnx_is_weight(other) && (left || (fits && t->use == VC_USE_PRODUCT))) {
+        if (vc_onnx_is_weight(other) && (left || (open && fits && t->use == VC_USE_PRODUCT))) {
             return other;
         }
     }

@@ -617,6 +617,17 @@ class Graphs(unittest.TestCase):
         self.assertIn("val_0 was computed of other tensors, such as fc.weight,", graph(False, rng.standard_normal(w.shape).astype("f4")).stdout)
         self.assertEqual(graph(True).returncode, 0)
         self.assertIn("add was computed of other tensors, such as g,", graph(True, w + 0.05 * rng.standard_normal(w.shape).astype("f4")).stdout)
+        # a head that only the file has, of the shape of a weight that has changed, stays the file's own
+        nodes = [helper.make_node("MatMul", ["x", "body.weight"], ["a"]), helper.make_node("MatMul", ["a", "head.weight"], ["y"])]
+        square = rng.standard_normal((2, 8, 8)).astype("f4")
+        made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 8])], [helper.make_tensor_value_info("y", float32, ["batch", 8])],
+                                 [numpy_helper.from_array(square[0], "body.weight"), numpy_helper.from_array(square[1], "head.weight")])
+        onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+        np.savez(self.path("w.npz"), **{"body.weight": square[0] + 1})
+        subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")],
+                       check=True, stdout=subprocess.DEVNULL)
+        with np.load(self.path("y.npz")) as y:
+            np.testing.assert_allclose(y["y"], x @ (square[0] + 1) @ square[1], rtol=1e-4, atol=1e-4)
         # norm(norm(x)), whose scales and shifts were equal
         for scale in (np.ones(8, "f4"), 1 + np.arange(8, dtype="f4") / 8):
             nodes = [helper.make_node("LayerNormalization", [a, "n.weight", "n.bias"], [c]) for a, c in ("xp", "py")]
