@@ -337,6 +337,38 @@ static enum vc_status is_beginning(struct vc_onnx_build *b, size_t own, size_t i
     return VC_OK;
 }
 
+/* The constant is a vector of the file again and again, which the checkpoint has a tensor for: W_hh 0 + bias_hh in the first
+ * step of an RNN, [1, 5, 6] of [6]. *from: that tensor; NULL: there is none. */
+static enum vc_status find_repeated(struct vc_onnx_build *b, size_t own, const struct vc_tensor **from)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    size_t n = t->n_dims > 1 ? (size_t)t->shape[t->n_dims - 1] : 0;
+    VC_SCOPED float *c = NULL;
+    VC_SCOPED float *w = NULL;
+
+    for (size_t k = 0; n > 1 && *from == NULL && k < count_own(b); k++) {
+        const struct vc_tensor *vector = vc_model_tensor(b->source->model, k);
+        bool uniform = true;
+        bool same = true;
+
+        if (b->matches[k].index == VC_NO_TENSOR || vector->n_dims != 1 || vector->n_elems != n) {
+            continue;
+        }
+        if (c == NULL) {
+            VC_CALL_ALLOC(c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *c));
+            VC_CALL_ALLOC(w = vc_alloc_array(b->ctx, VC_TAG_TILES, n, sizeof *w));
+            VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
+        }
+        VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, k, w, n));
+        for (size_t i = 0; same && i < (size_t)t->n_elems; i++) {
+            same = memcmp(&c[i], &w[i % n], sizeof *c) == 0;
+            uniform = uniform && memcmp(&c[i], c, sizeof *c) == 0;
+        }
+        *from = same && !uniform ? vc_model_tensor(b->source->weights, b->matches[k].index) : NULL;
+    }
+    return VC_OK;
+}
+
 /* A file in which batch normalization was folded into the weights cannot take the checkpoint's weights,
  * which are not folded: a variance of the checkpoint is then left over, and weights with equal names have
  * other values. Such a pair is refused, and so is one with a constant that was computed of weights in another way. */
@@ -358,6 +390,8 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
             claimed[index] =
                 same ? UINT64_MAX : claimed[index]; /* what else was computed of it has not changed either */
             from = same ? NULL : from;
+        } else if (left) {
+            VC_CALL(find_repeated(b, k, &from));
         }
         made = vc_model_tensor(b->source->model, k)->name;
     }

@@ -617,6 +617,15 @@ class Graphs(unittest.TestCase):
         self.assertIn("val_0 was computed of other tensors, such as fc.weight,", graph(False, rng.standard_normal(w.shape).astype("f4")).stdout)
         self.assertEqual(graph(True).returncode, 0)
         self.assertIn("add was computed of other tensors, such as g,", graph(True, w + 0.05 * rng.standard_normal(w.shape).astype("f4")).stdout)
+        # the first step of an RNN from zeros: linear_1 [2, 6] is bias_hh twice
+        nodes = [helper.make_node("MatMul", ["x", "val_0"], ["a"]), helper.make_node("Add", ["a", "linear_1"], ["c"]), helper.make_node("Add", ["c", "fc.bias"], ["y"])]
+        made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, [2, 8])], [helper.make_tensor_value_info("y", float32, [2, 6])],
+                                 [numpy_helper.from_array(np.ascontiguousarray(v), k) for k, v in {"val_0": w.T, "fc.bias": b, "linear_1": np.stack([b, b])}.items()])
+        onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+        for bias in (b, b + 1):
+            np.savez(self.path("w.npz"), **{"fc.weight": w, "fc.bias": bias})
+            said = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), self.path("m.onnx")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+            self.assertEqual("linear_1 was computed of other tensors, such as fc.bias," in said, bias is not b, said)
         # a head that only the file has, of the shape of a weight that has changed, stays the file's own
         nodes = [helper.make_node("MatMul", ["x", "body.weight"], ["a"]), helper.make_node("MatMul", ["a", "head.weight"], ["y"])]
         square = rng.standard_normal((2, 8, 8)).astype("f4")

@@ -274,7 +274,7 @@ static const struct opt training_opts[] = {
     {.name = "class-weights", .value = "X,...", .kind = OPT_TEXT, DISTILL(answers.class_weights),
      .help = "cross-entropy with labels: a weight for each class, such as 1,1,5, as PyTorch has them (default: 1 each)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine|distances|angles|gram[:WEIGHT[:END]]", .kind = OPT_CALL, .call = take_match,
-     .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
+     .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1, or :0.1:0 for a weight that fades",
      .help = "another term of the loss, repeatable: values inside both networks, by their names in graph --full; if "
              "the widths differ, a linear map between the values is trained, which is not written (weight: default 1; with END it goes there in a line, to the last step)"},
     /* what is drawn, and from what */
