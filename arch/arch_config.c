@@ -71,6 +71,7 @@ const char *vc_config_kind(const json_t *text, uint64_t layer)
     const json_t *types = vc_config_find(text, "layer_types|layers_block_type|block_types");
     const char *letters = json_string_value(vc_config_find(text, "hybrid_override_pattern"));
     const json_t *numbers = vc_config_find(text, "full_attn_idxs|attn_layer_indices");
+    uint64_t period = vc_config_number(text, "attn_layer_period");
     size_t n = json_array_size(types);
 
     if (n != 0) {
@@ -83,6 +84,11 @@ const char *vc_config_kind(const json_t *text, uint64_t layer)
         if ((uint64_t)json_integer_value(json_array_get(numbers, i)) == layer) {
             return "attention";
         }
+    }
+    if (period != 0) { /* of Jamba, each so many layers from another one on */
+        return layer % period == (uint64_t)json_integer_value(vc_config_find(text, "attn_layer_offset"))
+                   ? "attention"
+                   : "linear_attention";
     }
     return json_is_array(numbers) ? "linear_attention" : NULL;
 }

@@ -361,28 +361,71 @@ static const struct vc_arch_name rules_of_nemotron_h[] = {
 /* Recurrent layers alone. */
 #define rules_of_mamba2 (rules_of_nemotron_h + 12)
 
+/* A feed-forward part, and the last norm, of hybrids. */
+#define HYBRID_RULES                                                                        \
+    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},                         \
+        {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"}, \
+        {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},     \
+    {                                                                                       \
+        .from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"    \
+    }
+
 /* Attention and a recurrent part side by side in each layer; llama.cpp calls a norm without ".weight". */
 static const struct vc_arch_name rules_of_falcon_h1[] = {
-    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},
     {.from = "layers.#.pre_ff_layernorm.weight", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
-    {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    HYBRID_RULES,
     MAMBA_RULES("mamba."),
     {.from = NULL},
 };
+
+/* Layers have one of both, as Granite's hybrids. */
+static const struct vc_arch_name rules_of_bamba[] = {
+    {.from = "layers.#.pre_ff_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    HYBRID_RULES,
+    MAMBA_RULES("mamba."),
+    {.from = NULL},
+};
+
+/* A recurrent layer of Mamba 1; `at` stands in front of its names. */
+#define MAMBA_1_RULES(at)                                                                     \
+    {.from = "layers.#." at "in_proj", .to = "blk.#.ssm_in", .shape = "jH"},                  \
+        {"layers.#." at "conv1d", "blk.#.ssm_conv1d", "iL", VC_ROWS_ALL, VC_MATRIX_CHANNELS}, \
+        {.from = "layers.#." at "x_proj", .to = "blk.#.ssm_x", .shape = "Xi"},                \
+        {.from = "layers.#." at "dt_proj", .to = "blk.#.ssm_dt", .shape = "iD"},              \
+        {"layers.#." at "A_log", "blk.#.ssm_a", "iN", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},      \
+        {.from = "layers.#." at "D", .to = "blk.#.ssm_d", .shape = "i"},                      \
+    {                                                                                         \
+        .from = "layers.#." at "out_proj", .to = "blk.#.ssm_out", .shape = "Hi"               \
+    }
 
 static const struct vc_arch_name rules_of_mamba[] = {
     {.from = "embeddings", .to = "token_embd", .shape = "VH"},
     {.from = "norm_f", .to = "output_norm", .shape = "H"},
     {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "layers.#.mixer.in_proj", .to = "blk.#.ssm_in", .shape = "jH"},
-    {"layers.#.mixer.conv1d", "blk.#.ssm_conv1d", "iL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
-    {.from = "layers.#.mixer.x_proj", .to = "blk.#.ssm_x", .shape = "Xi"},
-    {.from = "layers.#.mixer.dt_proj", .to = "blk.#.ssm_dt", .shape = "iD"},
-    {"layers.#.mixer.A_log", "blk.#.ssm_a", "iN", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},
-    {.from = "layers.#.mixer.D", .to = "blk.#.ssm_d", .shape = "i"},
-    {.from = "layers.#.mixer.out_proj", .to = "blk.#.ssm_out", .shape = "Hi"},
+    MAMBA_1_RULES("mixer."),
+    {.from = NULL},
+};
+
+/* Such layers, with norms inside, between those of attention; some have experts. */
+static const struct vc_arch_name rules_of_jamba[] = {
+    {.from = "layers.#.pre_ff_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    HYBRID_RULES,
+    MAMBA_1_RULES("mamba."),
+    {.from = "layers.#.mamba.dt_layernorm", .to = "blk.#.ssm_dt_norm", .shape = "D"},
+    {.from = "layers.#.mamba.b_layernorm", .to = "blk.#.ssm_b_norm", .shape = "N"},
+    {.from = "layers.#.mamba.c_layernorm", .to = "blk.#.ssm_c_norm", .shape = "N"},
+    {.from = "layers.#.feed_forward.router.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.feed_forward.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.feed_forward.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.feed_forward.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = NULL},
+};
+
+/* The numbers of its activation are tensors, of which llama.cpp has lists in its metadata. */
+static const struct vc_arch_name rules_of_apertus[] = {
+    {.from = "layers.#.attention_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.mlp.act_fn."},
     {.from = NULL},
 };
 
@@ -837,9 +880,12 @@ static const struct vc_arch_family families[] = {
      VC_WINDOW_PATTERN, .layer = OLMO, .activation = SILU, .rules = rules_of_olmo2},
     {"glm", "Glm", NULL, "chatglm", ON(PARTIAL) | ON(HEADS_FILL), .layer = ATTENTION "ffn_norm ffn_up ffn_down",
      .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_phi3},
-    {"glm4", "Glm4", NULL, "glm4", ON(PARTIAL),
-     .layer = ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm", .maybe = QKV_BIASES,
-     .activation = SILU, .rules = rules_of_glm4},
+#define GLM4                                                                                              \
+    .layer = ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm", .maybe = QKV_BIASES, \
+    .activation = SILU, .rules = rules_of_glm4
+    {"glm4", "Glm4", NULL, "glm4", ON(PARTIAL), GLM4},
+    {"glm4v_text|glm4v|glm_ocr_text|glm_ocr", "Glm4v", NULL, "glm4", ON(PARTIAL) | ON(SECTIONS) | ON(SORTS), GLM4,
+     .plain = "glm4"},
     {"seed_oss", "SeedOss", NULL, "seed_oss", 0, .layer = ATTENTION "post_attention_norm ffn_gate ffn_up ffn_down",
      .maybe = QKV_BIASES, .activation = SILU, .rules = rules_of_seed_oss},
     {"gpt_oss", "GptOss", NULL, "gpt-oss", ON(EXPERTS) | ON(EXPERT_SIZE) | ON(OWN_HEAD), .windows = VC_WINDOW_PATTERN,
@@ -871,31 +917,37 @@ static const struct vc_arch_family families[] = {
      .layer = "attn_norm ffn_norm " MOE " " MOE_SHARED, .first = QKVO, .second = MAMBA,
      .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES, .activation = SILU, .rules = rules_of_granitemoe,
      .keeps = "position_embedding_type|max_position_embeddings|mamba_expand"},
-    /* keys and values that are decompressed */
-    {"deepseek_v3|kimi_k2", "DeepseekV3", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
-     .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
-     .rules = rules_of_deepseek, .keeps = "scoring_func|topk_method|rope_interleave"},
-    {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
-     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek,
+    {"bamba", "Bamba", NULL, "granitehybrid",
+     AS_LLAMA | ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT) | ON(PARTIAL), .layer = "attn_norm ffn_norm " MLP,
+     .first = QKVO, .second = MAMBA, .maybe = "ssm_conv1d.bias attn_output.bias " QKV_BIASES, .activation = SILU,
+     .rules = rules_of_bamba},
+    {"jamba", "Jamba", NULL, "jamba", ON(HEADS_FILL) | ON(NO_HEAD_SIZE) | ON(RECURRENT) | ON(EXPERTS),
+     .layer = "attn_norm ffn_norm", .first = QKVO,
+     .second = MAMBA_1 " ssm_conv1d.bias ssm_dt_norm ssm_b_norm ssm_c_norm", .dense = MLP, .sparse = MOE,
+     .activation = SILU, .rules = rules_of_jamba},
+/* keys and values that are decompressed */
+#define LATENT_EXPERTS ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .dense = MLP, .sparse = MOE, .activation = SILU
+#define AS_DEEPSEEK    LATENT_EXPERTS, .rules = rules_of_deepseek
+    {"deepseek_v3|kimi_k2", "DeepseekV3", NULL, "deepseek2", AS_DEEPSEEK, .layer = LATENT, .maybe = MAYBE_LATENT,
+     .keeps = "scoring_func|topk_method|rope_interleave"},
+    {"deepseek_v2", "DeepseekV2", NULL, "deepseek2", AS_DEEPSEEK, .layer = LATENT, .maybe = MAYBE_LATENT,
      .keeps = "scoring_func|topk_method"},
-    {"deepseek_v32", "DeepseekV32", NULL, "deepseek32", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
-     .layer = LATENT INDEXER, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
-     .rules = rules_of_deepseek},
-    {"glm_moe_dsa", "GlmMoeDsa", NULL, "glm-dsa", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
-     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT INDEXER, .activation = SILU, .rules = rules_of_deepseek,
+    {"deepseek_v32", "DeepseekV32", NULL, "deepseek32", AS_DEEPSEEK, .layer = LATENT INDEXER, .maybe = MAYBE_LATENT},
+    {"glm_moe_dsa", "GlmMoeDsa", NULL, "glm-dsa", AS_DEEPSEEK, .layer = LATENT, .maybe = MAYBE_LATENT INDEXER,
      .keeps = "indexer_types"},
     {"youtu", "Youtu", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERT_SIZE), .layer = LATENT " " MLP,
      .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_deepseek, .keeps = "rope_interleave"},
-    {"mistral4", "Mistral4", NULL, "mistral4", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE), .layer = LATENT,
-     .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU, .rules = rules_of_mistral4,
+    {"mistral4", "Mistral4", NULL, "mistral4", LATENT_EXPERTS, .rules = rules_of_mistral4, .layer = LATENT,
+     .maybe = MAYBE_LATENT, .keeps = "rope_interleave"},
+    {"glm4_moe_lite", "Glm4MoeLite", NULL, "deepseek2", AS_DEEPSEEK, .layer = LATENT, .maybe = MAYBE_LATENT,
      .keeps = "rope_interleave"},
-    {"glm4_moe_lite", "Glm4MoeLite", NULL, "deepseek2", ON(NO_HEAD_SIZE) | ON(EXPERTS) | ON(EXPERT_SIZE),
-     .layer = LATENT, .dense = MLP, .sparse = MOE, .maybe = MAYBE_LATENT, .activation = SILU,
-     .rules = rules_of_deepseek, .keeps = "rope_interleave"},
-    /* experts with numbers that are added before they are chosen */
-    {"glm4_moe|solar_open", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE),
-     .layer = "attn_norm " QKVO " post_attention_norm", .dense = MLP, .sparse = MOE " exp_probs_b.bias",
-     .maybe = QKV_BIASES " attn_q_norm attn_k_norm " MOE_SHARED, .activation = SILU, .rules = rules_of_glm4_moe},
+/* experts with numbers that are added before they are chosen */
+#define GLM4_MOE                                                                                        \
+    .layer = "attn_norm " QKVO " post_attention_norm", .dense = MLP, .sparse = MOE " exp_probs_b.bias", \
+    .maybe = QKV_BIASES " attn_q_norm attn_k_norm " MOE_SHARED, .activation = SILU, .rules = rules_of_glm4_moe
+    {"glm4_moe|solar_open", "Glm4Moe", NULL, "glm4moe", ON(PARTIAL) | ON(EXPERTS) | ON(EXPERT_SIZE), GLM4_MOE},
+    {"glm4v_moe_text|glm4v_moe", "Glm4vMoe", NULL, "glm4moe",
+     ON(PARTIAL) | ON(SECTIONS) | ON(EXPERTS) | ON(EXPERT_SIZE), GLM4_MOE, .plain = "glm4_moe"},
     {"dots1", "Dots1", NULL, "dots1", ON(EXPERTS) | ON(EXPERT_SIZE) | ON(OWN_HEAD), .qk_norm = VC_QK_NORM_HEAD,
      .layer = ATTENTION "ffn_norm" QK_NORMS, .dense = MLP, .sparse = MOE " exp_probs_b.bias", .maybe = MOE_SHARED,
      .activation = SILU, .rules = rules_of_dots1},
@@ -939,6 +991,9 @@ static const struct vc_arch_family families[] = {
     {"cohere2", "Cohere2", NULL, "cohere2", ON(GRAPH) | ON(BIASES) | ON(NO_HEAD) | ON(HEADS_FILL),
      .builds = COHERE | BUILD(ROTATES_SLIDING), .windows = VC_WINDOW_PATTERN, .layer = "attn_norm " QKVO " " MLP,
      .activation = SILU},
+    {"cohere2_moe", "Cohere2Moe", NULL, "cohere2moe", ON(EXPERTS) | ON(EXPERT_SIZE), .windows = VC_WINDOW_PATTERN,
+     .layer = "attn_norm " QKVO, .dense = MLP, .sparse = MOE, .maybe = MOE_SHARED, .activation = SILU,
+     .rules = rules_of_dots1, .keeps = "prefix_dense_sliding_window_pattern"},
     {"exaone4", "Exaone4", NULL, "exaone4", ON(FREQS) | ON(HEADS_FILL), .qk_norm = VC_QK_NORM_HEAD,
      .windows = VC_WINDOW_PATTERN, .layer = QKVO " post_attention_norm " MLP " post_ffw_norm" QK_NORMS,
      .activation = SILU, .rules = rules_of_exaone4},
@@ -992,6 +1047,9 @@ static const struct vc_arch_family families[] = {
      .activation = SILU},
     {"hunyuan_v1_dense", "HunYuanDenseV1", NULL, "hunyuan-dense", 0, .qk_norm = VC_QK_NORM_HEAD,
      .layer = DENSE QK_NORMS, .activation = SILU, .rules = rules_of_hunyuan},
+    {"apertus", "Apertus", NULL, "apertus", ON(FREQS) | ON(OWN_HEAD), .qk_norm = VC_QK_NORM_HEAD,
+     .layer = ATTENTION "ffn_norm ffn_up ffn_down" QK_NORMS, .maybe = QKV_BIASES " attn_output.bias",
+     .activation = "xielu", .rules = rules_of_apertus},
     {"arcee", "Arcee", NULL, "arcee", ON(GRAPH) | AS_LLAMA | ON(BIASES) | ON(MLP_BIAS), MOST, .builds = BUILD(NO_GATE),
      .layer = ATTENTION "ffn_norm ffn_up ffn_down", .activation = "relu2"},
     /* an encoder */
@@ -1129,16 +1187,14 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 /* ---- programs ---- */
 
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
-static const char of_llama_cpp[] =
-    "afmoe apertus arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell "
-    "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-    "exaone "
-    " grok grovemoe hunyuan_vl internlm2 jais jais2 "
-    "jamba jina-bert-v2 jina-bert-v3 kimi-linear llada llada-moe llama-embed maincoder "
-    " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
-    "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
-    "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
-    " step35 wavtokenizer-dec xverse";
+static const char of_llama_cpp[] = "afmoe arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell "
+                                   "cogvlm dbrx deci deepseek deepseek2-ocr dream "
+                                   "exaone grok grovemoe hunyuan_vl internlm2 jais jais2 jina-bert-v2 jina-bert-v3 "
+                                   "kimi-linear llada llada-moe llama-embed maincoder "
+                                   " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
+                                   "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
+                                   "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
+                                   " step35 wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 

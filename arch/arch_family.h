@@ -49,6 +49,7 @@ struct vc_arch_sizes {
     uint64_t input_rows;            /* of their table, where it has fewer than words; else 0 */
     uint64_t copies, laurel;        /* of the states; the rank of the path beside attention */
     uint64_t owners;                /* layers from this one on use keys and values of others */
+    uint64_t rotated;               /* elements of a head; 0: all */
     uint64_t image, patch, merge;   /* sides: of a picture, of a patch, of the square of patches that become one */
     uint64_t text, adapter;         /* elements of a token of the text; ... of what is behind the vision layers */
     bool wide;                      /* these have a feed-forward part of twice the size */
@@ -145,6 +146,7 @@ enum vc_arch_trait {
     VC_ARCH_PERMUTES = 1 << 20,     /* rows of q and k: llama.cpp rotates neighbours, transformers halves */
     VC_ARCH_NO_HEAD = 1 << 21,      /* the head is the embedding */
     VC_ARCH_OWN_HEAD = 1 << 22,     /* there is always a head */
+    VC_ARCH_SORTS = 1 << 27,        /* rows of q and k: llama.cpp rotates halves, transformers neighbours */
     VC_ARCH_FREQS = 1 << 23,        /* reads rope_freqs.weight */
     VC_ARCH_HEADS_FILL = 1 << 24,   /* heads x head size is the hidden size */
     VC_ARCH_NO_HEAD_SIZE = 1 << 25, /* no keys about it */

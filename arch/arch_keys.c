@@ -47,16 +47,15 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
  * of the chosen experts are said to be sigmoids; recurrent layers of Mamba's kind. */
 #define MEANS                                                                                                        \
     "gpt2|starcoder|gptneox|starcoder2|command-r|cohere2|bloom|phi2|stablelm|nemotron|falcon|nemotron_h|nemotron_h_" \
-    "moe|modern-"                                                                                                    \
-    "bert"
+    "moe|modern-bert|cohere2moe"
 #define T5       "t5|t5encoder"
-#define NO_ROPE  "gpt2|starcoder|bloom|mamba|mamba2|" T5
+#define NO_ROPE  "gpt2|starcoder|bloom|jamba|mamba|mamba2|" T5
 #define LATENT   VC_ARCH_LATENT
-#define LEADING  LATENT "|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe"
-#define COUNTED  LATENT "|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe"
+#define LEADING  LATENT "|glm4moe|dots1|lfm2moe|ernie4_5-moe|exaone-moe|cohere2moe"
+#define COUNTED  LATENT "|glm4moe|dots1|ernie4_5-moe|exaone-moe|nemotron_h_moe|cohere2moe"
 #define WEIGHED  LATENT "|glm4moe|dots1|exaone-moe|nemotron_h_moe"
 #define SIGMOIDS "glm4moe|dots1|lfm2moe|minimax-m2|exaone-moe"
-#define MAMBAS   "granitehybrid|nemotron_h|nemotron_h_moe|mamba|mamba2"
+#define MAMBAS   "jamba|granitehybrid|nemotron_h|nemotron_h_moe|mamba|mamba2"
 #define GRANITES "granite|granitemoe|granitehybrid"
 
 /* Where a number comes from: a size, the head size, or a real number with a default. */
@@ -81,7 +80,8 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".context_length", CONSTANT(1 << 20), OF("mamba|mamba2")},
     {".embedding_length", HIDDEN, SIZE(hidden)},
     {".feed_forward_length", INTERMEDIATE "|" EXPERT, SIZE(feed_forward),
-     NOT("llama4|lfm2|mamba|mamba2|gpt2|starcoder")},
+     NOT("llama4|lfm2|mamba|mamba2|gpt2|starcoder|cohere2moe")},
+    {".feed_forward_length", "prefix_dense_intermediate_size|intermediate_size", SIZE(feed_forward), OF("cohere2moe")},
     {".feed_forward_length", "n_inner", SIZE(feed_forward), OF("gpt2|starcoder")},
     {".feed_forward_length", "intermediate_size_mlp", SIZE(feed_forward), OF("llama4")},
     {".feed_forward_length", "block_ff_dim|intermediate_size", SIZE(feed_forward), OF("lfm2")},
@@ -123,6 +123,7 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".attention.layer_norm_epsilon", "norm_epsilon", VC_FROM_EPSILON, .otherwise = 1e-5, OF("starcoder2")},
     {".attention.layer_norm_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("nemotron|modern-bert")},
     {".attention.layer_norm_rms_epsilon", "norm_eps", VC_FROM_EPSILON, .otherwise = 1e-5, OF("nemotron")},
+    {".attention.layer_norm_rms_epsilon", "rms_norm_eps", VC_FROM_REAL_IF_SAID, OF("cohere2moe")},
     {".attention.layer_norm_epsilon", "", VC_FROM_REAL, .otherwise = 1e-5, OF("olmo")},
     {".vocab_size", VOCABULARY, VC_FROM_VOCABULARY, .has_not = VC_ARCH_ENCODER},
     {".rope.freq_base", "rope_theta", VC_FROM_THETA, .has_not = VC_ARCH_ENCODER,
@@ -133,7 +134,8 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".rope.dimension_count", "rotary_pct", VC_FROM_ROTATED, OF("gptneox")},
     /* experts */
     {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
-     OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4|olmoe|qwen3next|hunyuan-moe|lfm2moe|exaone-moe")},
+     OF("qwen2moe|qwen3moe|qwen3vlmoe|qwen35moe|gemma4|olmoe|qwen3next|hunyuan-moe|lfm2moe|exaone-moe|cohere2moe|"
+        "jamba")},
     {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = VC_ARCH_EXPERTS,
      OF("llama|gpt-oss|granitemoe|granitehybrid|minimax-m2|llama4")},
     {".expert_count", "n_routed_experts|num_local_experts", SIZE(experts), .has = VC_ARCH_EXPERTS, OF(WEIGHED),
@@ -144,20 +146,21 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".expert_used_count", "moe_k", SIZE(experts_used), OF("ernie4_5-moe")},
     {".expert_used_count", "moe_topk|num_experts_per_tok", SIZE(experts_used), OF("hunyuan-moe")},
     {".expert_feed_forward_length", EXPERT "|intermediate_size", SIZE(expert_size), .has = VC_ARCH_EXPERT_SIZE,
-     NOT("llama4|hunyuan-moe")},
-    {".expert_feed_forward_length", "intermediate_size", SIZE(expert_size), OF("llama4|hunyuan-moe")},
+     NOT("llama4|hunyuan-moe|cohere2moe")},
+    {".expert_feed_forward_length", "intermediate_size", SIZE(expert_size), OF("llama4|hunyuan-moe|cohere2moe")},
     {".leading_dense_block_count", "first_k_dense_replace", COUNT(dense), OF(LEADING), NOT("lfm2moe|ernie4_5-moe")},
     {".leading_dense_block_count", "num_dense_layers", COUNT(dense), OF("lfm2moe")},
     {".leading_dense_block_count", "moe_layer_start_index", COUNT(dense), OF("ernie4_5-moe")},
     {".interleave_moe_layer_step", "interleave_moe_layer_step", SIZE(step), .otherwise = 1, OF("llama4")},
     {".interleave_moe_layer_step", "moe_layer_interval", SIZE(step), .otherwise = 1, OF("ernie4_5-moe")},
-    {".expert_shared_count", "n_shared_experts", COUNT(shared), OF(COUNTED), NOT("ernie4_5-moe|exaone-moe")},
+    {".expert_shared_count", "n_shared_experts", COUNT(shared), OF(COUNTED), NOT("ernie4_5-moe|exaone-moe|cohere2moe")},
     {".expert_shared_count", "moe_num_shared_experts", COUNT(shared), OF("ernie4_5-moe")},
-    {".expert_shared_count", "num_shared_experts", COUNT(shared), OF("exaone-moe")},
+    {".expert_shared_count", "num_shared_experts", COUNT(shared), OF("exaone-moe|cohere2moe")},
     {".expert_shared_count", "num_shared_expert", COUNT(shared), .otherwise = 1, OF("hunyuan-moe")},
-    {".expert_shared_feed_forward_length", LETTER('s'), OF("ernie4_5-moe|hunyuan-moe|exaone-moe")},
+    {".expert_shared_feed_forward_length", LETTER('s'), OF("ernie4_5-moe|hunyuan-moe|exaone-moe|cohere2moe")},
     {".expert_weights_scale", "routed_scaling_factor", REAL(1.0), OF(WEIGHED)},
     {".expert_weights_norm", "norm_topk_prob", FLAG(0), OF(WEIGHED)},
+    {".expert_weights_norm", "norm_topk_prob", FLAG(1), OF("cohere2moe")},
     {".expert_gating_func", CONSTANT(2), OF(SIGMOIDS)},
     {".expert_group_count", "n_group", IF_ANY(groups), OF(WEIGHED)},
     {".expert_group_used_count", "topk_group", IF_ANY(groups_used), OF(WEIGHED)},
@@ -168,11 +171,11 @@ const struct vc_arch_pair vc_arch_pairs[] = {
     {".final_logit_softcapping", "final_logit_softcapping", REAL(0.0), OF("gemma4")},
     {".final_logit_softcapping", "final_logit_softcapping", VC_FROM_REAL_IF_SAID, .has = VC_ARCH_CAPS_LOGITS,
      .has_not = VC_ARCH_CAPS_SCORES},
-    {".attention.scale", "attention_multiplier", REAL(1.0), OF(GRANITES)},
-    {".embedding_scale", "embedding_multiplier", REAL(1.0), OF(GRANITES)},
-    {".residual_scale", "residual_multiplier", REAL(1.0), OF(GRANITES)},
-    {".logit_scale", "logits_scaling", REAL(1.0), OF(GRANITES)},
-    {".logit_scale", "logit_scale", REAL(0.0625), OF("command-r|cohere2")},
+    {".attention.scale", "attention_multiplier", REAL(1.0), .has_not = VC_ARCH_PARTIAL, OF(GRANITES)},
+    {".embedding_scale", "embedding_multiplier", REAL(1.0), .has_not = VC_ARCH_PARTIAL, OF(GRANITES)},
+    {".residual_scale", "residual_multiplier", REAL(1.0), .has_not = VC_ARCH_PARTIAL, OF(GRANITES)},
+    {".logit_scale", "logits_scaling", REAL(1.0), .has_not = VC_ARCH_PARTIAL, OF(GRANITES)},
+    {".logit_scale", "logit_scale", REAL(0.0625), OF("command-r|cohere2|cohere2moe")},
     {".attention.clamp_kqv", "clip_qkv", VC_FROM_REAL_IF_SAID, OF("olmo")},
     {".use_parallel_residual", "use_parallel_residual", FLAG(1), OF("gptneox")},
     {".use_parallel_residual", "use_parallel_residual", FLAG(0), OF("stablelm")},
@@ -190,17 +193,18 @@ const struct vc_arch_pair vc_arch_pairs[] = {
      NOT(MAMBAS "|lfm2|lfm2moe")},
     {".ssm.time_step_rank", "linear_num_value_heads", SIZE(value_units), .has = VC_ARCH_RECURRENT,
      NOT(MAMBAS "|lfm2|lfm2moe")},
-    {".ssm.conv_kernel", "mamba_d_conv", SIZE(kernel), OF("granitehybrid|falcon-h1")},
-    {".ssm.state_size", "mamba_d_state", SIZE(state), OF("granitehybrid|falcon-h1")},
+    {".ssm.conv_kernel", "mamba_d_conv", SIZE(kernel), OF("granitehybrid|falcon-h1|jamba")},
+    {".ssm.state_size", "mamba_d_state", SIZE(state), OF("granitehybrid|falcon-h1|jamba")},
     {".ssm.group_count", "mamba_n_groups", SIZE(key_units), OF("granitehybrid|falcon-h1")},
     {".ssm.time_step_rank", "mamba_n_heads", SIZE(value_units), OF("granitehybrid|falcon-h1")},
-    {".ssm.conv_kernel", "conv_kernel", SIZE(kernel), OF(MAMBAS), NOT("granitehybrid")},
+    {".ssm.conv_kernel", "conv_kernel", SIZE(kernel), OF(MAMBAS), NOT("granitehybrid|jamba")},
     {".ssm.state_size", "ssm_state_size|state_size", SIZE(state), OF("nemotron_h|nemotron_h_moe")},
     {".ssm.state_size", "state_size", SIZE(state), OF("mamba|mamba2")},
     {".ssm.group_count", "n_groups", SIZE(key_units), OF("nemotron_h|nemotron_h_moe|mamba2")},
     {".ssm.time_step_rank", "mamba_num_heads", SIZE(value_units), OF("nemotron_h|nemotron_h_moe")},
     {".ssm.time_step_rank", "num_heads", SIZE(value_units), OF("mamba2")},
     {".ssm.time_step_rank", "time_step_rank", SIZE(step_rank), OF("mamba")},
+    {".ssm.time_step_rank", "mamba_dt_rank", SIZE(step_rank), OF("jamba")},
     {".ssm.inner_size", LETTER('i'), OF("qwen35|qwen35moe|qwen3next|falcon-h1|" MAMBAS)},
     {".shortconv.l_cache", "conv_L_cache", SIZE(kernel), OF("lfm2|lfm2moe")},
     {.gguf = NULL},

@@ -253,9 +253,13 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     VC_CALL(vc_llm_check(ctx, config, family, &sizes, &rope, model));
     VC_CALL(vc_llm_config_check(ctx, config));
     VC_CALL(note_inputs(ctx, config, model));
+    sizes.rotated = vc_llm_rotated(&sizes, &rope);
     VC_CALL(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
     VC_CALL(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
     VC_CALL(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
+    if (strcmp(family->gguf, "apertus") == 0) {
+        VC_CALL(vc_llm_xielu_put(ctx, self->source, &sizes, pairs));
+    }
     VC_CALL(vc_llm_config_check(ctx, config));
     VC_CALL(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
     vc_llm_plan_sort(&self->plan);

@@ -72,16 +72,11 @@ static enum vc_status push(struct llm_back *b, struct llm_plan *plan, struct llm
 static enum vc_status find_divisor(struct llm_back *b, const struct vc_tensor *t, uint64_t expert, float *out)
 {
     size_t scale = t->quant != NULL ? vc_quant_scale(t->quant) : VC_NO_TENSOR;
-    unsigned char bytes[4] = {0, 0, 0x80, 0x3f}; /* 1 */
-    uint32_t bits;
-    float x;
+    float x = 1.0F;
 
     if (scale != VC_NO_TENSOR) {
-        VC_CALL(vc_source_read_any(b->ctx, b->source, scale, VC_FORM_VALUES,
-                                   b->source->tensors[scale].n_elems > 1 ? expert * 4 : 0, bytes, sizeof bytes));
+        VC_CALL(vc_llm_value_read(b->ctx, b->source, scale, b->source->tensors[scale].n_elems > 1 ? expert : 0, &x));
     }
-    bits = vc_le32(bytes);
-    memcpy(&x, &bits, sizeof x);
     *out = 1.0F / x;
     for (int i = 0; i < 3 && 1.0F / *out != x; i++) {
         *out = i < 2 ? nextafterf(1.0F / x, i == 0 ? 0.0F : INFINITY) : 1.0F / x;
@@ -164,8 +159,8 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     uint64_t n_experts = strncmp(rule->to, "altup", 5) == 0 ? sizes->copies - 1 : sizes->experts;
     bool row = rule->shape[0] == '1' && rule->shape[1] != '\0' &&
                t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
-    bool heads = vc_arch_has(b->family, VC_ARCH_PERMUTES) &&
-                 (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
+    const struct llm_order turned = vc_llm_order_turned(b->family, sizes, tail, true);
+    bool heads = turned.groups != 0;
     bool less_one = vc_llm_has_one_more(b->family, tail);
     bool logarithm = rule->form == VC_MATRIX_LOGARITHM;
     bool rows = (heads || rule->rows >= VC_ROWS_HEADS) && t->n_dims == 1; /* of one element each */
@@ -200,9 +195,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     /* Shape and rows. A row is counted in blocks where the type has blocks: a row of 4096 elements of Q4_0 is 128
      * blocks. */
     to.add = less_one ? -1.0F : 0.0F;
-    if (heads) {
-        to.order = (struct llm_order){.unit = 1, .groups = sizes->head_size / 2, .each = 2};
-    }
+    to.order = turned;
     to.shape[0] = 1;
     for (unsigned d = begin; d < t->n_dims; d++) {
         to.shape[d - begin + row] = t->shape[d];
@@ -234,7 +227,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
         uint64_t elems = to.row_elems;
 
         vc_llm_order_heads(sizes, rule, &to);
-        to.order = (struct llm_order){to.order.first, to.order.unit, to.order.each, to.order.groups};
+        to.order = (struct llm_order){to.order.first, to.order.unit, to.order.each, to.order.groups, 0};
         to.row_elems = rule->rows == VC_ROWS_HEAD_COLUMNS ? sizes->unit / block : elems;
     }
     /* One tensor, or one for each expert; piece i begins at row i * piece_rows of the file's tensor. */
@@ -539,6 +532,36 @@ static enum vc_status plan_tensors(struct llm_back *b, const struct vc_arch_size
     return VC_OK;
 }
 
+/* Apertus: the lists of metadata as tensors, with an element for each layer; of beta and eps, which are no parameters,
+ * without dimensions. */
+static enum vc_status add_activation(struct llm_back *b, const struct vc_arch_sizes *sizes, struct llm_plan *plan)
+{
+    char name[64];
+
+    for (size_t k = 0; k < 4 && strcmp(b->family->gguf, "apertus") == 0; k++) {
+        (void)snprintf(name, sizeof name, "xielu.%s", vc_llm_xielu[k]);
+        const json_t *list = vc_back_find(b, name);
+        VC_REFUSE_IF(json_array_size(list) != sizes->layers, b->ctx, VC_E_UNSUPPORTED,
+                     "metadata key '%s': expected a list with a number for each layer", name);
+        (void)snprintf(name, sizeof name, "layers.#.mlp.act_fn.%s", vc_llm_xielu[k]);
+        for (size_t i = 0; i < sizes->layers; i++) {
+            float *value = vc_arena_alloc(b->ctx, plan->arena, sizeof *value);
+            struct llm_tensor to = {.layer = (int64_t)i,
+                                    .dtype = VC_DTYPE_F32,
+                                    .from = VC_DTYPE_F32,
+                                    .n_dims = k < 2,
+                                    .shape = {1},
+                                    .values = value};
+
+            VC_CALL_ALLOC(value);
+            *value = (float)json_number_value(json_array_get(list, i));
+            VC_CALL_ALLOC(to.name = make_name(b, plan->arena, name, to.layer, 0, ""));
+            VC_CALL(push(b, plan, to, NULL));
+        }
+    }
+    return VC_OK;
+}
+
 /* ---- the way there, to see that it leads to the file ---- */
 
 /* The tensor of the file has these values. 1e-4 of the value, because converters computed the divisors in f32 and in
@@ -549,12 +572,9 @@ static enum vc_status check_values(const struct llm_back *b, size_t tensor, cons
     bool same = t->dtype == VC_DTYPE_F32 && t->n_elems == made->piece_rows;
 
     for (uint64_t i = 0; same && i < t->n_elems; i++) {
-        unsigned char bytes[4];
         float x;
 
-        VC_CALL(vc_source_read_any(b->ctx, b->source, tensor, VC_FORM_VALUES, 4 * i, bytes, sizeof bytes));
-        uint32_t bits = vc_le32(bytes);
-        memcpy(&x, &bits, sizeof x);
+        VC_CALL(vc_llm_value_read(b->ctx, b->source, tensor, i, &x));
         same = fabsf(x - made->values[i]) <= 1e-4F * fabsf(made->values[i]);
     }
     return same ? VC_OK
@@ -664,7 +684,9 @@ static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
     VC_TRY(vc_llm_sizes_read(b->ctx, &config, b->family, &sizes));
     VC_TRY(vc_llm_rope_read(b->ctx, &config, b->family, &rope));
     VC_TRY(vc_llm_check(b->ctx, &config, b->family, &sizes, &rope, NULL));
+    sizes.rotated = vc_llm_rotated(&sizes, &rope);
     VC_TRY(plan_tensors(b, &sizes, &self->plan));
+    VC_TRY(add_activation(b, &sizes, &self->plan));
     VC_TRY(vc_llm_folder_list(b->ctx, self, b->model));
     VC_TRY(attach_codes(b, &self->plan));
     VC_TRY(vc_llm_tensors_plan(b->ctx, b->model, &config, b->family, &sizes, true, b->model, &there));
@@ -744,6 +766,10 @@ static enum vc_status find_family(struct llm_back *b)
     if (b->family != NULL && strcmp(b->family->gguf, "granitemoe") == 0 &&
         vc_back_find(b, ".expert_shared_feed_forward_length") != NULL) {
         b->family = vc_llm_family("granitemoeshared");
+    }
+    if (b->family != NULL && vc_is_one_of(b->family->gguf, "glm4|glm4moe") &&
+        vc_back_find(b, ".rope.dimension_sections") != NULL) {
+        b->family = vc_llm_family(strcmp(b->family->gguf, "glm4") == 0 ? "glm4v" : "glm4v_moe");
     }
     if (b->family != NULL && strcmp(b->family->gguf, "bert") == 0 &&
         vc_model_find(b->source, "token_types.weight") == VC_NO_TENSOR) {

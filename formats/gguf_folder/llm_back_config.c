@@ -200,13 +200,10 @@ static enum vc_status read_factors(struct llm_back *b, const char *name, json_t 
     enum vc_status status = VC_OK;
 
     for (uint64_t k = 0; k < t->n_elems && status == VC_OK; k++) {
-        unsigned char bytes[4];
         float x = 0;
 
         if (t->dtype == VC_DTYPE_F32 && t->n_elems <= INT16_MAX) {
-            VC_TRY(vc_source_read_any(b->ctx, b->source, i, VC_FORM_VALUES, 4 * k, bytes, sizeof bytes));
-            uint32_t bits = vc_le32(bytes);
-            memcpy(&x, &bits, sizeof x);
+            VC_TRY(vc_llm_value_read(b->ctx, b->source, i, k, &x));
         }
         status =
             isfinite(x) && x > 0 ? VC_OK : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected factors of type f32", name);
@@ -404,7 +401,9 @@ static enum vc_status set_scaling(struct llm_back *b)
         return refuse(b, ".rope.scaling.attn_factor",
                       "says how rotary embeddings are scaled, and nothing says by which type");
     }
-    if (!keyed && vc_arch_is(b->arch, "rope_type", "yarn")) { /* which transformers takes where nothing is said */
+    if (!keyed && (vc_arch_is(b->arch, "rope_type", "yarn") ||
+                   (vc_arch_is(b->arch, "rope_type", "llama3") &&
+                    !has_tensor(b, "rope_freqs.weight")))) { /* which transformers takes where nothing is said */
         scaling = json_pack("{s:s}", "rope_type", "default");
         vc_back_set(b, b->config, "rope_scaling", scaling);
         return VC_OK;
@@ -454,6 +453,31 @@ static enum vc_status set_kinds(struct llm_back *b)
     return VC_OK;
 }
 
+/* Jamba: layers with attention, and those with experts, are each so many from another one on. */
+static void set_periods(struct llm_back *b)
+{
+    static const char *const names[][2] = {{"attn_layer_offset", "attn_layer_period"},
+                                           {"expert_layer_offset", "expert_layer_period"}};
+    const json_t *keys = vc_back_find(b, ".attention.head_count_kv");
+    json_int_t layers = said(b, "num_hidden_layers") < INT16_MAX ? said(b, "num_hidden_layers") : 0;
+    char name[64];
+
+    for (size_t k = 0; k < 2; k++) {
+        json_int_t first = layers;
+        json_int_t period = layers + 1;
+
+        for (json_int_t i = 0; i < layers && period > layers; i++) {
+            (void)snprintf(name, sizeof name, "blk.%d.ffn_gate_inp.weight", (int)i);
+            if (k == 0 ? json_integer_value(json_array_get(keys, (size_t)i)) != 0 : has_tensor(b, name)) {
+                period = first < layers ? i - first : period;
+                first = first < layers ? first : i;
+            }
+        }
+        vc_back_set(b, b->config, names[k][0], json_integer(first));
+        vc_back_set(b, b->config, names[k][1], json_integer(period));
+    }
+}
+
 /* The kinds of layers by their key heads, of which recurrent ones have none; Nemotron-H's others are known by the sizes
  * of their feed-forward parts. */
 static void set_kinds_by_keys(struct llm_back *b)
@@ -462,9 +486,10 @@ static void set_kinds_by_keys(struct llm_back *b)
     const json_t *parts = vc_back_find(b, ".feed_forward_length");
     bool nemotron = vc_is_one_of(b->family->gguf, "nemotron_h|nemotron_h_moe");
     bool conv = vc_is_one_of(b->family->gguf, "lfm2|lfm2moe");
+    bool numbers = strcmp(b->family->types, "bamba") == 0;
     json_t *list = json_array();
 
-    vc_back_set(b, b->config, nemotron ? "layers_block_type" : "layer_types", list);
+    vc_back_set(b, b->config, nemotron ? "layers_block_type" : numbers ? "attn_layer_indices" : "layer_types", list);
     for (json_int_t i = 0; i < said(b, "num_hidden_layers") && i < INT16_MAX; i++) {
         const char *word = conv ? "conv" : "linear_attention";
 
@@ -472,9 +497,11 @@ static void set_kinds_by_keys(struct llm_back *b)
             word = vc_arch_has(b->family, VC_ARCH_EXPERTS) ? "moe" : "mlp";
         }
         if (!json_is_array(keys) || json_integer_value(json_array_get(keys, (size_t)i)) != 0) {
-            word = "full_attention";
+            word = numbers ? NULL : "full_attention";
         }
-        b->failed = json_array_append_new(list, json_string(word)) != 0 || b->failed;
+        if (!numbers || word == NULL) {
+            b->failed = json_array_append_new(list, numbers ? json_integer(i) : json_string(word)) != 0 || b->failed;
+        }
     }
 }
 
@@ -619,6 +646,14 @@ static void set_implied(struct llm_back *b)
         vc_back_set(b, b->config, "qk_nope_head_dim",
                     json_integer(json_integer_value(vc_back_find(b, ".attention.key_length_mla")) -
                                  said(b, "qk_rope_head_dim")));
+    } else if (vc_is_one_of(b->family->class_name, "Bamba|Jamba")) {
+        vc_back_set(b, b->config, "mamba_d_head", json_integer(unit));
+        vc_back_set(b, b->config, "mamba_expand", json_integer(2)); /* of all that llama.cpp loads */
+        vc_back_set(b, b->config, "mamba_conv_bias", json_boolean(conv_bias));
+    } else if (strcmp(gguf, "cohere2moe") == 0) {
+        bool softmax = json_integer_value(vc_back_find(b, ".expert_gating_func")) == 3;
+
+        vc_back_set(b, b->config, "expert_selection_fn", json_string(softmax ? "softmax" : "sigmoid"));
     } else if (strcmp(b->family->class_name, "GraniteMoeHybrid") == 0) {
         bool rotates = strcmp(gguf, "granitehybrid") != 0 || json_is_true(vc_back_find(b, ".rope.scaling.finetuned"));
 
@@ -770,6 +805,8 @@ enum vc_status vc_back_config(struct llm_back *b)
     if ((vc_arch_slides(b->family) && !json_is_array(json_object_get(b->config, "layer_types"))) ||
         vc_llm_says_recurrent(b->family)) {
         VC_CALL(set_kinds(b));
+    } else if (strcmp(b->family->gguf, "jamba") == 0) {
+        set_periods(b);
     } else if (vc_arch_has(b->family, VC_ARCH_RECURRENT)) {
         set_kinds_by_keys(b);
     }

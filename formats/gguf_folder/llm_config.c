@@ -239,6 +239,8 @@ static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, 
         otherwise = 4 * sizes->hidden; /* "n_inner": null */
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, decoder_layers)) {
         otherwise = sizes->layers;
+    } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, step_rank)) {
+        otherwise = (sizes->hidden + 15) / 16;
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, key_heads)) {
         otherwise = sizes->heads;
     } else if (otherwise == 0 && key->field == offsetof(struct vc_arch_sizes, head_size)) {
@@ -336,6 +338,10 @@ static enum vc_status derive_sizes(struct vc_ctx *ctx, const struct llm_config *
     if (strcmp(gguf, "mamba") == 0) {
         out->value_units = out->feed_forward = vc_llm_count(config, "intermediate_size|d_inner", 2 * out->hidden);
         out->key_units = out->unit = 1;
+    } else if (strcmp(gguf, "jamba") == 0) { /* one expert is none */
+        out->value_units = vc_llm_count(config, "mamba_expand", 2) * out->hidden;
+        out->key_units = out->unit = 1;
+        out->experts_used = vc_min_u64(out->experts_used, out->experts);
     } else if (out->state != 0) {
         out->unit = recurrent_head(config, out);
     }
@@ -472,10 +478,12 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
         return vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, the base of rotary embeddings",
                        VC_HF_CONFIG_NAME, out->theta > 0.0 ? "rope_local_base_freq" : "rope_theta");
     }
-    VC_REFUSE_IF(block == NULL && vc_arch_is(config->arch, "rope_type", "yarn"), ctx, VC_E_UNSUPPORTED,
-                 "%s: there is no \"rope_parameters\", and transformers takes yarn with numbers of its own for a "
-                 "'%s'",
-                 VC_HF_CONFIG_NAME, config->model_type);
+    VC_REFUSE_IF(
+        block == NULL &&
+            (vc_arch_is(config->arch, "rope_type", "yarn") || vc_arch_is(config->arch, "rope_type", "llama3")),
+        ctx, VC_E_UNSUPPORTED,
+        "%s: there is no \"rope_parameters\", and transformers takes a scaling with numbers of its own for a '%s'",
+        VC_HF_CONFIG_NAME, config->model_type);
     if (block == NULL && vc_arch_is(config->arch, "rope_type", "proportional")) {
         out->type = "proportional";
     }
@@ -544,6 +552,10 @@ unsigned vc_llm_kinds(const struct llm_config *config, const struct vc_arch_fami
     bool experts = vc_arch_has(family, VC_ARCH_EXPERTS) && layer >= sizes->dense &&
                    (sizes->step <= 1 || (layer + 1) % sizes->step == 0);
 
+    if (strcmp(family->gguf, "jamba") == 0) {
+        experts = sizes->experts > 1 && layer % vc_llm_count(config, "expert_layer_period", 2) ==
+                                            vc_llm_count(config, "expert_layer_offset", 1);
+    }
     if (type != NULL && vc_is_one_of(family->gguf, "nemotron_h|nemotron_h_moe") && vc_is_one_of(type, "mlp|moe")) {
         return strcmp(type, "mlp") == 0 ? LLM_DENSE : LLM_SPARSE;
     }

@@ -240,7 +240,7 @@ static enum vc_status check_llama4(struct vc_ctx *ctx, const struct llm_config *
 }
 
 /* Whether sections are those of time, height and width, and all pairs of a head are in one: [24, 20, 20] of 128. */
-static bool shares_pairs(const json_t *sections, const struct vc_arch_sizes *sizes)
+static bool shares_pairs(const json_t *sections, uint64_t rotated)
 {
     json_int_t sum = 0;
     bool fine = json_array_size(sections) == 3;
@@ -248,10 +248,10 @@ static bool shares_pairs(const json_t *sections, const struct vc_arch_sizes *siz
     for (size_t i = 0; i < 3 && fine; i++) {
         json_int_t n = json_integer_value(json_array_get(sections, i));
 
-        fine = n >= 0 && n <= (json_int_t)sizes->head_size;
+        fine = n >= 0 && n <= (json_int_t)rotated;
         sum += n;
     }
-    return fine && (uint64_t)sum == sizes->head_size / 2;
+    return fine && (uint64_t)sum == rotated / 2;
 }
 
 /* DeepSeek's kind: llama.cpp turns neighbours of a head, takes the best groups of experts wherever there are some, and
@@ -274,6 +274,26 @@ static enum vc_status check_latent(struct vc_ctx *ctx, const struct llm_config *
         return refuse_key(ctx, family, "q_lora_rank", "is not there in a model without 26 or 27 layers");
     }
     return VC_OK;
+}
+
+/* llama.cpp adds half of both, and rotates in all layers without experts. */
+static enum vc_status check_cohere_moe(struct vc_ctx *ctx, const struct llm_config *config,
+                                       const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    bool rotates = vc_llm_count(config, "prefix_dense_sliding_window_pattern", 1) == 1;
+
+    if (vc_llm_find(config, "layer_types") == NULL) {
+        return refuse_key(ctx, family, "layer_types", "is not there");
+    }
+    for (uint64_t i = 0; i < sizes->dense && !rotates; i++) {
+        if (!vc_llm_is_second(config, family, i)) {
+            return refuse_key(ctx, family, "prefix_dense_sliding_window_pattern", "is not 1");
+        }
+    }
+    return sizes->shared != 0 &&
+                   strcmp(vc_llm_word(config, "shared_expert_combination_strategy", "average"), "average") != 0
+               ? refuse_key(ctx, family, "shared_expert_combination_strategy", "is not \"average\"")
+               : VC_OK;
 }
 
 /* What llama.cpp's graph of a family does without asking a key: another value in config.json cannot be written, so it
@@ -305,6 +325,17 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
         return refuse_key(ctx, family, "num_key_value_heads", "is not the number of heads");
     }
     VC_CALL(check_latent(ctx, config, family, sizes));
+    if (vc_is_one_of(family->gguf, "granitehybrid|jamba") && vc_arch_size_of(sizes, 'i') != 2 * sizes->hidden) {
+        return refuse_key(ctx, family, "mamba_expand", "is not 2");
+    }
+    if (is(family, "jamba") &&
+        (vc_llm_count(config, "attn_layer_period", 0) == 0 || vc_llm_find(config, "attn_layer_offset") == NULL ||
+         vc_llm_count(config, "expert_layer_period", 2) == 0)) {
+        return refuse_key(ctx, family, "attn_layer_period", "or \"attn_layer_offset\" is not there");
+    }
+    if (is(family, "cohere2moe")) {
+        return check_cohere_moe(ctx, config, family, sizes);
+    }
     if (is(family, "exaone4") && window_of(config) != 0 && sizes->layers != 64) {
         return refuse_key(ctx, family, "sliding_window", "is there in a model without 64 layers");
     }
@@ -333,7 +364,8 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "nemotron_h_moe") && vc_llm_find(config, "moe_latent_size") != NULL) {
         return refuse_key(ctx, family, "moe_latent_size", "is there");
     }
-    if (vc_arch_has(family, VC_ARCH_SECTIONS) && !shares_pairs(json_object_get(rope->block, "mrope_section"), sizes)) {
+    if (vc_arch_has(family, VC_ARCH_SECTIONS) &&
+        !shares_pairs(json_object_get(rope->block, "mrope_section"), vc_llm_rotated(sizes, rope))) {
         return refuse_key(ctx, family, "mrope_section",
                           "is no list of three numbers of pairs, all of a head's together");
     }
@@ -475,6 +507,7 @@ static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config 
 static bool turns_nothing(const struct llm_config *config, const struct vc_arch_family *family)
 {
     return vc_is_one_of(family->gguf, "granitehybrid|nemotron_h|nemotron_h_moe") &&
+           !vc_arch_has(family, VC_ARCH_PARTIAL) &&
            strcmp(vc_llm_word(config, "position_embedding_type", ""), "rope") != 0;
 }
 
@@ -669,6 +702,33 @@ static void put_sections(const struct llm_config *config, const struct llm_rope 
     }
 }
 
+const char *const vc_llm_xielu[4] = {"alpha_n", "alpha_p", "beta", "eps"};
+
+enum vc_status vc_llm_xielu_put(struct vc_ctx *ctx, const struct vc_model *source, const struct vc_arch_sizes *sizes,
+                                struct llm_pairs *pairs)
+{
+    char name[64];
+
+    for (size_t k = 0; k < 4; k++) {
+        (void)snprintf(name, sizeof name, "xielu.%s", vc_llm_xielu[k]);
+        vc_llm_put_array(pairs, name, GGUF_F32, sizes->layers);
+        for (uint64_t i = 0; i < sizes->layers; i++) {
+            size_t at = 0;
+            float value;
+
+            (void)snprintf(name, sizeof name, "layers.%" PRIu64 ".mlp.act_fn.%s", i, vc_llm_xielu[k]);
+            while (at < source->n_tensors && !vc_ends_in(source->tensors[at].name, name)) {
+                at++;
+            }
+            VC_REFUSE_IF(at == source->n_tensors, ctx, VC_E_UNSUPPORTED,
+                         "no tensor of the folder is '%s', which llama.cpp needs of this activation", name);
+            VC_CALL(vc_llm_value_read(ctx, source, at, 0, &value));
+            vc_llm_element_f32(pairs, value);
+        }
+    }
+    return VC_OK;
+}
+
 /* An encoder sees the whole text: its attention is not causal. */
 static void put_encoder(const struct vc_arch_sizes *sizes, struct llm_pairs *pairs)
 {
@@ -765,6 +825,11 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
 
         vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 1 : 2);
     }
+    if (is(family, "cohere2moe")) { /* 3: a softmax of the chosen experts */
+        bool softmax = strcmp(vc_llm_word(config, "expert_selection_fn", "softmax"), "softmax") == 0;
+
+        vc_llm_put_u32(pairs, ".expert_gating_func", softmax ? 3 : 2);
+    }
     if (is(family, "mistral4")) { /* how scores grow with the position */
         vc_llm_put_f32(pairs, ".attention.temperature_scale",
                        vc_llm_real_of(config, rope->block, "llama_4_scaling_beta", 0.0));
@@ -786,7 +851,7 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     if (is(family, "modern-bert")) {
         vc_llm_put_text(pairs, ".hidden_activation", vc_llm_word(config, "hidden_activation", "gelu"));
     }
-    if (vc_is_one_of(family->gguf, "command-r|cohere2|nemotron|modern-bert|eurobert|exaone-moe") &&
+    if (vc_is_one_of(family->gguf, "command-r|cohere2|cohere2moe|nemotron|modern-bert|eurobert|exaone-moe") &&
         !vc_is_one_of(rope->type, "linear|yarn")) {
         vc_llm_put_text(pairs, ".rope.scaling.type", "none");
     }

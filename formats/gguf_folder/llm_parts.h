@@ -103,9 +103,9 @@ struct llm_piece {
 
 /* Units of rows in another order: behind the `first` rows, of each groups x each units, unit g x each + j of the source
  * becomes unit j x groups + g. A head of 8 rows, groups 2, each 4, unit 1: rows 0 4 1 5 2 6 3 7. groups 0: they stay.
- */
+ * head: so many units are one head, of which those behind groups x each stay; 0: there are none. */
 struct llm_order {
-    uint64_t first, unit, groups, each;
+    uint64_t first, unit, groups, each, head;
 };
 
 /* On the way back, of blocks: all of them as they are, their codes, or their scales. */
@@ -171,6 +171,9 @@ struct llm_units {
     uint64_t unit, groups, each[4]; /* queries, keys, values, gate: of a group */
 };
 struct llm_units vc_llm_units_of(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule);
+/* The order of the rows of queries and keys, where llama.cpp turns pairs of other elements; back: of the way back. */
+struct llm_order vc_llm_order_turned(const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
+                                     const char *tail, bool back);
 /* The order of the value heads of a recurrent layer, where they are in another one in llama.cpp; `to` has its rows. */
 void vc_llm_order_heads(const struct vc_arch_sizes *sizes, const struct vc_arch_name *rule, struct llm_tensor *to);
 /* Why vc_llm_blocks_of has none for a weight that is quantized or a part of such, or why they are not enough. */
@@ -189,6 +192,9 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
                                      const struct llm_tensor *t);
 void vc_llm_plan_sort(struct llm_plan *plan);
 
+/* An element of a tensor of floats (llm_values.c). */
+enum vc_status vc_llm_value_read(struct vc_ctx *ctx, const struct vc_model *source, size_t tensor, uint64_t index,
+                                 float *out);
 /* n_bytes from `offset` of the values of a tensor (llm_values.c). */
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes);
@@ -246,6 +252,10 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope,
                                const struct llm_plan *plan, struct llm_pairs *pairs);
+/* Numbers of Apertus' activation, of each layer: tensors "layers.3.mlp.act_fn.beta", and lists "xielu.beta". */
+extern const char *const vc_llm_xielu[4];
+enum vc_status vc_llm_xielu_put(struct vc_ctx *ctx, const struct vc_model *source, const struct vc_arch_sizes *sizes,
+                                struct llm_pairs *pairs);
 /* How sentence-transformers makes one vector of those of all tokens, where modules.json says it (llm_pooling.c). */
 enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct vc_model *model,
                                   struct llm_pairs *pairs);

@@ -590,6 +590,24 @@ static enum vc_status multiply(const struct planning *p, const char *tail, struc
     return VC_OK;
 }
 
+/* llama.cpp turns neighbours, transformers halves of what is rotated of a head (PERMUTES), or the other way round. The
+ * inverse has its two factors exchanged. */
+struct llm_order vc_llm_order_turned(const struct vc_arch_family *family, const struct vc_arch_sizes *sizes,
+                                     const char *tail, bool back)
+{
+    const uint64_t turned = sizes->rotated != 0 ? sizes->rotated : sizes->head_size;
+    const bool sorts = vc_arch_has(family, VC_ARCH_SORTS);
+
+    if ((!sorts && !vc_arch_has(family, VC_ARCH_PERMUTES)) ||
+        !vc_is_one_of(tail, "attn_q.weight|attn_q.bias|attn_k.weight|attn_k.bias")) {
+        return (struct llm_order){.groups = 0};
+    }
+    return (struct llm_order){.unit = 1,
+                              .groups = sorts != back ? turned / 2 : 2,
+                              .each = sorts != back ? 2 : turned / 2,
+                              .head = turned != sizes->head_size ? sizes->head_size : 0};
+}
+
 /* The numbers that change a tensor's values. A factor of the attention scores goes into the norm of the queries where
  * the family has one, else into the projection of the queries: scores are linear in both. Its product is stored as f32,
  * where f16 would round twice. */
@@ -597,12 +615,9 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
 {
     double factor = vc_llm_attention_factor(p->config, p->family, p->sizes);
     bool queries = strcmp(tail, "attn_q.weight") == 0 || strcmp(tail, "attn_q.bias") == 0;
-    bool keys = strcmp(tail, "attn_k.weight") == 0 || strcmp(tail, "attn_k.bias") == 0;
     bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
 
-    if (vc_arch_has(p->family, VC_ARCH_PERMUTES) && (queries || keys)) {
-        to->order = (struct llm_order){.unit = 1, .groups = 2, .each = p->sizes->head_size / 2};
-    }
+    to->order = vc_llm_order_turned(p->family, p->sizes, tail, false);
     to->add = vc_llm_has_one_more(p->family, tail) ? 1.0F : 0.0F;
     to->scale = 1.0F;
     if (strcmp(tail, "output.weight") == 0 && scales_head(p)) {

@@ -24,6 +24,14 @@ static float float_of_bits(uint32_t bits)
     return x;
 }
 
+static uint32_t bits_of_float(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* Exact: every f16 is an f32. */
 static float float_of_f16(uint16_t h)
 {
@@ -68,6 +76,20 @@ static float computed(const struct llm_tensor *t, float x)
     }
 }
 
+enum vc_status vc_llm_value_read(struct vc_ctx *ctx, const struct vc_model *source, size_t tensor, uint64_t index,
+                                 float *out)
+{
+    const struct vc_tensor *t = &source->tensors[tensor];
+    size_t size = vc_dtype_size(t->dtype);
+    unsigned char bytes[4];
+
+    VC_REFUSE_IF(index >= t->n_elems || !vc_dtype_is_float(t->dtype) || size > sizeof bytes, ctx, VC_E_UNSUPPORTED,
+                 "%s: expected %" PRIu64 " elements of type f32, f16 or bf16", t->name, index + 1);
+    VC_CALL(vc_source_read_any(ctx, source, tensor, VC_FORM_VALUES, index * size, bytes, size));
+    *out = element(t->dtype, bytes);
+    return VC_OK;
+}
+
 /* n elements in a row of the source as f32, changed. first: number of the element in the source's tensor. 4 bytes go to
  * `to` for each. */
 static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
@@ -83,13 +105,8 @@ static enum vc_status convert(struct vc_ctx *ctx, const struct vc_model *source,
         VC_CALL(vc_source_read_any(ctx, source, tensor, VC_FORM_VALUES, first * size, buffer, part * size));
         for (size_t i = 0; i < part; i++) {
             float x = element(t->from, buffer + i * size);
-            uint32_t bits;
 
-            if (!plain) {
-                x = computed(t, x);
-            }
-            memcpy(&bits, &x, sizeof bits);
-            vc_put_le32(to + 4 * i, bits);
+            vc_put_le32(to + 4 * i, bits_of_float(plain ? x : computed(t, x)));
         }
         first += part;
         to += 4 * part;
@@ -107,7 +124,11 @@ static uint64_t source_row(const struct llm_order *order, uint64_t r)
     if (order->groups == 0 || r < order->first) {
         return r;
     }
-    uint64_t i = (r - order->first) / order->unit % (order->groups * order->each);
+    uint64_t turned = order->groups * order->each;
+    uint64_t i = (r - order->first) / order->unit % (order->head != 0 ? order->head : turned);
+    if (i >= turned) {
+        return r;
+    }
     return r - i * order->unit + (i % order->groups * order->each + i / order->groups) * order->unit;
 }
 
@@ -145,11 +166,7 @@ static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *sou
             if (t->dtype == t->from) {
                 memcpy(at, p, size);
             } else {
-                float x = element(t->from, p);
-                uint32_t bits;
-
-                memcpy(&bits, &x, sizeof bits);
-                vc_put_le32(at, bits);
+                vc_put_le32(at, bits_of_float(element(t->from, p)));
             }
         }
     }
@@ -516,10 +533,7 @@ enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *sou
         return read_source(ctx, source, tensor, size, offset / size, to, n_bytes / size);
     }
     for (size_t i = 0; i < n_bytes / size; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, tensor->values + offset / size + i, sizeof bits);
-        vc_put_le32(to + 4 * i, bits);
+        vc_put_le32(to + 4 * i, bits_of_float(tensor->values[offset / size + i]));
     }
     return VC_OK;
 }
@@ -544,11 +558,8 @@ enum vc_status vc_llm_plan_add_scale(struct vc_ctx *ctx, const struct vc_model *
     for (size_t i = 0; i < t->n_pieces; i++) {
         const struct vc_tensor *codes = &source->tensors[t->pieces[i].source];
         size_t global = vc_quant_find(codes->quant, VC_PART_GLOBAL_SCALE);
-        unsigned char bytes[4];
 
-        VC_CALL(vc_source_read_any(ctx, source, global, VC_FORM_VALUES, 0, bytes, sizeof bytes));
-        uint32_t bits = vc_le32(bytes);
-        memcpy(&values[i], &bits, sizeof bits);
+        VC_CALL(vc_llm_value_read(ctx, source, global, 0, &values[i]));
         values[i] = codes->quant->global_multiplies ? values[i] : 1.0F / values[i];
         VC_REFUSE_IF(!(values[i] > 0.0F && values[i] < INFINITY), ctx, VC_E_UNSUPPORTED,
                      "%s: its scale for all of it is not above 0 and finite", codes->name);

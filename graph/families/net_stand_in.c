@@ -116,7 +116,6 @@ static enum kept kept_of(const json_t *text, json_int_t layer)
 {
     const char *word = vc_config_kind(text, (uint64_t)layer);
     json_int_t every = size_of(text, "full_attention_interval|sliding_window_pattern|_sliding_window_pattern", 0);
-    json_int_t period = size_of(text, "attn_layer_period", 0);
 
     if (word != NULL) { /* RecurrentGemma's attention has a window */
         bool window = strcmp(word, "attention") == 0 && json_object_get(text, "attention_window_size") != NULL;
@@ -125,9 +124,6 @@ static enum kept kept_of(const json_t *text, json_int_t layer)
     }
     if (json_object_get(text, "attn_layer_indices") != NULL) { /* null: no layer of a Bamba attends */
         return KEEPS_STATE;
-    }
-    if (period != 0) {
-        return layer % period == size_of(text, "attn_layer_offset", 0) ? KEEPS_ALL : KEEPS_STATE;
     }
     if (every != 0 && (layer + 1) % every == 0) {
         return KEEPS_ALL;

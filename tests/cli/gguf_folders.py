@@ -236,6 +236,20 @@ FAMILIES = {
     "olmo3": ("olmo2", OLMO, {**FILL, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]},
               {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, False]}, ""),
     "glm4": ("glm4", GLM, {}, {"rope.dimension_count": D // 2}, ""),
+    "glm4v_text": ("glm4", GLM, {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 0]}},
+                   {"rope.dimension_count": D // 2, "rope.dimension_sections": [1, 1, 0, 0]}, "sorts"),
+    "apertus": ("apertus", [(a.replace("input_layernorm", "attention_layernorm").replace("post_attention_", "feedforward_"), b, c) for a, b, c in DENSE
+                            if "gate" not in a] + NORMS,
+                {"hidden_act": "xielu", "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}, {}, "xielu"),
+    "cohere2_moe": ("cohere2moe", tuple([r for r in DENSE if "layernorm" in r[0] or "self" in r[0]][:-1] + part for part in (
+        [(a, b, c.replace("F", "S")) for a, b, c in DENSE[-3:]],
+        [(a, b, c.replace("M", "F")) for a, b, c in MOE if "mlp" in a] + [(f"mlp.shared_experts.{a}_proj", f"ffn_{a}_shexp", c)
+                                                                          for a, c in (("gate", "GH"), ("up", "GH"), ("down", "HG"))])),
+        {"num_experts": E, "num_experts_per_tok": 2, "num_shared_experts": 2, "prefix_dense_intermediate_size": S, "expert_selection_fn": "sigmoid",
+         "layer_types": ["sliding_attention", "full_attention"], "mlp_layer_types": ["dense", "sparse"], "sliding_window": 16, "logit_scale": 0.25},
+        {"feed_forward_length": S, "expert_feed_forward_length": F, "expert_shared_feed_forward_length": 2 * F, "expert_shared_count": 2,
+         "leading_dense_block_count": 1, "expert_gating_func": 2, "expert_weights_norm": True, "attention.sliding_window": 16, "logit_scale": 0.25,
+         "attention.sliding_window_pattern": [True, False]}, "mean"),
     "seed_oss": ("seed_oss", SEED, {}, {}, ""),
     "deepseek_v3": ("deepseek2", (LATENT + [r for r in DENSE if "mlp" in r[0]], LATENT + MOE_BIAS),
                     {"head_dim": 4, "q_lora_rank": 14, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 5, "n_routed_experts": E,
@@ -309,6 +323,10 @@ def make(kind):
             n = len(x) // shape[0]  # of a row
             order = [h * d + s * d // 2 + i for h in range(shape[0] // d) for i in range(d // 2) for s in (0, 1)]
             x = [v for r in order for v in x[r * n:r * n + n]]
+        if "sorts" in special and ("attn_q." in to or "attn_k." in to):  # the first half of a head is rotated
+            n = len(x) // shape[0]
+            order = [h * d + i for h in range(shape[0] // d) for i in (*range(0, d // 2, 2), *range(1, d // 2, 2), *range(d // 2, d))]
+            x = [v for r in order for v in x[r * n:r * n + n]]
         if "linear_attn" in name:
             shape, x = recurrent(to, shape, x)
         if "skip" in special and to.startswith("position_embd"):
@@ -356,11 +374,17 @@ def make(kind):
         source[f"model.layers.{layer}.self_attn.kv_b_proj.weight"] = ((11 * A, 10), x)
         wanted[f"blk.{layer}.attn_k_b.weight"] = ((A, 10, 6), [x[(11 * h + j) * 10 + c] for h in range(A) for c in range(10) for j in range(6)])
         wanted[f"blk.{layer}.attn_v_b.weight"] = ((A, 5, 10), [v for h in range(A) for v in x[(11 * h + 6) * 10:(11 * h + 11) * 10]])
+    lists = {f"xielu.{part}": values((N,)) for part in ("alpha_n", "alpha_p", "beta", "eps") if "xielu" in special}
+    for key, x in lists.items():
+        for layer in range(N):
+            source[f"model.layers.{layer}.mlp.act_fn.{key[6:]}"] = ((1,) if "alpha" in key else (), x[layer:layer + 1])
     d = config.get("head_dim", d)
     rms = {} if encoder else {"attention.head_count_kv": K, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0}
     pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "context_length": 64,
              "vocab_size": V, **rms, **pairs}
-    return config, source, wanted, {"general.architecture": architecture, "general.file_type": 0,
+    if "mean" in special:
+        del config["rms_norm_eps"], pairs["attention.layer_norm_rms_epsilon"]
+    return config, source, wanted, {"general.architecture": architecture, "general.file_type": 0, **lists,
                                     **{f"{architecture}.{k}": v for k, v in pairs.items()}}
 
 

@@ -14,7 +14,7 @@ import gguf_folders
 from gguf_folders import FAMILIES, M, RANDOM, WRONG, Gguf, check, convert, count, folder, gpt_oss, make, read, run, write
 from test_gguf_folder import bytes_json, main, piece, pieces, vocabulary
 
-PLAIN = {"qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe"}  # what they are for texts
+PLAIN = {"qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe", "glm4v_text": "glm4"}  # what they are for texts
 
 
 def read_folder(path):
@@ -42,7 +42,7 @@ def go_back(path, *options):
         return None
     first = read("out.gguf")
     convert(path, *options)
-    check(path in ("gemma3_text.back", "pieces.back") or "_vl_" in path or read("out.gguf") == first, f"{path}: it leads to another GGUF file")
+    check(path in ("gemma3_text.back", "pieces.back") or "_vl_" in path or "glm4v" in path or read("out.gguf") == first, f"{path}: it leads to another GGUF file")
     return read_folder(path)
 
 
@@ -66,7 +66,7 @@ def back_family(kind, config, source):
         near = 1e-6 if "plus" in special and ("norm" in name or "A_log" in name) else 0
         if not ("factor" in special and "q_norm" in name):  # there, the scale stays in the values
             check(made[1][name][0] == shape and all(abs(a - b) <= near for a, b in zip(made[1][name][1], x)), f"{kind}: back: {name}")
-    others = {"architectures", "layer_types", "per_layer_config", "intermediate_size" if config["intermediate_size"] is None else "", "sliding_window_pattern", "partial_rotary_factor", "query_pre_attn_scalar", "rope_parameters"}
+    others = {"architectures", "layer_types", "per_layer_config", "intermediate_size" if config["intermediate_size"] is None else "", "sliding_window_pattern", "mlp_layer_types", "partial_rotary_factor", "query_pre_attn_scalar", "rope_parameters"}
     for key, value in config.items():
         if key not in others and not (kind in ("mistral", "qwen3_5_moe", "gemma4") and key in ("model_type", "sliding_window")):
             check(made[0].get(key) == value, f"{kind}: back: {key} is {made[0].get(key)}, not {value}")

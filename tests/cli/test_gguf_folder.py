@@ -624,7 +624,7 @@ def test_refusals():
             tensors={"lm_head.weight": ((V, H), [1.0] * V * H)})
     refused("share of a stretched head", "\"partial_rotary_factor\" is not 1",
             change={"partial_rotary_factor": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0}})
-    refused("yarn of its own", "takes yarn with numbers of its own", "ministral3", change={"rope_parameters": None})
+    refused("yarn of its own", "takes a scaling with numbers of its own", "ministral3", change={"rope_parameters": None})
     refused("broken", "tokenizer.model", options=(), tokenizer__model=b"\x0a\x7f")
     refused("no JSON", "tokenizer.json", options=(), tokenizer__json="{")
     for options, says in ((["--pre", "x", "--no-vocab"], "choose one"), (["--emit", "y.npz"], "runs of their own")):

@@ -37,6 +37,9 @@ LATENT = dict(num_key_value_heads=4, moe_intermediate_size=20, n_routed_experts=
 ERNIE = dict(moe_num_experts=4, moe_intermediate_size=20, moe_layer_interval=1)
 NEXT = dict(shared_expert_intermediate_size=24, linear_key_head_dim=4, linear_value_head_dim=4, linear_num_key_heads=2, linear_conv_kernel_dim=3)
 MAMBA = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=6, mamba_n_groups=2, mamba_d_conv=3, mamba_expand=2)
+JAMBA = dict(mamba_d_state=6, mamba_d_conv=3, mamba_dt_rank=5, attn_layer_offset=1, attn_layer_period=3, expert_layer_offset=0, expert_layer_period=2)
+COHERE = dict(head_dim=16, sliding_window=16, num_experts=4, num_experts_per_tok=2, prefix_dense_intermediate_size=56, logit_scale=0.25,
+              layer_types=["full_attention", "sliding_attention", "full_attention"])
 HYBRID = {**TEXT, "head_dim": 8, "mamba_num_heads": 8, "mamba_head_dim": 8, "ssm_state_size": 6, "n_groups": 2, "conv_kernel": 3,
           "mlp_hidden_act": "relu2"}
 del HYBRID["num_hidden_layers"]
@@ -111,6 +114,9 @@ MODELS = {
                                                         logits_scaling=2.0, attention_multiplier=0.5, tie_word_embeddings=True), None),
     "granitemoehybrid-attention": ("GraniteMoeHybrid", dict(TEXT, **MAMBA, num_local_experts=0, num_experts_per_tok=0, position_embedding_type="rope",
                                                             shared_intermediate_size=48, layer_types=["attention"] * 3), None),
+    "bamba": ("Bamba", dict(TEXT, **MAMBA, attn_layer_indices=[1], attention_bias=True), None),
+    "jamba": ("Jamba", {**TEXT, **JAMBA, "num_hidden_layers": 6, "num_experts": 4, "num_experts_per_tok": 2}, None),
+    "jamba-dense": ("Jamba", dict(TEXT, **{**JAMBA, "attn_layer_offset": 1, "attn_layer_period": 5}, num_experts=1, num_experts_per_tok=2, tie_word_embeddings=True), None),
     "granitemoeshared": ("GraniteMoeShared", dict(TEXT, attention_bias=True, tie_word_embeddings=True, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40), None),
     "lfm2": ("Lfm2", dict(TEXT, layer_types=["conv", "full_attention", "conv"], conv_L_cache=3, block_auto_adjust_ff_dim=False), None),
     "lfm2-adjusted": ("Lfm2", dict(TEXT, layer_types=["conv", "conv", "full_attention"], conv_L_cache=4, block_multiple_of=16,
@@ -129,6 +135,14 @@ MODELS = {
     # others
     "cohere": ("Cohere", dict(TEXT, logit_scale=0.25), None),
     "cohere2": ("Cohere2", dict(TEXT, sliding_window=16, head_dim=8, logit_scale=0.25), None),
+    "cohere2_moe": ("Cohere2Moe", dict(TEXT, **COHERE, mlp_layer_types=["dense", "sparse", "sparse"], num_shared_experts=2, expert_selection_fn="sigmoid"), None),
+    "cohere2_moe-softmax": ("Cohere2Moe", dict(TEXT, **COHERE, mlp_layer_types=["sparse"] * 3, rms_norm_eps=1e-5, tie_word_embeddings=False), None),
+    "apertus": ("Apertus", dict(TEXT, head_dim=8, rope_parameters=LLAMA3), None),
+    "apertus-plain": ("Apertus", dict(TEXT, head_dim=16, rope_parameters=dict(rope_type="default", rope_theta=12000.0)), None),
+    "glm4v": ("Glm4v", dict(TEXT, num_attention_heads=2, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5, mrope_section=[2, 1, 1])), dict(VISION)),
+    "glm_ocr": ("GlmOcr", dict(TEXT, head_dim=8, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0, mrope_section=[2, 1, 1])), dict(VISION)),
+    "glm4v_moe": ("Glm4vMoe", dict(TEXT, head_dim=16, **ROUTED, n_shared_experts=1, first_k_dense_replace=1, rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5, mrope_section=[2, 1, 1])), dict(VISION)),
     "exaone4": ("Exaone4", {**TEXT, "sliding_window": 16, "sliding_window_pattern": 4, "num_hidden_layers": 64}, None),
     "exaone4-full": ("Exaone4", dict(TEXT, sliding_window=None, layer_types=["full_attention"] * 3, rope_parameters=LLAMA3), None),
     "olmo": ("Olmo", TEXT, None),
@@ -199,13 +213,16 @@ THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "genera
           "general.version", "exaone-moe.nextn_predict_layers", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
-OURS = {"gemma4.final_logit_softcapping",  # 0: none
+OURS = {"gemma4.final_logit_softcapping", "cohere2moe.expert_shared_count", "cohere2moe.expert_shared_feed_forward_length",  # 0: none
         "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
         "general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
         "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".expert_weights_scale", ".leading_dense_block_count", ".attention.sliding_window_pattern"}
 OTHER = {"gemma3n.feed_forward_length",  # the converter has a list of equal numbers
          "gemma3n.activation_sparsity_scale",  # 1.64485335 in llama.cpp's code, one unit more from torch of today
          "chatglm.context_length", "chatglm.attention.layer_norm_rms_epsilon", "glm4moe.rope.dimension_count",  # of glm and solar_open: the converter goes by other keys
+         "cohere2moe.expert_gating_func",  # 3: of the chosen experts, also where "norm_topk_prob" is false
+         "granitehybrid.rope.dimension_count",  # of bamba: half of a head is rotated
+         "jamba.expert_used_count",  # more than the only one, which llama.cpp does not load
          "general.name", "general.quantization_version", "hunyuan-dense.context_length",  # alpha: the converter says 262144
          "modern-bert.attention.sliding_window_pattern",  # the converter has the period, which says less
          "glm4moe.block_count",  # that of the layers that are there
@@ -309,6 +326,8 @@ class Converter(Judge):
             if t == "per_layer_token_embd.weight" and name == "gemma3n":  # rows behind the vocabulary: transformers takes the first, the converter 0
                 k = 4 * 90 * 256 * 22
                 self.assertEqual(ours[0][t][2], theirs[0][t][2][:k] + 7 * theirs[0][t][2][:4 * 256 * 22])
+            elif name == "bamba" and t.startswith(("blk.1.attn_q", "blk.1.attn_k")):
+                continue  # half of a head is rotated, and the converter orders rows as if all of it were
             elif t.endswith(("ssm_a", "rope_freqs.weight")) or name == "falcon_h1":  # of a product of two numbers the converter rounds both
                 self.assertTrue(close(ours[0][t][2], theirs[0][t][2]), (name, t))
             else:
