@@ -86,7 +86,7 @@ enum vc_arch_rows {
 
 /* How transformers has a matrix: as it is; its rows as columns; as blocks of MXFP4, with scales in another tensor; with
  * a dimension of 1 before the last; as the logarithm of minus the values, FLAT or of the same shape; as one row of all
- * values; with a dimension of 2 before the last two, of which it has one. */
+ * values; with a dimension of 2 before the last two, of which it has one; as rows of patches, colours last. */
 enum vc_arch_form {
     VC_MATRIX_STRAIGHT,
     VC_MATRIX_TURNED,
@@ -94,7 +94,8 @@ enum vc_arch_form {
     VC_MATRIX_CHANNELS,
     VC_MATRIX_LOGARITHM,
     VC_MATRIX_FLAT,
-    VC_MATRIX_FRAMES
+    VC_MATRIX_FRAMES,
+    VC_MATRIX_PATCHES
 };
 
 /* A name of transformers, without what stands in front of all of them ("model."), and that of llama.cpp: '#' is the

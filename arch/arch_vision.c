@@ -29,6 +29,14 @@
         .from = at "mlp." down, .to = "v.blk.#.ffn_down", .shape = "HF" \
     }
 
+/* Queries, keys and values in one matrix. */
+#define THIRDS(name)                                                                         \
+    {.from = name, .to = "v.blk.#.attn_q", .shape = "HH", .rows = VC_ROWS_FIRST_THIRD},      \
+        {.from = name, .to = "v.blk.#.attn_k", .shape = "HH", .rows = VC_ROWS_SECOND_THIRD}, \
+    {                                                                                        \
+        .from = name, .to = "v.blk.#.attn_v", .shape = "HH", .rows = VC_ROWS_LAST_THIRD      \
+    }
+
 /* What Qwen's have in common. */
 #define QWEN                                                                                                     \
     PATCHES_OF_TWO("patch_embed.proj"), {.from = "blocks.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"}, \
@@ -41,9 +49,7 @@
  * next one a gate. */
 static const struct vc_arch_name rules_of_qwen[] = {
     QWEN,
-    {.from = "blocks.#.attn.qkv", .to = "v.blk.#.attn_q", .shape = "HH", .rows = VC_ROWS_FIRST_THIRD},
-    {.from = "blocks.#.attn.qkv", .to = "v.blk.#.attn_k", .shape = "HH", .rows = VC_ROWS_SECOND_THIRD},
-    {.from = "blocks.#.attn.qkv", .to = "v.blk.#.attn_v", .shape = "HH", .rows = VC_ROWS_LAST_THIRD},
+    THIRDS("blocks.#.attn.qkv"),
     TWO_MATRICES("blocks.#.", "fc1", "fc2"),
     TWO_MATRICES("blocks.#.", "up_proj", "down_proj"),
     {.from = "blocks.#.mlp.gate_proj", .to = "v.blk.#.ffn_gate", .shape = "FH"},
@@ -68,17 +74,67 @@ static const struct vc_arch_name rules_of_qwen3[] = {
     {.from = NULL},
 };
 
+#define SIGLIP                                                                                                        \
+    {.from = "embeddings.position_embedding", .to = "v.position_embd", .shape = "PH"},                                \
+        LAYER("encoder.layers.#.", "self_attn", ".out_proj", "layer_norm1", "layer_norm2"),                           \
+        TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"), {.from = "post_layernorm", .to = "v.post_ln", .shape = "H"}, \
+    {                                                                                                                 \
+        .from = "head." /* which makes one vector of a picture */                                                     \
+    }
+
+/* SigLIP 2, whose patches are rows of a matrix, colours last. */
+static const struct vc_arch_name rules_of_siglip2[] = {
+    {"embeddings.patch_embedding.weight", "v.patch_embd.weight", "HfSS", VC_ROWS_ALL, VC_MATRIX_PATCHES},
+    {.from = "embeddings.patch_embedding.bias", .to = "v.patch_embd.bias", .shape = "H"},
+    SIGLIP,
+    {.from = "multi_modal_projector.layer_norm", .to = "mm.input_norm", .shape = "O"},
+    {.from = "multi_modal_projector.linear_1", .to = "mm.1", .shape = "ZO"},
+    {.from = "multi_modal_projector.linear_2", .to = "mm.2", .shape = "YZ"},
+    {.from = NULL},
+};
+
 /* SigLIP, behind which Gemma 3 has the mean of neighbours and a matrix that lies on its side, Idefics 3 another one. */
 static const struct vc_arch_name rules_of_siglip[] = {
     {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
-    {.from = "embeddings.position_embedding", .to = "v.position_embd", .shape = "PH"},
-    LAYER("encoder.layers.#.", "self_attn", ".out_proj", "layer_norm1", "layer_norm2"),
-    TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"),
-    {.from = "post_layernorm", .to = "v.post_ln", .shape = "H"},
-    {.from = "head."}, /* which makes one vector of a picture */
+    SIGLIP,
     {.from = "multi_modal_projector.mm_input_projection_weight", .to = "mm.input_projection.weight", .shape = "HY"},
     {.from = "multi_modal_projector.mm_soft_emb_norm", .to = "mm.soft_emb_norm", .shape = "H"},
     {.from = "connector.modality_projection.proj", .to = "mm.model.fc", .shape = "YO"},
+    {.from = NULL},
+};
+
+/* InternVL as transformers has it, and as the first files do: a vector of the whole picture in front, factors behind both
+ * parts of a layer. */
+#define PROJECTOR(one, two, three)                                                                             \
+    {.from = one, .to = "mm.model.mlp.0", .shape = "O"}, {.from = two, .to = "mm.model.mlp.1", .shape = "YO"}, \
+    {                                                                                                          \
+        .from = three, .to = "mm.model.mlp.3", .shape = "YY"                                                   \
+    }
+#define SCALES(at, attention, one, two)                                              \
+    {.from = at attention ".q_norm", .to = "v.blk.#.attn_q_norm", .shape = "H"},     \
+        {.from = at attention ".k_norm", .to = "v.blk.#.attn_k_norm", .shape = "H"}, \
+        {.from = at one, .to = "v.blk.#.ls1.weight", .shape = "H"},                  \
+    {                                                                                \
+        .from = at two, .to = "v.blk.#.ls2.weight", .shape = "H"                     \
+    }
+static const struct vc_arch_name rules_of_internvl[] = {
+    {.from = "embeddings.cls_token", .to = "v.class_embd", .shape = "11H"},
+    {.from = "embeddings.class_embedding", .to = "v.class_embd", .shape = "11H"},
+    {.from = "embeddings.position_embeddings", .to = "v.position_embd.weight", .shape = "1PH"},
+    {.from = "embeddings.position_embedding", .to = "v.position_embd.weight", .shape = "1PH"},
+    {.from = "embeddings.patch_embeddings.projection", .to = "v.patch_embd", .shape = "HfSS"},
+    {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
+    LAYER("encoder.layer.#.", "attention", ".projection_layer", "layernorm_before", "layernorm_after"),
+    SCALES("encoder.layer.#.", "attention", "lambda_1", "lambda_2"),
+    TWO_MATRICES("encoder.layer.#.", "fc1", "fc2"),
+    THIRDS("encoder.layers.#.attn.qkv"),
+    {.from = "encoder.layers.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"},
+    {.from = "encoder.layers.#.norm1", .to = "v.blk.#.ln1", .shape = "H"},
+    {.from = "encoder.layers.#.norm2", .to = "v.blk.#.ln2", .shape = "H"},
+    SCALES("encoder.layers.#.", "attn", "ls1", "ls2"),
+    TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"),
+    PROJECTOR("multi_modal_projector.layer_norm", "multi_modal_projector.linear_1", "multi_modal_projector.linear_2"),
+    PROJECTOR("mlp1.0", "mlp1.1", "mlp1.3"),
     {.from = NULL},
 };
 
@@ -172,6 +228,30 @@ static const struct vc_arch_vision vision[] = {
       "hidden_size=1152 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=16 image_size=224 "
       "patch_size=32 "
       "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
+     SCALED,
+     0},
+    {{"lfm2_vl", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip2, .activation = "gelu_pytorch_tanh",
+      .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
+               "mm.1.weight mm.1.bias mm.2.weight mm.2.bias"},
+     "siglip2_vision_model",
+     "lfm2",
+     {"siglip2", "",
+      "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 num_patches=256 "
+      "patch_size=16 "
+      "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
+     SCALED,
+     0},
+    {{"internvl|internvl_chat", AS_CLIP, .layer = BLOCK OTHERS " v/ls1 v/ls2", .rules = rules_of_internvl,
+      .activation = "gelu",
+      .whole =
+          "v.class_embd v.position_embd.weight v.patch_embd.weight v.patch_embd.bias mm.model.mlp.0.weight "
+          "mm.model.mlp.0.bias mm.model.mlp.1.weight mm.model.mlp.1.bias mm.model.mlp.3.weight mm.model.mlp.3.bias"},
+     NULL,
+     "internvl",
+     {"internvl_vision", "",
+      "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=448 "
+      "patch_size=14 "
+      "hidden_act=gelu layer_norm_eps=1e-6"},
      SCALED,
      0},
     {{"llava|mistral3", AS_CLIP, .traits = VC_ARCH_PERMUTES, .layer = BLOCK " v/ffn_gate", .rules = rules_of_pixtral,

@@ -53,8 +53,8 @@ struct planning {
  * "thinker.audio_tower.". */
 static bool is_other_part(const char *name, bool vision)
 {
-    static const char *const parts[] = {"audio",      "vision",      "visual",    "multi_modal_projector",
-                                        "projector.", "patch_embed", "connector."};
+    static const char *const parts[] = {"audio",      "vision",      "visual",     "multi_modal_projector",
+                                        "projector.", "patch_embed", "connector.", "mlp1."};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strstr(name, parts[i]) != NULL) {
@@ -385,6 +385,7 @@ static uint64_t row_of_unit(const struct llm_units *parts, enum vc_arch_rows row
  *     blocks [E, F, H]                       ..._blocks u8 [E, F, H / 32, 16]
  *     keys and values of heads [A, n, r]     kv_b_proj [A (n + W), r]
  *     frames [H, f, S, S]                    patch_embed.proj.weight [H, f, 2, S, S]
+ *     patches [H, f, S, S]                   patch_embedding.weight [H, S x S x f]
  *     flat [K, x]                            norm [K x] */
 static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
                              uint64_t wanted[5])
@@ -402,6 +403,10 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
     }
     wanted[0] = to->rows_there != 0 ? to->rows_there : wanted[0];
     wanted[0] *= takes_third(rule) ? 3 : 1;
+    if (rule->form == VC_MATRIX_PATCHES) {
+        wanted[1] *= wanted[2] * wanted[3];
+        return 2;
+    }
     if (rule->form == VC_MATRIX_FRAMES) {
         wanted[n] = wanted[last];
         wanted[2] = 2;
@@ -688,6 +693,10 @@ static enum vc_status set_rows(struct planning *p, const struct match *matches, 
         t->row_elems *= t->shape[2];
         t->piece_rows *= t->shape[0];
     }
+    if (rule->form == VC_MATRIX_PATCHES) { /* an element is a row */
+        t->piece_rows *= t->row_elems;
+        t->row_elems = 1;
+    }
     if (units) {
         t->piece_rows = vc_llm_units_of(p->sizes, rule).unit;
         t->n_pieces = (size_t)(t->shape[0] / t->piece_rows);
@@ -736,6 +745,9 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     }
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
+    if (rule->form == VC_MATRIX_PATCHES) {
+        t.order = (struct llm_order){.unit = 1, .groups = t.shape[2] * t.shape[3], .each = t.shape[1]};
+    }
     if (strcmp(p->family->gguf, "falcon-h1") == 0) {
         VC_CALL(multiply(p, tail, &t));
     }

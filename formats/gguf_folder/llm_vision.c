@@ -47,8 +47,11 @@ static uint64_t merge_of(const struct llm_config *vision, const struct llm_confi
     if (strcmp(row->projector, "llama4") == 0) {
         return (uint64_t)(1.0 / fmax(real(vision, "pixel_shuffle_ratio"), 1e-3));
     }
-    if (strcmp(row->projector, "idefics3") == 0) {
-        return vc_llm_count(config, "scale_factor", 2);
+    if (vc_is_one_of(row->projector, "idefics3|lfm2")) {
+        return vc_llm_count(config, "scale_factor|downsample_factor", 2);
+    }
+    if (strcmp(row->projector, "internvl") == 0) {
+        return (uint64_t)(1.0 / fmax(vc_llm_real(config, "downsample_ratio", 0.5), 1e-3));
     }
     return strcmp(row->projector, "pixtral") == 0 ? vc_llm_count(config, "spatial_merge_size", is_llava(config) ? 1 : 2)
                                                   : count(vision, "spatial_merge_size");
@@ -66,8 +69,10 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *vi
                                   .feed_forward = count(vision, "intermediate_size"),
                                   .image = count(vision, "image_size"),
                                   .patch = count(vision, "patch_size"),
-                                  .context = count(vision, "num_position_embeddings"),
-                                  .adapter = count(vision, "vision_output_dim"),
+                                  .context = count(vision, "num_position_embeddings|num_patches"),
+                                  .adapter = strcmp(row->projector, "lfm2") == 0
+                                                 ? vc_llm_count(config, "projector_hidden_size", 2560)
+                                                 : count(vision, "vision_output_dim"),
                                   .text = vc_llm_count(config, "hidden_size", 0),
                                   .step = 1};
     VC_CALL(vc_llm_config_check(ctx, vision));
@@ -87,7 +92,7 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *vi
         out->image = side * out->patch;
     } else {
         side = out->image / out->patch;
-        out->context = side * side + (out->adapter != 0);
+        out->context = side * side + (unsigned)vc_is_one_of(row->projector, "llama4|internvl");
     }
     out->merge = merge_of(vision, config, row, out);
     VC_RETURN_IF(out->merge == 0 || out->merge > out->patch * 64, refuse(ctx, "vision_config", "joins no patches"));
@@ -115,7 +120,8 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision,
                             const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes)
 {
     const char *activation = vc_llm_word(vision, "hidden_act", NULL);
-    const json_t *feature = vc_llm_find(config, "vision_feature_layer");
+    const json_t *feature = vc_llm_find(config, "vision_feature_layer|select_layer");
+    bool large = sizes->hidden == 3200 && sizes->layers == 45; /* InternViT-6B, whose norms have no mean */
     const json_t *rope = vc_llm_find(vision, "rope_parameters");
 
     VC_REFUSE_IF(activation != NULL && !vc_is_one_of(activation, row->family.activation), ctx, VC_E_UNSUPPORTED,
@@ -130,8 +136,14 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision,
     if (vc_llm_real_of(vision, rope, "rope_theta", vc_llm_real(vision, "rope_theta", 10000.0)) != 10000.0) {
         return refuse(ctx, "rope_theta", "is not 10000");
     }
-    if (sizes->adapter != 0 && (count(vision, "projector_input_dim") != sizes->adapter ||
-                                count(vision, "projector_output_dim") != sizes->adapter)) {
+    if (strcmp(row->projector, "internvl") == 0 &&
+        (strcmp(vc_llm_word(config, "ps_version", "v2"), "v2") != 0 ||
+         (strcmp(vc_llm_word(vision, "norm_type", large ? "rms_norm" : "layer_norm"), "rms_norm") == 0) != large)) {
+        return refuse(ctx, "norm_type",
+                      "is not \"rms_norm\" in the model of 45 layers alone, or \"ps_version\" not \"v2\"");
+    }
+    if (strcmp(row->projector, "llama4") == 0 && (count(vision, "projector_input_dim") != sizes->adapter ||
+                                                  count(vision, "projector_output_dim") != sizes->adapter)) {
         return refuse(ctx, "vision_output_dim", "is not \"projector_input_dim\" and \"projector_output_dim\"");
     }
     return vc_llm_config_check(ctx, vision);
@@ -189,8 +201,9 @@ out:
     return status;
 }
 
-static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *vision, const struct vc_arch_vision *row,
-                               const struct vc_arch_sizes *sizes, const char *folder, struct llm_pairs *pairs)
+static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *vision, const struct llm_config *config,
+                               const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes, const char *folder,
+                               struct llm_pairs *pairs)
 {
     const char *activation = vc_llm_word(vision, "hidden_act", row->family.activation);
     const json_t *seen = vc_llm_find(vision, "deepstack_visual_indexes");
@@ -211,6 +224,15 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *visi
     }
     if (strncmp(activation, "gelu", 4) == 0 || strncmp(activation, "silu", 4) == 0) { /* else "quick_gelu" */
         vc_llm_put_bool(pairs, activation[0] == 'g' ? ".use_gelu" : ".use_silu", true);
+    }
+    for (size_t i = 0; i < 2 && strcmp(row->projector, "internvl") == 0; i++) { /* parts that a picture is cut into */
+        static const char *const names[][2] = {{"min_dynamic_patch", ".vision.preproc_min_tiles"},
+                                               {"max_dynamic_patch", ".vision.preproc_max_tiles"}};
+        uint64_t n = vc_llm_count(config, names[i][0], 0);
+
+        if (n != 0) {
+            vc_llm_put_u32(pairs, names[i][1], n);
+        }
     }
     if (strcmp(row->projector, "qwen2.5vl_merger") == 0) {
         VC_CALL(find_period(ctx, vision, &period));
@@ -330,5 +352,5 @@ enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *c
         VC_CALL(add_break(ctx, source, folder, &sizes, plan));
     }
     vc_llm_general_put(config, row->family.gguf, "mmproj", plan, pairs);
-    return put_keys(ctx, &vision, row, &sizes, folder, pairs);
+    return put_keys(ctx, &vision, config, row, &sizes, folder, pairs);
 }

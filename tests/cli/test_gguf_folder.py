@@ -231,6 +231,47 @@ def test_vision():
             check(rc in (1, 3, 4) and says in err and err.count("\n") == 1 and not os.path.exists("no.gguf"), f"vision: {says}: exit {rc}: {err.strip()}")
 
 
+def test_towers():
+    """LFM2-VL, whose patches are rows with their colours last; InternVL's first files, and a pixel shuffle that llama.cpp has not."""
+    colours = {"preprocessor_config__json": {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25]}}
+    both = (("attn_q", (8, 8)), ("attn_k", (8, 8)), ("attn_v", (8, 8)), ("attn_out", (8, 8)), ("ffn_up", (12, 8)), ("ffn_down", (8, 12)), ("ln1", (8,)), ("ln2", (8,)))
+    names = dict(zip([b for b, _ in both], ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj", "mlp.fc1", "mlp.fc2", "layer_norm1", "layer_norm2")))
+    tower = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 12, "patch_size": 2}
+    at = "vision_tower.vision_model.encoder.layers.0."
+    rules = [(f"{at}{names[b]}.{end}", f"v.blk.0.{b}.{end}", s if end == "weight" else s[:1]) for b, s in both for end in ("weight", "bias")]
+    rules += [("vision_tower.vision_model." + a, b, s) for a, b, s in (
+        ("embeddings.position_embedding.weight", "v.position_embd.weight", (4, 8)), ("embeddings.patch_embedding.bias", "v.patch_embd.bias", (8,)),
+        ("embeddings.patch_embedding.weight", "v.patch_embd.weight", (8, 12)), ("post_layernorm.weight", "v.post_ln.weight", (8,)), ("post_layernorm.bias", "v.post_ln.bias", (8,)))]
+    rules += [("multi_modal_projector." + a, b, s) for a, b, s in (("linear_1.weight", "mm.1.weight", (10, 32)), ("linear_1.bias", "mm.1.bias", (10,)),
+                                                                   ("linear_2.weight", "mm.2.weight", (6, 10)), ("linear_2.bias", "mm.2.bias", (6,)))]
+    config = {"model_type": "lfm2_vl", "text_config": {"hidden_size": 6}, "projector_hidden_size": 10, "downsample_factor": 2,
+              "vision_config": {**tower, "model_type": "siglip2_vision_model", "num_patches": 4, "hidden_act": "gelu_pytorch_tanh"}}
+    found = named("lfm2_vl", config, rules, {"clip.projector_type": "lfm2", "clip.vision.projector.scale_factor": 2, "clip.vision.image_size": 4},
+                  ["v.patch_embd.weight"], ("--mmproj",), **colours)
+    if found:
+        x = found[1]["vision_tower.vision_model.embeddings.patch_embedding.weight"][1]
+        moved = [x[12 * r + 3 * i + c] for r in range(8) for c in range(3) for i in range(4)]
+        check(found[0].tensors["v.patch_embd.weight"] == ((8, 3, 2, 2), 0, moved), "lfm2_vl: patches")
+    names.update({"attn_out": "attn.proj", "ln1": "norm1", "ln2": "norm2"})
+    rules = [(f"vision_model.encoder.layers.0.{names[b]}.{end}", f"v.blk.0.{b}.{end}", s if end == "weight" else s[:1]) for b, s in both[3:] for end in ("weight", "bias")]
+    rules += [("vision_model." + a, b, s) for a, b, s in (
+        ("embeddings.class_embedding", "v.class_embd", (1, 1, 8)), ("embeddings.position_embedding", "v.position_embd.weight", (1, 5, 8)),
+        ("embeddings.patch_embedding.weight", "v.patch_embd.weight", (8, 3, 2, 2)), ("embeddings.patch_embedding.bias", "v.patch_embd.bias", (8,)),
+        ("encoder.layers.0.ls1", "v.blk.0.ls1.weight", (8,)), ("encoder.layers.0.ls2", "v.blk.0.ls2.weight", (8,)), ("encoder.layers.0.attn.qkv.weight", "v.blk.0.attn_q.weight", (24, 8)))]
+    rules += [(f"mlp1.{i}.{end}", f"mm.model.mlp.{i}.{end}", s if end == "weight" else s[:1]) for i, s in ((0, (32,)), (1, (6, 32)), (3, (6, 6))) for end in ("weight", "bias")]
+    config = {"model_type": "internvl_chat", "llm_config": {"hidden_size": 6}, "downsample_ratio": 0.5, "select_layer": -1, "ps_version": "v2", "max_dynamic_patch": 12,
+              "vision_config": {**tower, "model_type": "intern_vit_6b", "image_size": 4, "hidden_act": "gelu"}}
+    cut = [f"v.blk.0.attn_{x}.weight" for x in "qkv"]
+    found = named("internvl", config, rules, {"clip.projector_type": "internvl", "clip.vision.projector.scale_factor": 2, "clip.vision.preproc_max_tiles": 12}, cut, ("--mmproj",), **colours)
+    if found:
+        x = found[1]["vision_model.encoder.layers.0.attn.qkv.weight"][1]
+        check(all(found[0].tensors[name] == ((8, 8), 0, x[64 * i:64 * i + 64]) for i, name in enumerate(cut)), "internvl: queries, keys and values")
+    for change in ({"ps_version": "v1"}, {"vision_config": {**config["vision_config"], "norm_type": "rms_norm"}}, {"select_layer": -2}):
+        write("internvl/config.json", json.dumps({**config, **change}))
+        rc, _, err = run("convert", "internvl", "-o", "no.gguf", "--mmproj")
+        check(rc == 3 and ("ps_version" in err or "vision_feature_layer" in err), f"internvl: {change}: exit {rc}: {err.strip()}")
+
+
 def test_falcon_h1():
     """Numbers that multiply are in the matrices; those of ssm_in by its parts: 2 x 8 rows, 2 x 4 of states, 2 of steps."""
     shapes = [("self_attn.q_proj.weight", "attn_q.weight", (8, 8)), ("self_attn.k_proj.weight", "attn_k.weight", (4, 8)), ("self_attn.v_proj.weight", "attn_v.weight", (4, 8)),
@@ -894,4 +935,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_vision, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_vision, test_towers, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)

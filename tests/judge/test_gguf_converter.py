@@ -196,6 +196,11 @@ TOWERS = {
     "vision-llava": ("Llava", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_VISION, head_dim=8, model_type="pixtral"), dict(vision_feature_layer=-1)),
     "vision-llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=56),
                     dict(SMALL_VISION, intermediate_size=64, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20), {}),
+    "vision-internvl": ("InternVL", dict(TEXT, model_type="qwen2"), dict(SMALL_VISION, num_hidden_layers=4, use_qk_norm=True, attention_bias=True), {}),
+    "vision-internvl_chat": ("InternVL", dict(TEXT, model_type="qwen2"), dict(SMALL_VISION, num_hidden_layers=4, attention_bias=True), {}),
+    "vision-lfm2_vl": ("Lfm2Vl", dict(TEXT, model_type="lfm2", layer_types=["conv", "full_attention", "conv"]),
+                       dict(hidden_size=16, num_patches=256, patch_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24, model_type="siglip2_vision_model",
+                            vision_use_head=False), dict(projector_hidden_size=40, downsample_factor=2)),
     "vision-smolvlm": ("SmolVLM", dict(TEXT, model_type="llama"), SMALL_VISION, {}),
     "vision-idefics3": ("Idefics3", dict(TEXT, model_type="llama"), SMALL_VISION, dict(scale_factor=4)),
 }
@@ -277,15 +282,44 @@ class Converter(Judge):
             for p in model.parameters():
                 p.copy_(p + 0.2 * torch.randn_like(p) if p.ndim == 1 else 0.1 * torch.randn_like(p))
         model.float().save_pretrained(self.path(name))
-        if name == "vision-gemma3":  # as published files have it, and the converter wants it
+        if name in ("vision-gemma3", "vision-lfm2_vl"):  # as published files have it, and the converter wants it
             from safetensors.torch import load_file, save_file
             path = os.path.join(self.path(name), "model.safetensors")
             save_file({k.replace("vision_tower.", "vision_tower.vision_model."): v for k, v in load_file(path).items()}, path, {"format": "pt"})
+        if name == "vision-internvl":  # the converter knows these names alone
+            from safetensors.torch import load_file, save_file
+            path = os.path.join(self.path(name), "model.safetensors")
+            save_file({"model." + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
+        if name == "vision-internvl_chat":
+            self.as_chat(self.path(name))
         for file, said in (("preprocessor_config", dict(image_mean=[0.5, 0.25, 0.5], image_std=[0.5, 0.5, 0.75], image_seq_length=4, size=dict(longest_edge=56))),
                            ("tokenizer", dict(added_tokens=[dict(content="[IMG_BREAK]", id=5)])), ("tokenizer_config", {})):
             with open(os.path.join(self.path(name), file + ".json"), "w") as f:
                 json.dump(said, f)
         return model
+
+    @staticmethod
+    def as_chat(folder):
+        """InternVL's first files: other names, and queries, keys and values in one matrix."""
+        from safetensors.torch import load_file, save_file
+        path, names, made = os.path.join(folder, "model.safetensors"), {
+            "vision_tower.encoder.layer.": "vision_model.encoder.layers.", "vision_tower.": "vision_model.", "attention.projection_layer": "attn.proj",
+            "layernorm_before": "norm1", "layernorm_after": "norm2", "lambda_1": "ls1", "lambda_2": "ls2", "cls_token": "class_embedding", "position_embeddings": "position_embedding",
+            "patch_embeddings.projection": "patch_embedding", "multi_modal_projector.layer_norm": "mlp1.0", "multi_modal_projector.linear_1": "mlp1.1",
+            "multi_modal_projector.linear_2": "mlp1.3"}, {}
+        for key, tensor in load_file(path).items():
+            for a, b in names.items():
+                key = key.replace(a, b)
+            made.setdefault(key.replace("attention.q_proj", "attn.qkv").replace("attention.k_proj", "attn.qkv").replace("attention.v_proj", "attn.qkv"), {})[key] = tensor
+        made = {k: torch.cat([v[k.replace("attn.qkv", f"attention.{part}_proj")] for part in "qkv"]) if "attn.qkv" in k else v[k] for k, v in made.items()}
+        save_file({k: v.contiguous() for k, v in made.items()}, path, {"format": "pt"})
+        with open(os.path.join(folder, "config.json")) as f:
+            said = json.load(f)
+        said.update(model_type="internvl_chat", architectures=["InternVLChatModel"], llm_config=said.pop("text_config"), select_layer=-1, ps_version="v2", max_dynamic_patch=12, min_dynamic_patch=1)
+        del said["vision_feature_layer"]
+        said["vision_config"].update(model_type="intern_vit_6b", architectures=["InternVisionModel"], norm_type="layer_norm", image_size=28, patch_size=7)
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            json.dump(said, f)
 
     def theirs(self, name):
         from pathlib import Path
@@ -293,6 +327,7 @@ class Converter(Judge):
         folder = Path(self.path(name))
         with open(folder / "config.json") as f:
             architecture = json.load(f)["architectures"][0]
+        architecture = "InternVisionModel" if "internvl" in name else architecture
         cls = get_model_class(architecture, mmproj=name in TOWERS) if name != "mistral4" else get_model_class("Ministral3ForCausalLM").Mistral4Model
         load = ModelBase.load_hparams
         drop = DROP.get(name, ())  # transformers 5 puts keys of experts into every such configuration, by which the converter goes
