@@ -1,5 +1,5 @@
 /* onnx_declared.c - what an ONNX file says about the values between its nodes (value_info) and its outputs, against
- * what follows from the nodes.
+ * what follows from the nodes; and whether it says all dimensions of a value.
  *
  *     the file says that the shape of 'h' is [batch, 64]; it is [batch, 32] */
 
@@ -43,6 +43,11 @@ static const char *inferred_text(const struct vc_graph *graph, const struct vc_g
     return text;
 }
 
+static bool is_stated(const struct vc_program_dim *dim)
+{
+    return dim->name != NULL ? *dim->name != '\0' : dim->size >= 0;
+}
+
 /* A declared type or shape that differs from what the nodes make is a problem: the file was damaged or
  * edited in part. No contradictions: a shape without dimensions (many writers mean "unknown"), names of
  * dimensions (exporters give them as they like), a number where a symbol was found (exported for one size),
@@ -50,7 +55,7 @@ static const char *inferred_text(const struct vc_graph *graph, const struct vc_g
 static void check_declared(struct vc_onnx_build *b, const struct vc_program_value *said)
 {
     const struct vc_onnx_name *name = vc_onnx_find_name(b, said->name);
-    const struct vc_graph_value *value;
+    struct vc_graph_value *value;
     enum vc_dtype kind = vc_onnx_kind(said->dtype);
     char text[2][300];
 
@@ -65,7 +70,9 @@ static void check_declared(struct vc_onnx_build *b, const struct vc_program_valu
         return;
     }
     same = said->n_dims == 0 || said->n_dims == value->n_dims;
+    value->stated = said->n_dims != 0;
     for (unsigned d = 0; same && d < said->n_dims && d < value->n_dims; d++) {
+        value->stated = value->stated && is_stated(&said->shape[d]);
         same = said->shape[d].name != NULL || said->shape[d].size < 0 || !vc_dim_is_number(value->shape[d]) ||
                said->shape[d].size == value->shape[d].size;
     }

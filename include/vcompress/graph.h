@@ -76,6 +76,7 @@ struct vc_graph_value {
     /* Norms: PyTorch's module multiplies with the weight in f32, then rounds (OLMo 2); LayerNormalization does all of it
      * in f32 with operators one by one, and so does RotaryEmbedding (Cohere). */
     bool wide_scale;
+    bool stated; /* an ONNX file states all dimensions of this value, as numbers or names: known before anything runs */
 };
 
 /* How a parameter is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped. If the

@@ -551,6 +551,35 @@ static uint64_t table_bytes(const struct vc_storages *s, uint32_t n)
     return rotary ? 2 * s->bytes[node->outputs[0]] : 0;
 }
 
+/* The size of a dimension, counted from the last one, in which a value may have fewer. */
+static uint64_t dim_from_end(const struct vc_storages *s, uint32_t v, unsigned d)
+{
+    const struct vc_graph_value *value = vc_graph_value(s->graph, v);
+
+    return d < value->n_dims ? (uint64_t)vc_graph_dim_value(s->graph, value->shape[value->n_dims - 1 - d]) : 1;
+}
+
+/* onnxruntime's Gelu has x / sqrt(2), and BiasGelu the sum; its Where chooses from either side into a tensor of its own,
+ * as large as the condition and that side together, before it joins the two. */
+static uint64_t onnxruntime_bytes(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    uint32_t y = node->outputs[0];
+    uint64_t bytes = 0;
+
+    if (vc_node_is(node, VC_OP_gelu)) {
+        return s->bytes[y];
+    }
+    for (unsigned k = 1; vc_node_is(node, VC_OP_where) && k < 3; k++) {
+        uint64_t chosen = s->width[y];
+
+        for (unsigned d = 0; d < vc_graph_value(s->graph, y)->n_dims; d++) {
+            chosen *= vc_max_u64(dim_from_end(s, node->inputs[0], d), dim_from_end(s, node->inputs[k], d));
+        }
+        bytes += chosen;
+    }
+    return bytes;
+}
+
 /* *transient: what only lives while the node computes; the rest is kept for the backward pass. */
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
@@ -575,9 +604,9 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     }
     bytes = vc_recurrent_copy_bytes(s, n);
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
-        bool temporary = vc_node_is(node, VC_OP_gelu) && vc_storages_by_onnxruntime(s); /* for x / sqrt(2), BiasGelu */
+        bool computes = node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE;
 
-        *transient = bytes + (temporary ? s->bytes[node->outputs[0]] : 0);
+        *transient = bytes + (computes && vc_storages_by_onnxruntime(s) ? onnxruntime_bytes(s, node) : 0);
         return node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE ? table_bytes(s, n) : 0;
     }
     bytes += dropout_bytes(s, n, transient) + vc_beside_bytes(s, n) + row_bytes(s, n);
@@ -740,8 +769,8 @@ static bool writes_over(const struct vc_storages *s, uint32_t n)
 }
 
 /* onnxruntime uses a buffer again where it knows, before it runs, that the sizes are the same: by their names, as inputs
- * have them. A range of positions, and rows up to a number that is computed, have sizes without a name, and so has all
- * that follows. */
+ * have them. A range of positions, and rows or shapes by numbers that are computed, have sizes without a name, and so has all
+ * that follows, until the file states a value's sizes. */
 static void find_unnamed(struct vc_storages *s)
 {
     for (uint32_t n = 0; vc_storages_by_onnxruntime(s) && n < s->n_nodes; n++) {
@@ -750,13 +779,15 @@ static void find_unnamed(struct vc_storages *s)
 
         for (unsigned k = 0; k < node->n_inputs && (k < 3 || !vc_node_is(node, VC_OP_attention)); k++) {
             uint32_t v = node->inputs[k];
-            bool bound = vc_node_is(node, VC_OP_slice) && k != 0;
+            bool shapes =
+                vc_node_is(node, VC_OP_slice) || vc_node_is(node, VC_OP_reshape) || vc_node_is(node, VC_OP_expand);
+            bool bound = shapes && k != 0;
 
             unnamed = unnamed || (v != VC_NO_VALUE && (s->unnamed[v] || (bound && is_result(s, v))));
         }
         for (unsigned k = 0; k < node->n_outputs; k++) {
             if (node->outputs[k] != VC_NO_VALUE) {
-                s->unnamed[node->outputs[k]] = unnamed;
+                s->unnamed[node->outputs[k]] = unnamed && !vc_graph_value(s->graph, node->outputs[k])->stated;
             }
         }
     }

@@ -203,6 +203,49 @@ class Programs(unittest.TestCase):
         self.assertEqual((a["options"]["allocator"], row["slack_bytes"]), ("onnxruntime", 64 * MIB))
         self.assertGreaterEqual(self.fit("--runtime", "pytorch", "conv.onnx")["devices"][0]["peak_bytes"], a["eager"]["bytes"])
 
+    def test_sizes_that_are_stated(self):
+        """A range of positions has a size without a name, as has a shape that is computed, and so has what follows, unless the file states its
+        sizes; onnxruntime uses a buffer again, and keeps it in between, where it knows the size. [n, 64] x, a | [n, 512] h, g | [n, 64] y."""
+        places = """zero = Constant <value_int = 0> ()
+  one = Constant <value_int = 1> ()
+  axis = Constant <value_ints = [1]> ()
+  shape = Shape <end = 1> (x)
+  n = Squeeze (shape)
+  range = Range (zero, n, one)
+  column = Unsqueeze (range, axis)
+  places = Cast <to = 1> (column)
+  a = Add (x, places)"""
+        computed = """width = Constant <value_ints = [64]> ()
+  shape = Shape <end = 1> (x)
+  whole = Concat <axis = 0> (shape, width)
+  more = Exp (x)
+  a = Reshape (more, whole)"""
+        for lines in (places, computed):
+            peaks = [self.values_of("""metadata_props: ["vcompress.parameter:u" : "u", "vcompress.parameter:w" : "w"]>
+graph (float[n, 64] x, float[64, 512] u, float[512, 64] w) => (float[n, 64] y) %s
+{ %s
+  h = MatMul (a, u)
+  g = Softmax (h)
+  b = MatMul (g, w)
+  y = Softmax (b) }""" % (said, lines)) for said in ("", "<float[n, 64] a, float[n, 512] h, float[n, 512] g, float[n, 64] b>")]
+            self.assertEqual(peaks[1] - peaks[0], 4096 * 64 * 4)  # a's buffer, which b is to have
+
+    def values_of(self, text):
+        with open(os.path.join(self.dir.name, "net.txt"), "w") as f:
+            f.write('<ir_version: 11, opset_import: ["" : 23], ' + text)
+        return self.estimate("--runtime", "onnxruntime", "--size", "n=4096", "net.txt")["components"]["activations"]["bytes"]
+
+    def test_both_sides_of_where(self):
+        """onnxruntime's Where has what it takes of either side, each with the condition's shape, beside its result."""
+        for side in ("x", "r", "s"):
+            values = self.values_of("""producer_name: "test"> graph (float[n, 64] x, float[1, 64] r, float[1] s) => (float[n, 64] y)
+{ m = IsNaN (x)
+  y = Where (m, %s, x) }""" % side)
+            self.assertEqual(values, 4096 * 64 + 3 * 4 * 4096 * 64)
+        self.assertEqual(self.values_of("""producer_name: "test"> graph (float[n, 64] x, float[1, 64] r, float[1] s) => (float[n, 64] y)
+{ m = IsNaN (r)
+  y = Where (m, s, x) }"""), 64 + 4 * 64 + 2 * 4 * 4096 * 64)  # of the first side as many as the condition has
+
     def test_vllm(self):
         a = self.estimate("--runtime", "vllm", "--ctx", "1000", "f16")
         self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD * 1008 * 2)  # blocks of 16 positions
