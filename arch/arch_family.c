@@ -715,7 +715,7 @@ bool vc_arch_name_is_whole(const char *to)
 {
     return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias") || vc_ends_in(to, ".scale") ||
            vc_ends_in(to, ".ssm_a") || vc_ends_in(to, ".ssm_d") || vc_ends_in(to, ".weight.1") ||
-           vc_ends_in(to, ".class_embd");
+           vc_ends_in(to, ".class_embd") || vc_ends_in(to, "v.std_bias") || vc_ends_in(to, "v.std_scale");
 }
 
 /* The table of letters is in arch_family.h. */

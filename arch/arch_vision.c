@@ -93,6 +93,35 @@ static const struct vc_arch_name rules_of_siglip2[] = {
     {.from = NULL},
 };
 
+/* Gemma 4's own: norms around both parts of a layer, two tables of positions, matrices whose inputs and outputs may have
+ * bounds ("attn_q.input_max"). */
+#define BOUNDED(at, name, letters)                                            \
+    {.from = "encoder.layers.#." at ".linear", .to = name, .shape = letters}, \
+    {                                                                         \
+        .from = "encoder.layers.#." at, .to = name, .shape = "1"              \
+    }
+static const struct vc_arch_name rules_of_gemma4[] = {
+    {"patch_embedder.input_proj.weight", "v.patch_embd.weight", "HfSS", VC_ROWS_ALL, VC_MATRIX_PATCHES},
+    {.from = "patch_embedder.position_embedding_table", .to = "v.position_embd.weight", .shape = "TPH"},
+    BOUNDED("self_attn.q_proj", "v.blk.#.attn_q", "HH"),
+    BOUNDED("self_attn.k_proj", "v.blk.#.attn_k", "HH"),
+    BOUNDED("self_attn.v_proj", "v.blk.#.attn_v", "HH"),
+    BOUNDED("self_attn.o_proj", "v.blk.#.attn_out", "HH"),
+    BOUNDED("mlp.gate_proj", "v.blk.#.ffn_gate", "FH"),
+    BOUNDED("mlp.up_proj", "v.blk.#.ffn_up", "FH"),
+    BOUNDED("mlp.down_proj", "v.blk.#.ffn_down", "HF"),
+    {.from = "encoder.layers.#.self_attn.q_norm", .to = "v.blk.#.attn_q_norm", .shape = "d"},
+    {.from = "encoder.layers.#.self_attn.k_norm", .to = "v.blk.#.attn_k_norm", .shape = "d"},
+    {.from = "encoder.layers.#.input_layernorm", .to = "v.blk.#.ln1", .shape = "H"},
+    {.from = "encoder.layers.#.post_attention_layernorm", .to = "v.blk.#.attn_post_norm", .shape = "H"},
+    {.from = "encoder.layers.#.pre_feedforward_layernorm", .to = "v.blk.#.ln2", .shape = "H"},
+    {.from = "encoder.layers.#.post_feedforward_layernorm", .to = "v.blk.#.ffn_post_norm", .shape = "H"},
+    {.from = "std_bias", .to = "v.std_bias", .shape = "H"},
+    {.from = "std_scale", .to = "v.std_scale", .shape = "H"},
+    {.from = "embed_vision.embedding_projection", .to = "mm.input_projection", .shape = "YH"},
+    {.from = NULL},
+};
+
 /* SigLIP, behind which Gemma 3 has the mean of neighbours and a matrix that lies on its side, Idefics 3 another one. */
 static const struct vc_arch_name rules_of_siglip[] = {
     {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
@@ -230,6 +259,16 @@ static const struct vc_arch_vision vision[] = {
       "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
      SCALED,
      0},
+    {{"gemma4", AS_CLIP, .layer = BLOCK " v/ffn_gate v/attn_q_norm v/attn_k_norm v/attn_post_norm v/ffn_post_norm",
+      .rules = rules_of_gemma4, .activation = "gelu_pytorch_tanh",
+      .whole = "v.patch_embd.weight v.position_embd.weight mm.input_projection.weight"},
+     "gemma4_vision",
+     "gemma4v",
+     {"gemma4_vision", "",
+      "hidden_size=768 intermediate_size=3072 num_hidden_layers=16 num_attention_heads=12 image_size=224 patch_size=16 "
+      "position_embedding_size=10240 pooling_kernel_size=3 hidden_activation=gelu_pytorch_tanh rms_norm_eps=1e-6"},
+     SCALED,
+     3},
     {{"lfm2_vl", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip2, .activation = "gelu_pytorch_tanh",
       .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
                "mm.1.weight mm.1.bias mm.2.weight mm.2.bias"},

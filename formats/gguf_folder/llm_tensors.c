@@ -18,6 +18,8 @@
 
 #define NAME_BYTES    256
 #define COMPARE_BYTES ((size_t)1 << 20)
+/* What the inputs and outputs of a matrix of a vision tower are clipped to. */
+#define BOUNDS "|.input_max|.input_min|.output_max|.output_min"
 
 /* A tensor of the source under the name that it gets. */
 struct match {
@@ -204,7 +206,8 @@ static enum vc_status match_rules(struct planning *p, const struct vc_arch_name 
             continue;
         }
         if (!fits(rule, name, &match, &rest) ||
-            (is_whole(rule) ? rest[0] != '\0' : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
+            (is_whole(rule) ? rest[0] != '\0'
+                            : !vc_is_one_of(rest, p->vision ? ".weight|.bias" BOUNDS : ".weight|.bias"))) {
             continue;
         }
         *known = true;
@@ -451,9 +454,9 @@ static unsigned wanted_shape(const struct planning *p, const struct match *match
 /* Whether t has these n dimensions exactly. */
 static bool has_shape(const struct vc_tensor *t, const uint64_t *shape, unsigned n)
 {
-    bool same = t->n_dims == n;
+    bool same = t->n_dims == n || (t->n_dims == 0 && n == 1 && shape[0] == 1);
 
-    for (unsigned d = 0; d < n && same; d++) {
+    for (unsigned d = 0; d < t->n_dims && same; d++) {
         same = t->shape[d] == shape[d];
     }
     return same;

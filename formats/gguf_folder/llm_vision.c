@@ -47,6 +47,9 @@ static uint64_t merge_of(const struct llm_config *vision, const struct llm_confi
     if (strcmp(row->projector, "llama4") == 0) {
         return (uint64_t)(1.0 / fmax(real(vision, "pixel_shuffle_ratio"), 1e-3));
     }
+    if (strcmp(row->projector, "gemma4v") == 0) {
+        return count(vision, "pooling_kernel_size");
+    }
     if (vc_is_one_of(row->projector, "idefics3|lfm2")) {
         return vc_llm_count(config, "scale_factor|downsample_factor", 2);
     }
@@ -63,18 +66,19 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *vi
     bool qwen2 = strcmp(row->projector, "qwen2vl_merger") == 0; /* its "hidden_size" is that of the text */
     uint64_t side;
 
-    *out = (struct vc_arch_sizes){.hidden = count(vision, qwen2 ? "embed_dim" : "hidden_size"),
-                                  .layers = count(vision, "num_hidden_layers|depth"),
-                                  .heads = count(vision, "num_attention_heads|num_heads"),
-                                  .feed_forward = count(vision, "intermediate_size"),
-                                  .image = count(vision, "image_size"),
-                                  .patch = count(vision, "patch_size"),
-                                  .context = count(vision, "num_position_embeddings|num_patches"),
-                                  .adapter = strcmp(row->projector, "lfm2") == 0
-                                                 ? vc_llm_count(config, "projector_hidden_size", 2560)
-                                                 : count(vision, "vision_output_dim"),
-                                  .text = vc_llm_count(config, "hidden_size", 0),
-                                  .step = 1};
+    *out = (struct vc_arch_sizes){
+        .hidden = count(vision, qwen2 ? "embed_dim" : "hidden_size"),
+        .layers = count(vision, "num_hidden_layers|depth"),
+        .heads = count(vision, "num_attention_heads|num_heads"),
+        .feed_forward = count(vision, "intermediate_size"),
+        .image = count(vision, "image_size"),
+        .patch = count(vision, "patch_size"),
+        .context = count(vision, "num_position_embeddings|num_patches|position_embedding_size"),
+        .types = 2,
+        .adapter = strcmp(row->projector, "lfm2") == 0 ? vc_llm_count(config, "projector_hidden_size", 2560)
+                                                       : count(vision, "vision_output_dim"),
+        .text = vc_llm_count(config, "hidden_size", 0),
+        .step = 1};
     VC_CALL(vc_llm_config_check(ctx, vision));
     out->feed_forward = qwen2 ? out->hidden * count(vision, "mlp_ratio") : out->feed_forward;
     VC_REFUSE_IF(out->hidden - 1 >= UINT16_MAX || out->layers - 1 >= UINT16_MAX || out->heads - 1 >= UINT16_MAX ||
@@ -86,11 +90,11 @@ static enum vc_status read_sizes(struct vc_ctx *ctx, const struct llm_config *vi
                  VC_HF_CONFIG_NAME);
     out->key_heads = out->heads;
     out->head_size = out->hidden / out->heads;
-    if (out->context != 0) { /* Qwen 3 has the table alone */
+    if (out->context != 0 && strcmp(row->projector, "gemma4v") != 0) { /* Qwen 3 has the table alone */
         side = (uint64_t)sqrt((double)out->context);
         VC_RETURN_IF(side * side != out->context, refuse(ctx, "num_position_embeddings", "is no square"));
         out->image = side * out->patch;
-    } else {
+    } else if (out->context == 0) {
         side = out->image / out->patch;
         out->context = side * side + (unsigned)vc_is_one_of(row->projector, "llama4|internvl");
     }
@@ -119,7 +123,8 @@ static enum vc_status find_period(struct vc_ctx *ctx, const struct llm_config *v
 static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision, const struct llm_config *config,
                             const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes)
 {
-    const char *activation = vc_llm_word(vision, "hidden_act", NULL);
+    const char *activation = vc_llm_word(vision, "hidden_act|hidden_activation", NULL);
+    const double theta = strcmp(row->projector, "gemma4v") == 0 ? 100.0 : 10000.0;
     const json_t *feature = vc_llm_find(config, "vision_feature_layer|select_layer");
     bool large = sizes->hidden == 3200 && sizes->layers == 45; /* InternViT-6B, whose norms have no mean */
     const json_t *rope = vc_llm_find(vision, "rope_parameters");
@@ -133,8 +138,8 @@ static enum vc_status check(struct vc_ctx *ctx, const struct llm_config *vision,
     if ((feature != NULL || is_llava(config)) && json_integer_value(feature) != -1) { /* -2 where LLaVA says none */
         return refuse(ctx, "vision_feature_layer", "is not -1");
     }
-    if (vc_llm_real_of(vision, rope, "rope_theta", vc_llm_real(vision, "rope_theta", 10000.0)) != 10000.0) {
-        return refuse(ctx, "rope_theta", "is not 10000");
+    if (vc_llm_real_of(vision, rope, "rope_theta", vc_llm_real(vision, "rope_theta", theta)) != theta) {
+        return refuse(ctx, "rope_theta", theta == 100.0 ? "is not 100" : "is not 10000");
     }
     if (strcmp(row->projector, "internvl") == 0 &&
         (strcmp(vc_llm_word(config, "ps_version", "v2"), "v2") != 0 ||
@@ -205,12 +210,13 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *visi
                                const struct vc_arch_vision *row, const struct vc_arch_sizes *sizes, const char *folder,
                                struct llm_pairs *pairs)
 {
-    const char *activation = vc_llm_word(vision, "hidden_act", row->family.activation);
+    const char *activation = vc_llm_word(vision, "hidden_act|hidden_activation", row->family.activation);
     const json_t *seen = vc_llm_find(vision, "deepstack_visual_indexes");
     uint64_t period;
 
     vc_llm_put_bool(pairs, ".has_vision_encoder", true);
-    vc_llm_put_text(pairs, ".projector_type", row->projector);
+    vc_llm_put_text(pairs, strcmp(row->projector, "gemma4v") == 0 ? ".vision.projector_type" : ".projector_type",
+                    row->projector);
     vc_llm_put_u32(pairs, ".vision.projection_dim", sizes->text);
     vc_llm_put_u32(pairs, ".vision.image_size", sizes->image);
     vc_llm_put_u32(pairs, ".vision.patch_size", sizes->patch);
@@ -218,7 +224,7 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *visi
     vc_llm_put_u32(pairs, ".vision.feed_forward_length", sizes->feed_forward);
     vc_llm_put_u32(pairs, ".vision.block_count", sizes->layers);
     vc_llm_put_u32(pairs, ".vision.attention.head_count", sizes->heads);
-    vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(vision, "layer_norm_eps"));
+    vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(vision, "layer_norm_eps|rms_norm_eps"));
     if (sizes->merge != row->merge) {
         vc_llm_put_u32(pairs, row->merge_key, sizes->merge);
     }
@@ -257,15 +263,21 @@ static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *v
                                   const struct vc_arch_sizes *sizes, const struct llm_plan *plan)
 {
     size_t layers = json_array_size(vc_llm_find(vision, "deepstack_visual_indexes"));
+    uint64_t bounds = vc_llm_flag(vision, "use_clipped_linears", false) ? 28 * sizes->layers : 0;
     size_t deep = 0;
     size_t joined = 0;
+    size_t bounded = 0;
 
     for (size_t i = 0; i < plan->n; i++) {
         deep += strncmp(plan->tensors[i].name, "v.deepstack.", 12) == 0;
+        bounded += vc_ends_in(plan->tensors[i].name, "put_max") || vc_ends_in(plan->tensors[i].name, "put_min");
         joined += vc_is_one_of(plan->tensors[i].name, "mm.input_norm.weight|mm.patch_merger.weight");
     }
     VC_REFUSE_IF(deep != 6 * layers, ctx, VC_E_UNSUPPORTED,
                  "%zu tensors are of the layers of \"deepstack_visual_indexes\", expected %zu", deep, 6 * layers);
+    VC_REFUSE_IF(bounded != bounds, ctx, VC_E_UNSUPPORTED,
+                 "%zu tensors are bounds of inputs and outputs, expected %llu by \"use_clipped_linears\"", bounded,
+                 (unsigned long long)bounds);
     VC_REFUSE_IF(strcmp(row->projector, "pixtral") == 0 && joined != (sizes->merge > 1 ? 2U : 0U), ctx,
                  VC_E_UNSUPPORTED, "%zu tensors join patches, expected %d by \"spatial_merge_size\"", joined,
                  sizes->merge > 1 ? 2 : 0);

@@ -232,7 +232,7 @@ def test_vision():
 
 
 def test_towers():
-    """LFM2-VL, whose patches are rows with their colours last; InternVL's first files, and a pixel shuffle that llama.cpp has not."""
+    """LFM2-VL, whose patches are rows with their colours last; InternVL's first files, and a pixel shuffle that llama.cpp has not; Gemma 4."""
     colours = {"preprocessor_config__json": {"image_mean": [0.5, 0.25, 0.75], "image_std": [0.5, 0.5, 0.25]}}
     both = (("attn_q", (8, 8)), ("attn_k", (8, 8)), ("attn_v", (8, 8)), ("attn_out", (8, 8)), ("ffn_up", (12, 8)), ("ffn_down", (8, 12)), ("ln1", (8,)), ("ln2", (8,)))
     names = dict(zip([b for b, _ in both], ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj", "mlp.fc1", "mlp.fc2", "layer_norm1", "layer_norm2")))
@@ -270,6 +270,23 @@ def test_towers():
         write("internvl/config.json", json.dumps({**config, **change}))
         rc, _, err = run("convert", "internvl", "-o", "no.gguf", "--mmproj")
         check(rc == 3 and ("ps_version" in err or "vision_feature_layer" in err), f"internvl: {change}: exit {rc}: {err.strip()}")
+    at, linear = "model.vision_tower.encoder.layers.0.", {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_out": "self_attn.o_proj",
+                                                          "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+    rules = [(f"{at}{a}.linear.weight", f"v.blk.0.{b}.weight", (8, 12) if b == "ffn_down" else (12, 8) if "ffn" in b else (8, 8)) for b, a in linear.items()]
+    rules += [(f"{at}{a}.{x}put_{y}", f"v.blk.0.{b}.{x}put_{y}", (1,)) for b, a in linear.items() for x in ("in", "out") for y in ("min", "max")]
+    rules += [(f"{at}{a}.weight", f"v.blk.0.{b}.weight", (4,) if "attn_" in b and "post" not in b else (8,)) for a, b in (
+        ("self_attn.q_norm", "attn_q_norm"), ("self_attn.k_norm", "attn_k_norm"), ("input_layernorm", "ln1"), ("post_attention_layernorm", "attn_post_norm"),
+        ("pre_feedforward_layernorm", "ln2"), ("post_feedforward_layernorm", "ffn_post_norm"))]
+    rules += [("model.vision_tower.patch_embedder.position_embedding_table", "v.position_embd.weight", (2, 5, 8)), ("model.vision_tower.std_bias", "v.std_bias", (8,)),
+              ("model.vision_tower.patch_embedder.input_proj.weight", "v.patch_embd.weight", (8, 12)), ("model.embed_vision.embedding_projection.weight", "mm.input_projection.weight", (6, 8))]
+    config = {"model_type": "gemma4", "text_config": {"hidden_size": 6}, "vision_config": {
+        **tower, "model_type": "gemma4_vision", "position_embedding_size": 5, "use_clipped_linears": True, "rope_parameters": {"rope_theta": 100.0}, "rms_norm_eps": 1e-5}}
+    found = named("gemma4", config, rules, {"clip.vision.projector_type": "gemma4v", "clip.use_gelu": True, "clip.vision.attention.layer_norm_epsilon": f32(1e-5)},
+                  ["v.patch_embd.weight"], ("--mmproj",), **colours)
+    config["vision_config"]["use_clipped_linears"] = False
+    write("gemma4/config.json", json.dumps(config))
+    rc, _, err = run("convert", "gemma4", "-o", "no.gguf", "--mmproj")
+    check(found and rc == 3 and "28 tensors are bounds" in err, f"gemma4: exit {rc}: {err.strip()}")
 
 
 def test_falcon_h1():

@@ -201,6 +201,9 @@ TOWERS = {
     "vision-lfm2_vl": ("Lfm2Vl", dict(TEXT, model_type="lfm2", layer_types=["conv", "full_attention", "conv"]),
                        dict(hidden_size=16, num_patches=256, patch_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24, model_type="siglip2_vision_model",
                             vision_use_head=False), dict(projector_hidden_size=40, downsample_factor=2)),
+    **{"vision-gemma4" + end: ("Gemma4", dict(TEXT, head_dim=8, global_head_dim=16, sliding_window=16, hidden_size_per_layer_input=0, num_kv_shared_layers=0), dict(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=8, intermediate_size=24, patch_size=4, position_embedding_size=12,
+        pooling_kernel_size=3, standardize=clips, use_clipped_linears=clips), dict(audio_config=None)) for end, clips in (("", False), ("-clipped", True))},
     "vision-smolvlm": ("SmolVLM", dict(TEXT, model_type="llama"), SMALL_VISION, {}),
     "vision-idefics3": ("Idefics3", dict(TEXT, model_type="llama"), SMALL_VISION, dict(scale_factor=4)),
 }
@@ -218,7 +221,8 @@ THEIRS = {"general.size_label", "general.sampling.", "general.finetune", "genera
           "general.version", "exaone-moe.nextn_predict_layers", "glm4moe.nextn_predict_layers",  # heads that predict more tokens are left out
           # of a Granite without such layers, or without experts
           "granitehybrid.expert_", "nemotron_h.expert_", "granite.expert_", "granite.ssm.", "granite.rope.scaling.finetuned"}
-OURS = {"gemma4.final_logit_softcapping", "cohere2moe.expert_shared_count", "cohere2moe.expert_shared_feed_forward_length",  # 0: none
+OURS = {"clip.use_gelu",  # of gemma4: the converter leaves it out, and clip.cpp takes another GELU then
+        "gemma4.final_logit_softcapping", "cohere2moe.expert_shared_count", "cohere2moe.expert_shared_feed_forward_length",  # 0: none
         "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length",  # which the converter leaves out
         "general.file_type", ".vocab_size", ".rope.dimension_count", ".rope.freq_base", ".attention.key_length", ".attention.value_length",
         "modern-bert.attention.layer_norm_epsilon", "vcompress.config", ".expert_gating_func", ".expert_weights_norm", ".expert_weights_scale", ".leading_dense_block_count", ".attention.sliding_window_pattern"}
@@ -290,6 +294,10 @@ class Converter(Judge):
             from safetensors.torch import load_file, save_file
             path = os.path.join(self.path(name), "model.safetensors")
             save_file({"model." + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
+        if name == "vision-gemma4-clipped":  # buffers, of which a new model has infinities
+            from safetensors.torch import load_file, save_file
+            path = os.path.join(self.path(name), "model.safetensors")
+            save_file({k: torch.full_like(v, 0.5 + i) if k.endswith(("put_max", "put_min")) else v for i, (k, v) in enumerate(load_file(path).items())}, path, {"format": "pt"})
         if name == "vision-internvl_chat":
             self.as_chat(self.path(name))
         for file, said in (("preprocessor_config", dict(image_mean=[0.5, 0.25, 0.5], image_std=[0.5, 0.5, 0.75], image_seq_length=4, size=dict(longest_edge=56))),
