@@ -870,6 +870,24 @@ static enum vc_status share_dead(struct vc_storages *s)
     return VC_OK;
 }
 
+/* llama.cpp writes keys and values into its cache before it computes scores, which take the place of the values; what
+ * lies in front of them, the keys', stays as it is, and so does a product that has queries, keys and values (of what
+ * stands in for a model nobody knows). */
+static void release_values(struct vc_storages *s)
+{
+    for (uint32_t n = 1;
+         s->options->program == VC_RUN_BY_LLAMA_CPP && s->options->context_tokens != 0 && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        uint32_t v =
+            vc_node_is(node, VC_OP_attention) && !vc_storages_fused(s, n) ? s->root[node->inputs[2]] : VC_NO_VALUE;
+
+        if (v != VC_NO_VALUE && is_result(s, v) && s->last_use[v] == n && v != s->root[node->inputs[1]] &&
+            v != s->root[node->inputs[0]] && vc_packed_bytes(s, v) == 0 && !s->graph->stands_in) {
+            s->last_use[v] = n - 1;
+        }
+    }
+}
+
 /* ---- all of it ---- */
 
 static enum vc_status allocate(struct vc_storages *s)
@@ -1017,5 +1035,6 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     for (uint32_t v = 0; v < out->n_values; v++) {
         out->root[v] = find_root(out, v);
     }
+    release_values(out);
     return VC_OK;
 }

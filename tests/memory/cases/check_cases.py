@@ -17,7 +17,7 @@ import nets
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The misses with their reasons, which docs/memory-model.md tells.
-MISSES = {"ACT-19", "KV-11", "MEAS-22", "MEAS-24"}
+MISSES = {"ACT-19", "MEAS-22", "MEAS-24"}
 # Training of BERT-large as it was measured: at most so much on average and at worst.
 RUNS, MEAN, WORST = ("MEAS-02", "MEAS-04", "MEAS-07", "MEAS-10"), 0.08, 0.15
 
