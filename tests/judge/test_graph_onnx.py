@@ -650,6 +650,38 @@ class Graphs(unittest.TestCase):
                 self.assertEqual("several nodes read n.weight" in done.stdout, not tied and scale[1] == 1, done.stdout)
                 self.assertEqual(done.returncode, 3 if not tied and scale[1] == 1 else 0, done.stdout)
 
+    def save(self, name, nodes, inputs, output, stored):
+        f32 = onnx.TensorProto.FLOAT
+        made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(k, f32, shape) for k, shape in inputs.items()], [helper.make_tensor_value_info(output, f32, None)],
+                                 [numpy_helper.from_array(np.ascontiguousarray(v), k) for k, v in stored.items()])
+        model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)])
+        model.ir_version = 9
+        onnx.save(model, self.path(name))
+
+    def test_sampled_places(self):
+        """GridSample beside onnxruntime: beyond the edges, on halves between elements, on all of them; with an axis of one element."""
+        rng = np.random.default_rng(6)
+        for shape, to in (((2, 3, 5, 4), (3, 2)), ((1, 2, 1, 3), (2, 7)), ((2, 2, 3, 4, 2), (2, 3, 1))):
+            x = rng.standard_normal(shape).astype("f4")
+            grid = rng.uniform(-2.6, 2.6, (shape[0], *to, len(to))).astype("f4")
+            grid.reshape(-1)[:6] = (-1, 1, 0, 0.5, -0.25, 0.75)
+            for mode in ("linear", "nearest", "cubic"):
+                for padding in ("zeros", "border", "reflection"):
+                    for aligned in (0, 1):
+                        with self.subTest(shape=shape, mode=mode, padding=padding, aligned=aligned):
+                            node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode, padding_mode=padding, align_corners=aligned)
+                            self.save("m.onnx", [node], {"x": ["batch", *shape[1:]], "grid": ["batch", *to, len(to)]}, "y", {})
+                            if mode == "cubic":
+                                np.savez(self.path("d.npz"), x=x, grid=grid)
+                                self.assertIn("its mode or padding_mode is not supported", drive(self.path("m.onnx"), self.path("d.npz"))["problem"][0][0])
+                                continue
+                            theirs, = onnxruntime.InferenceSession(self.path("m.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": x, "grid": grid})
+                            np.savez(self.path("d.npz"), x=x, grid=grid)
+                            for precision in ([], ["-64"]):
+                                lines = drive(*precision, self.path("m.onnx"), self.path("d.npz"))
+                                self.assertEqual(lines["problem"], [])
+                                self.assertEqual(near(outputs_of(lines)["y"], theirs, 1e-5), "")
+
     def test_equal_statistics(self):
         """Two new BatchNormalizations, whose scales, shifts, means and variances are ones and zeros, kept once: by names of
         Identity nodes, or without. Both are evaluated, and not trained; nor are means that two norms share by their names."""

@@ -1,0 +1,204 @@
+/* onnx_grid.c - GridSample in words of the graph: places among the elements of x, along each axis, and the elements around
+ * them, each times its weight.
+ *
+ *     y = GridSample (x [n, c, h, w], grid [n, ho, wo, 2])
+ *     rows = Reshape (Transpose (x), [n*h*w, c])                    i = floor (place), v = place - i of both axes
+ *     y = Transpose (Gather (rows, (n*h + i0)*w + i1) * (1-v0) * (1-v1) + ... of four corners)
+ *
+ * So that rows, gradients of x and of the grid, couplings of channels and devices are those of these operators. Called by
+ * onnx_same.c. */
+
+#include "graph/onnx/onnx_build.h"
+
+#include "core/text/text.h"
+
+/* A node on its way, with what all its axes share. */
+struct grid {
+    struct vc_onnx_build *b;
+    unsigned n_axes; /* that are sampled: 2 of pictures */
+    bool aligned, nearest, zeros, reflects;
+    uint32_t x, grid, shape; /* of x */
+};
+
+/* Elements [from, to) of the shape of x. */
+static uint32_t sizes(const struct grid *g, unsigned from, unsigned to)
+{
+    struct vc_graph *graph = g->b->graph;
+    const int64_t ends[2] = {from, to};
+    uint32_t in[3] = {g->shape, vc_graph_add_ints(graph, ends, 1), vc_graph_add_ints(graph, ends + 1, 1)};
+
+    return vc_onnx_add_one(g->b, "Slice", NULL, in, 3, NULL, 0);
+}
+
+static uint32_t two(const struct grid *g, const char *op, uint32_t x, uint32_t y)
+{
+    return vc_onnx_two_in(g->b, op, x, y);
+}
+
+static uint32_t with_real(const struct grid *g, const char *op, uint32_t x, double number)
+{
+    return two(g, op, x, vc_graph_add_float(g->b->graph, number));
+}
+
+static uint32_t to_real(const struct grid *g, uint32_t x)
+{
+    return vc_onnx_cast(g->b, x, VC_ONNX_FLOAT);
+}
+
+/* Floor or Round of x as integers. No gradient goes through: x comes by way of integers, its bits down to 2^-30 among them. */
+static uint32_t to_int(const struct grid *g, const char *op, uint32_t x)
+{
+    x = vc_onnx_cast(g->b, with_real(g, "Mul", x, 0x1p30), VC_ONNX_INT64);
+    x = with_real(g, "Mul", to_real(g, x), 0x1p-30);
+    return vc_onnx_cast(g->b, vc_onnx_one_in(g->b, op, x), VC_ONNX_INT64);
+}
+
+/* Back and forth between the middles of the outer elements (aligned) or their edges: a wave of that period.
+ *     low + range - | t - range |,   t = |p - low| without its whole periods of 2 range */
+static uint32_t reflect(const struct grid *g, uint32_t p, uint32_t last)
+{
+    double low = g->aligned ? 0 : -0.5;
+    uint32_t range = g->aligned ? with_real(g, "Max", last, 1) : with_real(g, "Add", last, 1);
+    uint32_t period = with_real(g, "Mul", range, 2);
+    uint32_t t = vc_onnx_one_in(g->b, "Abs", with_real(g, "Sub", p, low));
+
+    t = two(g, "Sub", t, two(g, "Mul", to_real(g, to_int(g, "Floor", two(g, "Div", t, period))), period));
+    t = vc_onnx_one_in(g->b, "Abs", two(g, "Sub", t, range));
+    return with_real(g, "Add", two(g, "Sub", range, t), low);
+}
+
+/* Places along an axis, 0 to last, from -1 to 1 of the grid. Beyond the element outside, all is 0. */
+static uint32_t places(const struct grid *g, unsigned axis, uint32_t last)
+{
+    const struct vc_graph_attr end = vc_attr_int("axis", -1);
+    uint32_t in[2] = {g->grid, vc_graph_add_int(g->b->graph, g->n_axes - 1 - axis)};
+    uint32_t p = with_real(g, "Add", vc_onnx_add_one(g->b, "Gather", NULL, in, 2, &end, 1), 1);
+
+    p = with_real(g, "Mul", two(g, "Mul", p, g->aligned ? last : with_real(g, "Add", last, 1)), 0.5);
+    p = g->aligned ? p : with_real(g, "Sub", p, 0.5);
+    p = g->reflects ? reflect(g, p, last) : p;
+    p = with_real(g, "Max", p, g->zeros ? -1 : 0);
+    return two(g, "Min", p, g->zeros ? with_real(g, "Add", last, 1) : last);
+}
+
+/* What is the same for all corners of a place: its element, and how far behind that it is. */
+struct along {
+    uint32_t size, last, at, behind;
+};
+
+static struct along along_axis(const struct grid *g, unsigned axis)
+{
+    struct along a = {.size = sizes(g, axis + 2, axis + 3)};
+
+    a.last = two(g, "Sub", a.size, vc_graph_add_int(g->b->graph, 1));
+    uint32_t p = places(g, axis, to_real(g, a.last));
+    a.at = to_int(g, g->nearest ? "Round" : "Floor", p);
+    a.behind = g->nearest ? VC_NO_VALUE : two(g, "Sub", p, to_real(g, a.at));
+    return a;
+}
+
+/* The weight of a corner so far times that along one axis, and 0 outside; *index: the corner's row so far. */
+static uint32_t turn(const struct grid *g, const struct along *a, bool next, uint32_t weight, uint32_t *index)
+{
+    struct vc_graph *graph = g->b->graph;
+    uint32_t at = next ? two(g, "Add", a->at, vc_graph_add_int(graph, 1)) : a->at;
+    uint32_t within = two(g, "Max", two(g, "Min", at, a->last), vc_graph_add_int(graph, 0));
+
+    *index = two(g, "Add", two(g, "Mul", *index, a->size), within);
+    if (!g->nearest) {
+        uint32_t share = next ? a->behind : two(g, "Sub", vc_graph_add_float(graph, 1), a->behind);
+        weight = weight == VC_NO_VALUE ? share : two(g, "Mul", weight, share);
+    }
+    if (g->zeros) {
+        uint32_t inside = to_real(g, two(g, "Equal", at, within));
+        weight = weight == VC_NO_VALUE ? inside : two(g, "Mul", weight, inside);
+    }
+    return weight;
+}
+
+/* [n, c, ...] of [n, ..., c]: back, or the other way round. */
+static struct vc_graph_attr turned(const struct grid *g, bool back, int64_t *order)
+{
+    int64_t last = g->n_axes + 1;
+
+    order[0] = 0;
+    for (int64_t k = 1; k <= last; k++) {
+        order[k] = back ? (k == 1 ? last : k - 1) : k % last + 1;
+    }
+    return vc_attr_ints("perm", order, g->n_axes + 2);
+}
+
+static bool sample(const struct grid *g, struct vc_onnx_node *node)
+{
+    struct vc_onnx_build *b = g->b;
+    struct along axes[VC_GRAPH_MAX_DIMS];
+    int64_t order[VC_GRAPH_MAX_DIMS], ones[VC_GRAPH_MAX_DIMS] = {-1};
+    const int64_t end = -1;
+    const struct vc_graph_attr first = vc_attr_int("axis", 0), to_rows = turned(g, false, order);
+    uint32_t sum = VC_NO_VALUE;
+    uint32_t in[3] = {vc_graph_add_ints(b->graph, &end, 1), sizes(g, 1, 2), VC_NO_VALUE};
+    uint32_t rows = vc_onnx_add_one(b, "Transpose", NULL, &g->x, 1, &to_rows, 1);
+
+    rows = two(g, "Reshape", rows, vc_onnx_add_one(b, "Concat", NULL, in, 2, &first, 1));
+    for (unsigned k = 0; k < g->n_axes; k++) {
+        axes[k] = along_axis(g, k);
+        ones[k + 1] = 1;
+    }
+    in[0] = vc_graph_add_int(b->graph, 0);
+    in[1] = vc_onnx_one_in(b, "Squeeze", sizes(g, 0, 1));
+    in[2] = vc_graph_add_int(b->graph, 1);
+    uint32_t number = vc_onnx_add_one(b, "Range", NULL, in, 3, NULL, 0);
+    number = vc_onnx_with_ints(b, "Reshape", number, ones, g->n_axes + 1);
+    for (unsigned corner = 0; corner < (g->nearest ? 1u : 1u << g->n_axes); corner++) {
+        uint32_t weight = VC_NO_VALUE;
+
+        in[0] = rows;
+        in[1] = number;
+        for (unsigned k = 0; k < g->n_axes; k++) {
+            weight = turn(g, &axes[k], (corner >> k & 1) != 0, weight, &in[1]);
+        }
+        in[0] = vc_onnx_add_one(b, "Gather", NULL, in, 2, &first, 1);
+        if (weight != VC_NO_VALUE) {
+            in[0] = two(g, "Mul", in[0], vc_onnx_with_ints(b, "Unsqueeze", weight, &end, 1));
+        }
+        sum = sum == VC_NO_VALUE ? in[0] : two(g, "Add", sum, in[0]);
+    }
+    const struct vc_graph_attr back = turned(g, true, order);
+    return vc_onnx_ends_in(b, node, "Transpose", &sum, 1, &back, 1);
+}
+
+static const char *word_of(const struct vc_onnx_node *node, const char *name, const char *otherwise)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->kind == VC_ATTR_STRING ? attr->s : "";
+}
+
+bool vc_onnx_take_grid(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const struct vc_graph_value *at = vc_onnx_input(b, node, 1);
+    const char *mode = word_of(node, "mode", "linear");
+    const char *padding = word_of(node, "padding_mode", "zeros");
+
+    if (x == NULL || at == NULL) {
+        return true;
+    }
+    VC_RETURN_IF(node->n_inputs != 2 || x->n_dims < 3 || at->n_dims != x->n_dims || x->dtype != VC_DTYPE_F32 ||
+                     at->dtype != VC_DTYPE_F32 || !vc_dim_equal(at->shape[x->n_dims - 1], vc_dim_number(x->n_dims - 2)),
+                 vc_onnx_refuse(b, node, "it needs floats [n, channels, h, w] and a grid [n, ho, wo, 2]"));
+    VC_RETURN_IF(!vc_is_one_of(mode, "linear bilinear nearest") || !vc_is_one_of(padding, "zeros border reflection"),
+                 vc_onnx_refuse(b, node,
+                                "its mode or padding_mode is not supported (linear, nearest; zeros, border, "
+                                "reflection)"));
+    const struct grid g = {.b = b,
+                           .n_axes = x->n_dims - 2,
+                           .aligned = vc_onnx_int(node, "align_corners", 0) != 0,
+                           .nearest = strcmp(mode, "nearest") == 0,
+                           .zeros = strcmp(padding, "zeros") == 0,
+                           .reflects = strcmp(padding, "reflection") == 0,
+                           .x = node->inputs[0],
+                           .grid = node->inputs[1],
+                           .shape = vc_onnx_one_in(b, "Shape", node->inputs[0])};
+    return sample(&g, node);
+}
