@@ -64,6 +64,9 @@ struct vc_program_node {
     const char *const *outputs;
     const struct vc_program_attr *attrs;
     bool of_function; /* graph/: a copy of a node of a function, in the place of a call */
+    /* What it computes in the words of PyTorch's exporter: "%y : ... = call_function[target=torch.ops.aten.linear.default](args =
+     * (%x, %p_fc_weight, %p_fc_bias), kwargs = {})"; NULL: the file does not say. */
+    const char *trace;
 };
 
 /* A dimension of a declared value: a number, a name, or neither. */

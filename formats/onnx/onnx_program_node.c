@@ -5,7 +5,27 @@
 struct node_reader {
     struct vc_program_node *node;
     struct onnx_list lists[4];
+    bool traced; /* the entry of metadata_props that is being read has the trace */
 };
+
+/* Of an entry of a node's metadata_props, whose key stands first, the value where it is PyTorch's trace. */
+static enum vc_status take_note(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    static const char key[] = "pkg.torch.onnx.fx_node";
+    char text[sizeof key] = "";
+    struct node_reader *reader = to;
+
+    if (f->number == ONNX_ENTRY_KEY) {
+        reader->traced = f->type == VC_WIRE_BYTES && f->data.n == sizeof key - 1;
+        if (reader->traced) {
+            VC_CALL(vc_wire_read(&r->wire, f->data.at, text, sizeof key - 1));
+        }
+        reader->traced = reader->traced && strcmp(text, key) == 0;
+    } else if (f->number == ONNX_ENTRY_VALUE && reader->traced) {
+        return vc_onnx_bytes_read(r, f, "a value of its metadata_props", &reader->node->trace);
+    }
+    return VC_OK;
+}
 
 static enum vc_status take_node(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
@@ -24,6 +44,9 @@ static enum vc_status take_node(struct onnx_program_reader *r, const struct vc_f
         return vc_onnx_text_read(r, f, "the output of a node", vc_onnx_next(&reader->lists[1]));
     case ONNX_NODE_ATTRIBUTE:
         return vc_onnx_attribute_read(r, f, vc_onnx_next(&reader->lists[2]));
+    case ONNX_NODE_METADATA:
+        reader->traced = false;
+        return f->type == VC_WIRE_BYTES ? vc_onnx_each(r, f->data, take_note, to) : VC_OK;
     default:
         return vc_onnx_texts_take(r, f, texts, reader->node);
     }

@@ -7,7 +7,7 @@
  *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
  *     onnx_control.c If and Loop                             onnx_sequence.c   sequences, Optional
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
- *     onnx_place.c   names of folded tensors by their place
+ *     onnx_place.c   names of folded tensors by their place    onnx_trace.c  the same by what PyTorch says of a node
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -93,6 +93,7 @@ struct vc_onnx_match {
     bool transposed;
     uint64_t first, count; /* count != 0: these rows of the tensor */
     bool gates;            /* input W, R or B of a recurrent layer: of several tensors (onnx_place.c) */
+    bool repeated;         /* the vector again and again: W 0 + bias of an RNN's first step */
     /* The first node of the file's graph that reads it, as this input; NULL: none. */
     const struct vc_program_node *reader;
     unsigned input;
@@ -141,6 +142,13 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
  * graph has used it. */
 const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
 
+/* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to their weight. */
+bool vc_onnx_is_weight(const struct vc_tensor *t);
+/* Sizes other than 1: how many. */
+unsigned vc_onnx_long_axes(const struct vc_tensor *t, uint64_t *sizes);
+/* The constant `own` has the elements of the other tensor in their order, or with two axes swapped: their shapes differ
+ * by axes of 1 alone. Returns the rows; with `part` they are some of the other's. 0: it does not fit. */
+uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part);
 /* onnx_declared.c: contradictions between what the file says about values and what they are become problems. */
 void vc_onnx_check_declared(struct vc_onnx_build *b);
 
@@ -276,11 +284,6 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
 
 /* A name that an exporter gave to what it computed of weights: onnx::Mul_23, or 23. */
 bool vc_onnx_is_made_up(const char *name);
-/* Float values that can be a constant of the graph: no parts of quantized weights. */
-bool vc_onnx_is_weight(const struct vc_tensor *t);
-/* The constant `own` has the elements of the other tensor in their order, or with two axes swapped: their shapes differ
- * by axes of 1 alone. Returns the rows; with `part` they are some of the other's. 0: it does not fit. */
-uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part);
 /* How alike the elements of a constant c are to those of the tensor w, or the rows of it, that it may be. */
 struct vc_onnx_likeness {
     bool same, uniform; /* bit by bit: NaN equals NaN, and 0 differs from -0; all of c are one number */
@@ -297,11 +300,27 @@ enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct
 enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
 /* The same without a place: the only tensor with values that are akin, of those that nothing claimed, or of all. */
 enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
-/* A tensor that the constant was made of in some other way; NULL: there is none. */
-const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, const uint64_t *claimed);
+/* A tensor that the constant was made of in some other way; NULL: there is none. varies: PyTorch says that it was computed, and
+ * it is not one number alone. */
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies,
+                                        const uint64_t *claimed);
 /* The constant t whose match says `gates`. */
 uint32_t vc_onnx_add_gates(struct vc_onnx_build *b, const char *name, const struct vc_tensor *t,
                            const struct vc_onnx_match *match);
+
+/* ---- onnx_trace.c ---- */
+
+/* The same by the trace of to->reader, which says all: nothing else is looked for then. */
+void vc_onnx_find_traced(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
+/* The module of a recurrent layer, "encoder.", and which of its layers the node is; false: the trace does not say. */
+bool vc_onnx_traced_layer(const struct vc_onnx_build *b, const struct vc_program_node *reader, char *module,
+                          size_t room, unsigned *layer);
+/* An exporter's name for elements of a tensor in other places, slice_1 or unsqueeze: no arithmetic. */
+bool vc_onnx_is_moved(const char *name);
+/* A tensor of the checkpoint that a node says to read and that no constant is: equal tensors were kept once, say. left_out: a
+ * shift of zeros that has other numbers now. NULL: there is none. */
+enum vc_status vc_onnx_find_lost(struct vc_onnx_build *b, const uint64_t *claimed, const struct vc_tensor **lost,
+                                 bool *left_out);
 
 /* ---- onnx_repair.c ---- */
 

@@ -55,3 +55,40 @@ const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_p
 
     return name != NULL && vc_graph_find(b->graph, name) == VC_NO_VALUE ? name : NULL;
 }
+
+/* ---- tensors ---- */
+
+bool vc_onnx_is_weight(const struct vc_tensor *t)
+{
+    return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
+}
+
+unsigned vc_onnx_long_axes(const struct vc_tensor *t, uint64_t *sizes)
+{
+    unsigned n = 0;
+
+    for (unsigned d = 0; d < t->n_dims && n < VC_GRAPH_MAX_DIMS; d++) {
+        sizes[n] = t->shape[d];
+        n += t->shape[d] != 1;
+    }
+    return n;
+}
+
+uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part)
+{
+    uint64_t a[VC_GRAPH_MAX_DIMS + 1] = {0};
+    uint64_t b[VC_GRAPH_MAX_DIMS + 1] = {0};
+    unsigned n = vc_onnx_long_axes(t, a);
+
+    if (t->n_dims > VC_GRAPH_MAX_DIMS || other->n_dims > VC_GRAPH_MAX_DIMS || n != vc_onnx_long_axes(other, b) ||
+        (part && (n == 0 || other->n_dims != n)) || (transposed && (n < 2 || t->n_dims != n || other->n_dims != n))) {
+        return 0;
+    }
+    a[0] = n == 0 ? 1 : a[0];
+    if (transposed) {
+        a[VC_GRAPH_MAX_DIMS] = a[n - 1];
+        a[n - 1] = a[n - 2];
+        a[n - 2] = a[VC_GRAPH_MAX_DIMS];
+    }
+    return n == 0 || (memcmp(a + 1, b + 1, (n - 1) * sizeof *a) == 0 && (part ? a[0] < b[0] : a[0] == b[0])) ? a[0] : 0;
+}

@@ -8,6 +8,8 @@
  *
  * Called by onnx_repair.c for what no name and no values told. A tensor is taken if it is the only one that can be
  * meant and its values are like the constant's; a constant that was computed in another way (1 + weight) is none. */
+#include <stdlib.h>
+
 #include "graph/onnx/onnx_build.h"
 
 #include "core/text/text.h"
@@ -52,42 +54,14 @@ static const char *leaf_of(const struct vc_tensor *t, const char *module)
 
 /* ---- shapes and values ---- */
 
-/* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to
- * their weight. */
-bool vc_onnx_is_weight(const struct vc_tensor *t)
+/* What a weight is computed of when the network runs: weight_norm's weight_v, or parametrizations.weight.original1. It is like
+ * the weight, and never the weight. */
+static bool is_raw(const struct vc_tensor *t)
 {
-    return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
-}
+    const char *leaf = strrchr(t->name, '.');
 
-/* Sizes other than 1. */
-static unsigned long_axes(const struct vc_tensor *t, uint64_t *sizes)
-{
-    unsigned n = 0;
-
-    for (unsigned d = 0; d < t->n_dims && n < VC_GRAPH_MAX_DIMS; d++) {
-        sizes[n] = t->shape[d];
-        n += t->shape[d] != 1;
-    }
-    return n;
-}
-
-uint64_t vc_onnx_fits(const struct vc_tensor *t, const struct vc_tensor *other, bool transposed, bool part)
-{
-    uint64_t a[VC_GRAPH_MAX_DIMS + 1] = {0};
-    uint64_t b[VC_GRAPH_MAX_DIMS + 1] = {0};
-    unsigned n = long_axes(t, a);
-
-    if (t->n_dims > VC_GRAPH_MAX_DIMS || other->n_dims > VC_GRAPH_MAX_DIMS || n != long_axes(other, b) ||
-        (part && (n == 0 || other->n_dims != n)) || (transposed && (n < 2 || t->n_dims != n || other->n_dims != n))) {
-        return 0;
-    }
-    a[0] = n == 0 ? 1 : a[0];
-    if (transposed) {
-        a[VC_GRAPH_MAX_DIMS] = a[n - 1];
-        a[n - 1] = a[n - 2];
-        a[n - 2] = a[VC_GRAPH_MAX_DIMS];
-    }
-    return n == 0 || (memcmp(a + 1, b + 1, (n - 1) * sizeof *a) == 0 && (part ? a[0] < b[0] : a[0] == b[0])) ? a[0] : 0;
+    leaf = leaf == NULL ? t->name : leaf + 1;
+    return strncmp(leaf, "original", 8) == 0 || vc_is_one_of(leaf, "weight_v weight_orig");
 }
 
 enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct vc_onnx_match *with,
@@ -156,16 +130,17 @@ static size_t recurrent_tensor(const struct vc_onnx_build *b, const struct vc_te
 {
     char module[300], name[400];
     unsigned input = match->input;
+    unsigned layer = 0;
     const char *op = module_of(match->reader, module, sizeof module);
     const char *number = op == NULL ? NULL : strchr(op, '_');
     const char *const *leaves = recurrent_leaves[input - 1];
     uint64_t rows = t->shape[1] / (input == 3 ? 2 : 1);
 
-    if (op == NULL || leaves[i] == NULL) {
+    if (leaves[i] == NULL || (op == NULL && !vc_onnx_traced_layer(b, match->reader, module, sizeof module, &layer))) {
         return VC_NO_TENSOR;
     }
-    (void)snprintf(name, sizeof name, "%s%s_l%s%s", module, leaves[i], number == NULL ? "0" : number + 1,
-                   d == 0 ? "" : "_reverse");
+    layer = number == NULL ? layer : (unsigned)strtoul(number + 1, NULL, 10);
+    (void)snprintf(name, sizeof name, "%s%s_l%u%s", module, leaves[i], layer, d == 0 ? "" : "_reverse");
     size_t index = vc_model_find(b->source->weights, name);
     const struct vc_tensor *w = index == VC_NO_TENSOR ? NULL : vc_model_tensor(b->source->weights, index);
     return w != NULL && w->n_dims == (input == 3 ? 1 : 2) && w->shape[0] == rows &&
@@ -237,6 +212,19 @@ static const char *usual_leaf(const char *op)
     return strcmp(op, "Add") == 0 ? "bias" : vc_is_one_of(op, "MatMul Mul PRelu") ? "weight" : "";
 }
 
+/* A tensor that a layer reads as it is: fc.weight, in_proj_weight. What somebody else made may be computed with before. */
+static bool is_of_layer(const char *leaf)
+{
+    return strstr(leaf, "weight") != NULL || strstr(leaf, "bias") != NULL;
+}
+
+/* Of the shape of the constant, which the exporter would have left as it is: it computed with it. */
+static bool is_computed(const struct vc_tensor *t, const struct vc_tensor *other, const struct vc_onnx_match *to)
+{
+    return !to->transposed && strcmp(to->reader->op, "PRelu") != 0 && t->n_dims == other->n_dims &&
+           memcmp(t->shape, other->shape, t->n_dims * sizeof *t->shape) == 0;
+}
+
 /* The tensor of the module that the constant, input k of the node, can be: the one of the usual name, or the only one;
  * a whole one before rows of one. */
 enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to)
@@ -246,8 +234,14 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
     unsigned n_found = 0;
     char module[300];
 
-    if (to->reader == NULL || is_recurrent(b, t, to, claimed) ||
-        vc_is_one_of(to->reader->op, "Conv ConvTranspose Gemm Gather") ||
+    if (to->reader == NULL || is_recurrent(b, t, to, claimed)) {
+        return VC_OK;
+    }
+    if (to->reader->trace != NULL) {
+        vc_onnx_find_traced(b, own, claimed, to);
+        return VC_OK;
+    }
+    if (vc_is_one_of(to->reader->op, "Conv ConvTranspose Gemm Gather") ||
         module_of(to->reader, module, sizeof module) == NULL) {
         return VC_OK;
     }
@@ -258,7 +252,7 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
             const char *leaf = leaf_of(other, module);
             uint64_t rows = vc_onnx_fits(t, other, to->transposed, part != 0);
 
-            if (leaf == NULL || !vc_onnx_is_weight(other) || rows == 0 ||
+            if (leaf == NULL || !vc_onnx_is_weight(other) || rows == 0 || is_computed(t, other, to) ||
                 (claimed != NULL && claimed[i] > (part != 0 ? other->shape[0] - rows : 0))) {
                 continue;
             }
@@ -275,7 +269,8 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
     if (n_found == 1) {
         VC_CALL(vc_onnx_compare(b, own, to, &like));
     }
-    if (n_found == 1 && is_alike(&like, to->reader->op)) {
+    if (n_found == 1 && is_alike(&like, to->reader->op) &&
+        (is_akin(&like) || is_of_layer(leaf_of(vc_model_tensor(b->source->weights, to->index), module)))) {
         claim(claimed, to->index, to->count == 0 ? UINT64_MAX : to->first + to->count);
     } else {
         to->index = VC_NO_TENSOR;
@@ -291,7 +286,8 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
     uint64_t sizes[VC_GRAPH_MAX_DIMS + 1];
     unsigned n_found = 0;
 
-    if (long_axes(t, sizes) < 2 || (to->reader != NULL && vc_is_one_of(to->reader->op, "Conv ConvTranspose"))) {
+    if (vc_onnx_long_axes(t, sizes) < 2 ||
+        (to->reader != NULL && (to->reader->trace != NULL || vc_is_one_of(to->reader->op, "Conv ConvTranspose")))) {
         return VC_OK; /* vectors are too often alike; statistics are folded into convolutions */
     }
     for (unsigned k = 0; k < 4 && n_found == 0; k++) {
@@ -300,7 +296,7 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
             struct vc_onnx_match with = {.index = i, .transposed = k % 2 != 0};
             struct vc_onnx_likeness like = {0};
 
-            if (!vc_onnx_is_weight(other) || vc_onnx_fits(t, other, with.transposed, false) == 0 ||
+            if (!vc_onnx_is_weight(other) || is_raw(other) || vc_onnx_fits(t, other, with.transposed, false) == 0 ||
                 (k < 2 && claimed[i] != 0)) {
                 continue;
             }
@@ -321,17 +317,22 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
     return VC_OK;
 }
 
-const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, const uint64_t *claimed)
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies, const uint64_t *claimed)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
     const struct vc_program_node *reader = b->matches[own].reader;
     char module[300];
     bool known = reader != NULL && module_of(reader, module, sizeof module) != NULL;
     bool open = b->matches[own].open; /* a name that somebody gave may be of a weight that only the file has */
-    bool weighs =
-        open && t->n_elems > 1 && (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS);
+    bool weighs = t->n_elems > 1 && (open || (reader != NULL && reader->trace != NULL)) &&
+                  (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS || varies);
 
-    if (reader == NULL || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
+    /* ones and zeros of a norm without weights, and initial states */
+    bool nothing = reader != NULL && reader->trace != NULL && !varies &&
+                   (strcmp(reader->op, "InstanceNormalization") == 0 ||
+                    (b->matches[own].input >= 4 && vc_torch_recurrent(reader->op) != NULL));
+
+    if (reader == NULL || nothing || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
         return NULL;
     }
     for (size_t i = 0; i < b->source->weights->n_tensors; i++) {

@@ -270,7 +270,7 @@ static enum vc_status find_other_values(struct vc_onnx_build *b, const struct vc
     struct vc_onnx_likeness like = {.same = true};
 
     for (size_t k = 0; k < count_own(b) && like.same; k++) {
-        if (b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates) {
+        if (b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates && !b->matches[k].repeated) {
             VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
             *found = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
         }
@@ -337,16 +337,34 @@ static enum vc_status is_beginning(struct vc_onnx_build *b, size_t own, size_t i
     return VC_OK;
 }
 
+/* The constant is one number alone. */
+static enum vc_status look_at(struct vc_onnx_build *b, size_t own, bool *uniform)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    VC_SCOPED float *c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof *c);
+
+    VC_CALL_ALLOC(c);
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
+    *uniform = true;
+    for (size_t k = 0; *uniform && k < (size_t)t->n_elems; k++) {
+        *uniform = memcmp(&c[k], c, sizeof *c) == 0;
+    }
+    return VC_OK;
+}
+
 /* The constant is a vector of the file again and again, which the checkpoint has a tensor for: W_hh 0 + bias_hh in the first
- * step of an RNN, [1, 5, 6] of [6]. *from: that tensor; NULL: there is none. */
+ * step of an RNN, [1, 5, 6] of [6]. It is then that tensor again and again. Of one number alone, such as zeros, that may be
+ * by chance: *from: the tensor, which has other numbers now; NULL: there is none. */
 static enum vc_status find_repeated(struct vc_onnx_build *b, size_t own, const struct vc_tensor **from)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
+    struct vc_onnx_match *to = &b->matches[own];
+    struct vc_onnx_likeness like = {.same = true};
     size_t n = t->n_dims > 1 ? (size_t)t->shape[t->n_dims - 1] : 0;
     VC_SCOPED float *c = NULL;
     VC_SCOPED float *w = NULL;
 
-    for (size_t k = 0; n > 1 && *from == NULL && k < count_own(b); k++) {
+    for (size_t k = 0; n > 1 && *from == NULL && to->index == VC_NO_TENSOR && k < count_own(b); k++) {
         const struct vc_tensor *vector = vc_model_tensor(b->source->model, k);
         bool uniform = true;
         bool same = true;
@@ -361,10 +379,41 @@ static enum vc_status find_repeated(struct vc_onnx_build *b, size_t own, const s
         }
         VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, k, w, n));
         for (size_t i = 0; same && i < (size_t)t->n_elems; i++) {
-            same = memcmp(&c[i], &w[i % n], sizeof *c) == 0;
-            uniform = uniform && memcmp(&c[i], c, sizeof *c) == 0;
+            same = c[i] == w[i % n]; /* 0 and -0, too */
+            uniform = uniform && c[i] == c[0];
         }
-        *from = same && !uniform ? vc_model_tensor(b->source->weights, b->matches[k].index) : NULL;
+        if (same && !uniform) {
+            to->index = b->matches[k].index;
+            to->repeated = true;
+        } else if (same && to->reader != NULL && strcmp(to->reader->op, "Add") == 0) {
+            VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
+            *from = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
+        }
+    }
+    return VC_OK;
+}
+
+/* What the constant was computed of; NULL: nothing that may have changed. */
+static enum vc_status find_source(struct vc_onnx_build *b, size_t own, uint64_t *claimed, const struct vc_tensor **from)
+{
+    const struct vc_onnx_match *match = &b->matches[own];
+    bool uniform = true;
+    bool same = false;
+
+    if (match->reader != NULL && match->reader->trace != NULL) {
+        VC_CALL(look_at(b, own, &uniform));
+    }
+    *from = vc_onnx_made_of(b, own, !uniform, claimed);
+    for (size_t i = 0; *from != NULL && !same && i < b->source->weights->n_tensors; i++) {
+        if (claimed[i] == 0 && vc_onnx_is_weight(vc_model_tensor(b->source->weights, i))) {
+            VC_CALL(is_beginning(b, own, i, &same));
+            claimed[i] = same ? UINT64_MAX : 0; /* what else was computed of it has not changed either */
+        }
+    }
+    if (same) {
+        *from = NULL;
+    } else if (*from == NULL) {
+        VC_CALL(find_repeated(b, own, from));
     }
     return VC_OK;
 }
@@ -377,34 +426,39 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
     const struct vc_tensor *variance = left_variance(b, claimed);
     const struct vc_tensor *from = find_torn(b, claimed);
     const char *made = from != NULL ? "a constant" : NULL;
+    bool changed = false; /* whatever else has the file's values */
 
     for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
-        bool left = (b->matches[k].open || b->matches[k].unnamed) && b->matches[k].index == VC_NO_TENSOR;
-        bool same = false;
-
-        from = left ? vc_onnx_made_of(b, k, claimed) : NULL;
-        if (from != NULL) {
-            size_t index = vc_model_find(b->source->weights, from->name);
-
-            VC_CALL(is_beginning(b, k, index, &same));
-            claimed[index] =
-                same ? UINT64_MAX : claimed[index]; /* what else was computed of it has not changed either */
-            from = same ? NULL : from;
-        } else if (left) {
-            VC_CALL(find_repeated(b, k, &from));
+        if ((b->matches[k].open || b->matches[k].unnamed) && b->matches[k].index == VC_NO_TENSOR) {
+            VC_CALL(find_source(b, k, claimed, &from));
+            made = vc_model_tensor(b->source->model, k)->name;
+            changed = from != NULL && b->matches[k].reader->trace != NULL && vc_onnx_is_moved(made);
         }
-        made = vc_model_tensor(b->source->model, k)->name;
+    }
+    if (variance == NULL && from == NULL) {
+        VC_CALL(vc_onnx_find_lost(b, claimed, &from, &changed));
+        made = NULL;
     }
     if (variance == NULL && from == NULL) {
         return VC_OK;
     }
-    const struct vc_tensor *other = variance != NULL ? NULL : from;
-    VC_CALL(find_other_values(b, &other));
-    if (other != NULL && variance != NULL) {
+    const struct vc_tensor *other = variance != NULL ? variance : from;
+    if (!changed) {
+        VC_CALL(find_other_values(b, &other));
+    }
+    if (other != NULL && other == variance) { /* nothing else tells */
+        complain_folded(b, "a constant", variance->name);
+    } else if (other != NULL && variance != NULL) {
         vc_graph_complain(b->graph,
                           "%s of the checkpoint has no place in the graph, and %s has other values than there: batch "
                           "normalization was folded into the graph's weights; export it without that, or use its own",
                           variance->name, other->name);
+    } else if (other != NULL && made == NULL) {
+        vc_graph_complain(b->graph,
+                          "%s of the checkpoint is nowhere in the graph, whose exporter left it out as zeros, kept it "
+                          "once with an equal tensor or computed with it, and the checkpoint has other values: export "
+                          "the graph with torch.onnx.export(optimize=False)",
+                          from->name);
     } else if (other != NULL) {
         complain_folded(b, made, from->name);
     }
@@ -434,7 +488,7 @@ static size_t named_too(struct vc_onnx_build *b, const struct vc_onnx_name *base
             }
         }
         b->graph->status = vc_onnx_find_place(b, base->program->constants[base->number].index, NULL, &place);
-        index = place.gates || place.transposed != param->transposed ? VC_NO_TENSOR : place.index;
+        index = place.gates || place.repeated || place.transposed != param->transposed ? VC_NO_TENSOR : place.index;
     }
     const struct vc_tensor *t = index != VC_NO_TENSOR ? vc_model_tensor(weights, index) : NULL;
     return t == NULL || !vc_onnx_is_weight(t) || place.count != (param->sliced ? param->count : 0) ||

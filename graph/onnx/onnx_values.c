@@ -407,6 +407,8 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
             wide = t->shape[d] != (d == 0 && spec.sliced ? match->count : other->shape[d]);
         }
     }
+    bool repeated = match != NULL && match->repeated;
+    wide = wide || repeated;
     uint32_t value = vc_graph_add_param(b->graph, wide ? NULL : name->name, &spec);
     if (value != VC_NO_VALUE && b->graph->values[value].param < b->of_param_capacity) {
         b->of_param[b->graph->values[value].param] = c->tensor;
@@ -416,6 +418,11 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
 
         for (unsigned d = 0; d < t->n_dims; d++) {
             shape[d] = (int64_t)t->shape[d];
+        }
+        if (repeated) { /* [8] of [4]: [2, 4] first */
+            uint64_t n = spec.shape[spec.n_dims - 1];
+            int64_t rows[2] = {(int64_t)(t->n_elems / n), (int64_t)n};
+            value = vc_onnx_with_ints(b, "Expand", value, rows, 2);
         }
         value = vc_onnx_add_one(b, "Reshape", name->name,
                                 (uint32_t[]){value, vc_graph_add_ints(b->graph, shape, t->n_dims)}, 2, NULL, 0);

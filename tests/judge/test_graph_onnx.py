@@ -291,7 +291,7 @@ class Graphs(unittest.TestCase):
         self.each_export(net, (torch.randn(2, 3, 17, 21),), ["x"], {"x": {0: "batch"}})
 
     def test_other_checkpoint(self):
-        """Weights that the old exporter folded into constants with names of its own, taken from a checkpoint with other values than those of
+        """Weights that both exporters folded into constants with names of their own, taken from a checkpoint with other values than those of
         the export; what was computed in another way is refused."""
         if torch is None:
             self.skipTest("no torch")
@@ -340,11 +340,15 @@ class Graphs(unittest.TestCase):
             "lstm": (First(nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True)), steps), "gru": (First(nn.GRU(8, 6, bias=False)), steps),
             "rnn": (First(nn.RNN(8, 6, bidirectional=True)), steps), "attention": (Attend(False), steps), "cross": (Attend(True), steps),
             "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False), steps), "placed": (Placed(), steps), "gained": (Gained(), torch.randn(2, 6))}
-        for name, (module, x) in made.items():
-            with self.subTest(name):
+        for dynamo, name in [(False, name) for name in made] + [(True, name) for name in made if HAS_DYNAMO]:
+            with self.subTest(name, dynamo=dynamo):
+                module, x = made[name]
                 for p in module.parameters():  # what is all zeros tells nothing
                     p.data += 0.1 * torch.randn_like(p)
-                self.export(module, (x,), ["x"], False, self.path("m.onnx"))
+                try:
+                    self.export(module, (x,), ["x"], dynamo, self.path("m.onnx"), **({"external_data": False} if dynamo else {}))
+                except (ImportError, ModuleNotFoundError) as missing:
+                    self.skipTest(str(missing))
                 for p in module.parameters():
                     p.data += 0.3 * torch.randn_like(p)
                 np.savez(self.path("w.npz"), **{k: v.numpy() for k, v in module.state_dict().items()})
@@ -624,8 +628,10 @@ class Graphs(unittest.TestCase):
         onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
         for bias in (b, b + 1):
             np.savez(self.path("w.npz"), **{"fc.weight": w, "fc.bias": bias})
-            said = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), self.path("m.onnx")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
-            self.assertEqual("linear_1 was computed of other tensors, such as fc.bias," in said, bias is not b, said)
+            np.savez(self.path("two.npz"), x=x[:2])
+            subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("two.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")], check=True, stdout=subprocess.PIPE)
+            with np.load(self.path("y.npz")) as y:
+                np.testing.assert_allclose(y["y"], x[:2] @ w.T + 2 * bias, rtol=1e-4, atol=1e-5)
         # a head that only the file has, of the shape of a weight that has changed, stays the file's own
         nodes = [helper.make_node("MatMul", ["x", "body.weight"], ["a"]), helper.make_node("MatMul", ["a", "head.weight"], ["y"])]
         square = rng.standard_normal((2, 8, 8)).astype("f4")
@@ -649,6 +655,75 @@ class Graphs(unittest.TestCase):
                                        self.path("o.onnx"), *tied], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 self.assertEqual("several nodes read n.weight" in done.stdout, not tied and scale[1] == 1, done.stdout)
                 self.assertEqual(done.returncode, 3 if not tied and scale[1] == 1 else 0, done.stdout)
+
+    def test_traces(self):
+        """What the newer exporter says of each node names the tensors: weights of other values are found without values, and what was left out or
+        kept once is refused."""
+        if not hasattr(onnx.NodeProto(), "metadata_props"):
+            self.skipTest("an onnx whose nodes have no notes")
+        rng = np.random.default_rng(5)
+        x = rng.standard_normal((2, 5, 8)).astype("f4")
+
+        def node(op, inputs, output, call, args, **attrs):
+            made = helper.make_node(op, inputs, [output], **attrs)
+            made.metadata_props.add(key="pkg.torch.onnx.stack_trace", value="File x.py")
+            made.metadata_props.add(key="pkg.torch.onnx.fx_node", value="%%%s : [num_users=1] = call_function[target=torch.ops.aten.%s](args = (%s), kwargs = {})" % (output, call, args))
+            return made
+
+        def graph(nodes, stored, weights):
+            self.save("m.onnx", nodes, {"x": ["batch", 5, 8]}, "y", stored)
+            np.savez(self.path("w.npz"), **weights)
+            np.savez(self.path("x.npz"), x=x)
+            done = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            if done.returncode != 0:
+                return done.stdout
+            with np.load(self.path("y.npz")) as y:
+                return y["y"]
+
+        w, b, g, h = (rng.standard_normal(s).astype("f4") for s in ((6, 8), (6,), (6,), (6,)))
+        args = "%x, %p_layers_0_fc_weight, %p_layers_0_fc_bias"
+        nodes = [node("MatMul", ["x", "val_0"], "val_1", "linear.default", args), node("Add", ["val_1", "layers.0.fc.bias"], "linear", "linear.default", args)]
+        old = {"val_0": rng.standard_normal((8, 6)).astype("f4"), "layers.0.fc.bias": b}
+        found = {"layers.0.fc.weight": w, "layers.0.fc.bias": b + 1}
+        last = [node("Mul", ["linear", "slice_1"], "y", "mul.Tensor", "%linear, %slice_1")]
+        identity = [helper.make_node("Identity", ["linear"], ["y"])]
+        np.testing.assert_allclose(graph(nodes + identity, old, found), x @ w.T + b + 1, rtol=1e-4, atol=1e-5)
+        # the same tensor by another argument: nothing is meant
+        strange = [node("MatMul", ["x", "val_0"], "val_1", "linear.default", "%x, %mul, %p_layers_0_fc_bias"), nodes[1]]
+        self.assertIn("val_0 was computed of other tensors, such as layers.0.fc.weight", graph(strange + identity, old, found))
+        # a part of a table that changed, whatever else has not
+        same = {"layers.0.fc.weight": old["val_0"].T, "layers.0.fc.bias": b, "table": np.stack([g, h])}
+        np.testing.assert_allclose(graph(nodes + last, {**old, "slice_1": g[None]}, same), (x @ old["val_0"] + b) * g, rtol=1e-4, atol=1e-5)
+        self.assertIn("slice_1 was computed of other tensors, such as table", graph(nodes + last, {**old, "slice_1": g[None] / 2}, same))
+        # a shift of zeros that the exporter left out
+        bare = [node("MatMul", ["x", "val_0"], "y", "linear.default", args)]
+        self.assertIn("layers.0.fc.bias of the checkpoint is nowhere in the graph", graph(bare, {"val_0": old["val_0"]}, {**same, "layers.0.fc.bias": b}))
+        np.testing.assert_allclose(graph(bare, {"val_0": old["val_0"]}, {**found, "layers.0.fc.bias": 0 * b}), x @ w.T, rtol=1e-4, atol=1e-5)
+        # two norms whose scales were equal
+        norms = [node("LayerNormalization", ["x", "a.weight", "a.bias"], "p", "layer_norm.default", "%x, [8], %p_a_weight, %p_a_bias"),
+                 node("LayerNormalization", ["p", "a.weight", "a.bias"], "y", "layer_norm.default", "%p, [8], %p_c_weight, %p_c_bias")]
+        ones = {"a.weight": np.ones(8, "f4"), "a.bias": np.zeros(8, "f4")}
+        four = {k + e: v for k in "ac" for e, v in ((".weight", ones["a.weight"]), (".bias", ones["a.bias"]))}
+        self.assertEqual(graph(norms, ones, four).shape, x.shape)
+        self.assertIn("c.weight of the checkpoint is nowhere in the graph", graph(norms, ones, {**four, "a.weight": four["a.weight"] * 2}))
+        # folded statistics where no tensor of the graph is one of the checkpoint
+        folded = [helper.make_node("Conv", ["x", "onnx::Conv_1", "onnx::Conv_2"], ["y"], pads=[1, 1])]
+        bn = {"c.weight": rng.standard_normal((6, 5, 3)).astype("f4"), **{"bn." + k: np.ones(6, "f4") for k in ("weight", "bias", "running_mean", "running_var")}}
+        self.assertIn("was computed of other tensors, such as bn.running_var", graph(folded, {"onnx::Conv_1": bn["c.weight"] * 2, "onnx::Conv_2": b}, bn))
+        # statistics that the exporter repeats for each row of the batch
+        four = {"n." + k: (rng.standard_normal(4) ** 2 + 1).astype("f4") for k in ("weight", "bias", "running_mean", "running_var")}
+        norm = [helper.make_node("Reshape", ["x", "wide"], ["p"]), node("BatchNormalization", ["p", *["val_%d" % k for k in range(4)]], "q", "instance_norm.default", "%x, %p_n_weight, %p_n_bias, %b_n_running_mean, %b_n_running_var, False"),
+                helper.make_node("Reshape", ["q", "flat"], ["y"])]
+        sizes = {"wide": np.array([1, 8, -1]), "flat": np.array([2, 5, 8])}
+        z = x.reshape(2, 4, 10)
+        scaled = (z - four["n.running_mean"][:, None]) / np.sqrt(four["n.running_var"][:, None] + 1e-5) * four["n.weight"][:, None] + four["n.bias"][:, None]
+        np.testing.assert_allclose(graph(norm, {**{"val_%d" % k: np.ones(8, "f4") for k in range(4)}, **sizes}, four), scaled.reshape(x.shape), rtol=1e-4, atol=1e-5)
+        # the first step of an unrolled RNN: 0 W + bias, again and again
+        first = [node("Add", ["x", "linear"], "a", "add.Tensor", "%x, %linear"), node("Add", ["a", "r.bias_hh_l0"], "y", "linear.default", "%a, %p_r_weight_hh_l0, %p_r_bias_hh_l0")]
+        v = rng.standard_normal(8).astype("f4")
+        np.testing.assert_allclose(graph(first, {"linear": np.broadcast_to(v, (1, 5, 8)).copy(), "r.bias_hh_l0": v}, {"r.bias_hh_l0": v + 1}), x + 2 * v + 2, rtol=1e-4, atol=1e-5)
+        self.assertIn("linear was computed of", graph(first, {"linear": np.zeros((1, 5, 8), "f4"), "r.bias_hh_l0": 0 * v}, {"r.bias_hh_l0": v}))
 
     def save(self, name, nodes, inputs, output, stored):
         f32 = onnx.TensorProto.FLOAT
