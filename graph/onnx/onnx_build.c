@@ -21,6 +21,7 @@
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
+#include "core/text/text.h"
 
 /* ---- names ---- */
 
@@ -256,7 +257,7 @@ static enum vc_status collect_inner(struct vc_onnx_build *b)
                                             .of_param_capacity = b->of_param_capacity,
                                             .around = b,
                                             .attr = node->attrs[i].name,
-                                            .is_loop = b->is_loop || strcmp(node->op, "Loop") == 0,
+                                            .is_loop = b->is_loop || vc_is_one_of(node->op, "Loop Scan"),
                                             .next = b->inner[k],
                                             .add_nodes = b->add_nodes};
             b->inner[k] = inner;

@@ -5,7 +5,7 @@
  *     onnx_same.c    operators in other words                onnx_microsoft.c  operators of the domain com.microsoft
  *     onnx_inline.c  functions of the file                   onnx_declared.c   what the file says about values
  *     onnx_qlinear.c operators on codes                      onnx_known.c      inputs that are computed of constants
- *     onnx_control.c If and Loop                             onnx_sequence.c   sequences, Optional
+ *     onnx_control.c If, Loop, Scan                          onnx_sequence.c   sequences, Optional
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
  *     onnx_place.c   names of folded tensors by their place    onnx_trace.c  the same by what PyTorch says of a node
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
@@ -74,9 +74,9 @@ struct vc_onnx_build {
     size_t of_param_capacity;
     struct vc_onnx_match *matches; /* by tensor of source->model (onnx_repair.c); NULL: no other checkpoint */
     /* Graphs inside nodes: of each a build of its own, whose names may be those of the graphs around it. */
-    struct vc_onnx_build *around;   /* NULL: the graph of the file */
-    const char *attr;               /* of the node around it: "then_branch" */
-    bool is_loop;                   /* a body of a Loop, or inside one: a node of it is several nodes of the graph */
+    struct vc_onnx_build *around; /* NULL: the graph of the file */
+    const char *attr;             /* of the node around it: "then_branch" */
+    bool is_loop; /* a body of a Loop or a Scan, or inside one: a node of it is several nodes of the graph */
     struct vc_onnx_build **inner;   /* by node: the graphs inside it, a list; NULL while they are not collected */
     struct vc_onnx_build *next;     /* in that list */
     struct vc_onnx_name **captured; /* what this graph, and those inside it, use of the graphs around it */
@@ -119,7 +119,7 @@ vc_graph_builder vc_onnx_build_graph;
 /* onnx_inline.c: *own is b->program with the nodes of the file's functions in the place of their calls. */
 enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own);
 
-/* onnx_control.c: the node is an If or a Loop, whose outputs are set, or a problem is noted; false: it has no graph inside. */
+/* onnx_control.c: the node is an If, a Loop or a Scan, whose outputs are set, or a problem is noted; false: it has no graph inside. */
 bool vc_onnx_take_control(struct vc_onnx_build *b, const struct vc_onnx_node *node);
 /* When all nodes are there: facts.elsewhere of a parameter holds for every one of the same tensor. */
 void vc_onnx_spread_elsewhere(struct vc_graph *graph);

@@ -1,4 +1,4 @@
-/* onnx_control.c - If and Loop: the nodes of their graphs become nodes of the one graph, whose shapes, memory, gradients
+/* onnx_control.c - If, Loop and Scan: the nodes of their graphs become nodes of the one graph, whose shapes, memory, gradients
  * and couplings are then those of any node.
  *
  *     y = If (true) <then_branch = { t = Neg (x) }, else_branch = ...>        y = Neg (x)
@@ -414,10 +414,55 @@ static bool count_steps(struct loop *l)
     return true;
 }
 
+/* Number k of an attribute of the file's node, a list or one; 0: it has none. */
+static int64_t int_at(const struct vc_onnx_node *node, const char *name, size_t k)
+{
+    for (size_t i = 0; i < node->from->n_attrs; i++) {
+        const struct vc_program_attr *attr = &node->from->attrs[i];
+
+        if (strcmp(attr->name, name) == 0) {
+            return attr->kind == VC_PROGRAM_INT                   ? attr->i
+                   : attr->kind == VC_PROGRAM_INTS && k < attr->n ? attr->ints[k]
+                                                                  : 0;
+        }
+    }
+    return 0;
+}
+
+/* The body's inputs are the states and an element of each input along its axis; its outputs the states and what is joined. */
+static void scan_step(struct loop *l)
+{
+    struct vc_onnx_build *b = l->b;
+
+    for (size_t k = 0; k < l->node->n_inputs; k++) {
+        size_t j = k - l->n_carried;
+        bool back = k >= l->n_carried && int_at(l->node, "scan_input_directions", j) != 0;
+        const struct vc_graph_attr axis = vc_attr_int("axis", int_at(l->node, "scan_input_axes", j));
+        uint32_t in[2] = {k < l->n_carried ? l->carried[k] : l->node->inputs[k], VC_NO_VALUE};
+
+        if (k >= l->n_carried) {
+            in[1] = vc_graph_add_int(b->graph, back ? l->n_steps - 1 - l->step : l->step);
+            in[0] = vc_onnx_add_one(b, "Gather", NULL, in, 2, &axis, 1);
+        }
+        set_input(l->body, k, in[0]);
+    }
+    run_body(l->body);
+    for (size_t k = 0; k < l->n_carried + l->n_joined; k++) {
+        bool back = k >= l->n_carried && int_at(l->node, "scan_output_directions", k - l->n_carried) != 0;
+        size_t at = (size_t)(back ? l->n_steps - 1 - l->step : l->step) * l->n_joined + k;
+        int64_t axis = k < l->n_carried ? 0 : int_at(l->node, "scan_output_axes", k - l->n_carried);
+
+        l->carried[k < l->n_carried ? k : at] =
+            k < l->n_carried ? output_of(l->body, k)
+                             : vc_onnx_with_ints(b, "Unsqueeze", output_of(l->body, k), &axis, 1);
+    }
+}
+
 /* Step after step, then the outputs: what is joined has a row [..] of each step. */
 static void unroll(struct loop *l)
 {
     size_t n_room = l->n_joined != 0 ? (size_t)(l->n_steps < MAX_STEPS ? l->n_steps : MAX_STEPS) : 0;
+    bool scans = strcmp(l->node->from->op, "Scan") == 0;
     uint32_t *joined;
 
     for (bool more = true; more && l->step < l->n_steps; l->step++) {
@@ -427,7 +472,11 @@ static void unroll(struct loop *l)
                 l->b, l->node,
                 "it has more than 4096 steps, or with those of the loops around it more than two million nodes, and "
                 "they are laid out one behind the other"));
-        more = take_step(l);
+        if (scans) {
+            scan_step(l);
+        } else {
+            more = take_step(l);
+        }
         if (l->b->graph->n_problems != 0 || l->b->graph->status != VC_OK) {
             return;
         }
@@ -438,7 +487,7 @@ static void unroll(struct loop *l)
     joined = vc_calloc_array(l->b->ctx, VC_TAG_NAMES, n_room + 1, sizeof *joined);
     VC_LEAVE_IF(joined == NULL, l->b->graph->status = VC_E_NOMEM);
     for (size_t k = 0; k < l->n_joined; k++) {
-        const struct vc_graph_attr axis = vc_attr_int("axis", 0);
+        const struct vc_graph_attr axis = vc_attr_int("axis", scans ? int_at(l->node, "scan_output_axes", k) : 0);
         size_t at = l->n_carried + k;
 
         for (int64_t i = 0; i < l->step; i++) {
@@ -482,6 +531,62 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     vc_free(b->ctx, l.carried);
 }
 
+/* ---- Scan ---- */
+
+/* The size of the first input that is scanned; false: refused. */
+static bool scan_steps(struct loop *l)
+{
+    const struct vc_graph_value *x = vc_onnx_input(l->b, l->node, (unsigned)l->n_carried);
+    int64_t axis = int_at(l->node, "scan_input_axes", 0);
+    char text[200], why[300];
+
+    axis += axis < 0 && x != NULL ? (int64_t)x->n_dims : 0;
+    VC_RETURN_IF(x == NULL || axis < 0 || axis >= (int64_t)x->n_dims,
+                 vc_onnx_refuse(l->b, l->node, "its scan_input_axes are not those of its inputs"));
+    (void)vc_dim_text(&l->b->graph->dims, x->shape[axis], text, sizeof text);
+    (void)snprintf(why, sizeof why,
+                   "the number of its steps is %.100s, which the sizes of the inputs decide: %s NAME=N says a size",
+                   text, vc_option(l->b->ctx, "known"));
+    VC_RETURN_IF(!vc_dim_is_number(x->shape[axis]), vc_onnx_refuse(l->b, l->node, why));
+    l->n_steps = x->shape[axis].size;
+    VC_RETURN_IF(l->n_steps < 1 || l->n_steps > MAX_STEPS,
+                 vc_onnx_refuse(l->b, l->node,
+                                "it has no steps, or more than 4096, and they are laid out one behind the other"));
+    return true;
+}
+
+/* As a Loop: step after step, as many as its inputs have elements along their axes. */
+static void take_scan(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    struct loop l = {.b = b, .node = node, .body = body_of(b, node, "body"), .goes_on = VC_NO_VALUE};
+    int64_t n_scanned = int_at(node, "num_scan_inputs", 0);
+
+    VC_LEAVE_IF(l.body == NULL || b->opset < 9 || n_scanned < 1 || n_scanned > (int64_t)node->n_inputs ||
+                    l.body->program->n_inputs != node->n_inputs ||
+                    l.body->program->n_outputs != node->from->n_outputs ||
+                    node->from->n_outputs < node->n_inputs - (size_t)n_scanned,
+                vc_onnx_refuse(b, node, "its body does not take and give what it scans (operator set 9 and newer)"));
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        VC_LEAVE_IF(node->inputs[k] == VC_NO_VALUE, vc_onnx_refuse(b, node, "an input of it is left out"));
+        if (b->graph->facts[node->inputs[k]].unknown) {
+            return;
+        }
+    }
+    l.n_carried = node->n_inputs - (size_t)n_scanned;
+    l.n_joined = node->from->n_outputs - l.n_carried;
+    if (!scan_steps(&l)) {
+        return;
+    }
+    l.carried =
+        vc_calloc_array(b->ctx, VC_TAG_NAMES, l.n_carried + l.n_joined * (size_t)l.n_steps + 1, sizeof *l.carried);
+    VC_LEAVE_IF(l.carried == NULL, b->graph->status = VC_E_NOMEM);
+    for (size_t k = 0; k < l.n_carried; k++) {
+        l.carried[k] = node->inputs[k];
+    }
+    unroll(&l);
+    vc_free(b->ctx, l.carried);
+}
+
 /* O(n^2) of those that a branch reads alone: mostly none. */
 void vc_onnx_spread_elsewhere(struct vc_graph *graph)
 {
@@ -502,6 +607,10 @@ bool vc_onnx_take_control(struct vc_onnx_build *b, const struct vc_onnx_node *no
     }
     if (strcmp(node->from->op, "Loop") == 0 && body_of(b, node, "body") != NULL) {
         take_loop(b, node);
+        return true;
+    }
+    if (strcmp(node->from->op, "Scan") == 0 && body_of(b, node, "body") != NULL) {
+        take_scan(b, node);
         return true;
     }
     return false;

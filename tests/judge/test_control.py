@@ -159,6 +159,24 @@ LISTS = """g (float[n, 6] x) => (float[n, k] y) {
   y0 = Concat <axis = 1> (a, joined, d, u0)
   y = Mul (y0, tf)
 }"""
+# Forwards through one input and backwards through another, along their second axis; what is joined comes backwards along its last.
+SCAN = """g (float[n, 6] x) => (float[n, 5] y, float[n, 5, 3] all) {
+  a = Unsqueeze (x, i1)
+  b = Mul (a, half)
+  c = Neg (a)
+  s = Concat <axis = 1> (a, b, c)
+  h = MatMul (x, w)
+  y, all = Scan (h, s, s) <num_scan_inputs = 2, scan_input_axes = [1, 1], scan_input_directions = [0, 1], scan_output_axes = [2], scan_output_directions = [1],
+                           body = b (float[n, 5] v, float[n, 6] p, float[n, 6] q) => (float[n, 5] v2, float[n, 5] out) {
+    vu = MatMul (v, u)
+    pw = MatMul (p, w)
+    qi = MatMul (q, inner)
+    t0 = Add (vu, pw)
+    t = Add (t0, qi)
+    v2 = Tanh (t)
+    out = Mul (v2, half)
+  }>
+}"""
 # Convolutions in both branches, with a Slice of channels, a group, and a weight that both branches read.
 CONVS = """g (float[n, 4, 9] x, bool c) => (float[n, 3, 9] y) {
   h0 = Conv <pads = [1, 1]> (x, first)
@@ -321,6 +339,16 @@ class Control(Judge):
         self.assertGreater(max(np.abs(g).max() for g in first.values()), 1e-2)
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_scan(self):
+        x = np.random.default_rng(3).standard_normal((7, 6)).astype(np.float32)
+        for inside in (), ("u", "inner"):
+            self.same(self.model(SCAN, inside=inside), {"x": x})
+        for turned in ("[0, 1]", "[0, 0]"), ("scan_output_directions = [1]", "scan_output_directions = [0]"), ("scan_output_axes = [2]", "scan_output_axes = [-1]"):
+            self.same(self.model(SCAN.replace(*turned)), {"x": x})
+        self.refuses(self.model(SCAN.replace("scan_input_axes = [1, 1]", "scan_input_axes = [0, 1]")), "Scan 'y': the number of its steps is n, which the sizes of the inputs decide: --known NAME=N says a size")
+        self.refuses(self.model(SCAN.replace("scan_input_axes = [1, 1]", "scan_input_axes = [3, 1]")), "Scan 'y': its scan_input_axes are not those of its inputs")
+        self.refuses(self.model(SCAN.replace(", float[n, 6] q)", ")").replace("(q, inner)", "(p, inner)")), "Scan 'y': its body does not take and give what it scans")
+
     def test_gradients(self):
         """If and Loop in training: branches of data, a state that is carried, a number of steps that data decide; each batch has another sum."""
         x = np.random.default_rng(1).standard_normal((24, 6)).reshape(3, 48)
@@ -340,6 +368,12 @@ class Control(Judge):
                 h = torch.tanh(h @ u + i + begin)
             return h
         self.learn(LOOP, ("u",), x, carried)
+        def scanned(x, w, u, inner):
+            h, parts = x @ w, (x, x / 2, -x)
+            for p, q in zip(parts, parts[::-1]):
+                h = torch.tanh(h @ u + p @ w + q @ inner)
+            return h
+        self.learn(SCAN.replace(", float[n, 5, 3] all)", ")"), ("u", "inner"), x, scanned)
         self.model(IF_DATA)
         self.assertIn("the input c of the graph is a single number, and rows have an element of each input; --known c=N says", self.refuse(
             2, "evaluate", "--data", self.path("rows.npz"), "--task", "regression", self.path("m.onnx")))
