@@ -408,10 +408,10 @@ static enum vc_status precompiled(struct vc_ctx *ctx, struct vc_tokenizer *t, co
 /* ------------------------------------------------------------------------------------------------ the table */
 
 static const struct tok_step_row rows[] = {
-    {.type = "NFC", .read = read_form, .normalize = normal_form},
-    {.type = "NFD", .read = read_form, .normalize = normal_form},
-    {.type = "NFKC", .read = read_form, .normalize = normal_form},
-    {.type = "NFKD", .read = read_form, .normalize = normal_form},
+    {.type = "NFC", .read = read_form, .normalize = normal_form, .in_turn = true},
+    {.type = "NFD", .read = read_form, .normalize = normal_form, .in_turn = true},
+    {.type = "NFKC", .read = read_form, .normalize = normal_form, .in_turn = true},
+    {.type = "NFKD", .read = read_form, .normalize = normal_form, .in_turn = true},
     {.type = "Lowercase", .normalize = lowercase},
     {.type = "StripAccents", .normalize = strip_accents},
     {.type = "Strip", .read = read_strip, .normalize = strip},
@@ -420,7 +420,7 @@ static const struct tok_step_row rows[] = {
     {.type = "Prepend", .read = read_prepend, .normalize = prepend},
     {.type = "Replace", .read = read_replace, .normalize = replace},
     {.type = "BertNormalizer", .read = read_bert, .normalize = bert},
-    {.type = "Precompiled", .read = read_precompiled, .normalize = precompiled},
+    {.type = "Precompiled", .read = read_precompiled, .normalize = precompiled, .in_turn = true},
 };
 
 enum vc_status vc_tok_read_normalizers(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part)
@@ -446,6 +446,9 @@ enum vc_status vc_tok_normalize(struct vc_ctx *ctx, struct vc_tokenizer *t, cons
 
         b.n = 0;
         VC_TRY(step->row->normalize(ctx, t, step, &before, &b));
+        for (size_t k = 0; step->row->in_turn && k < b.n && (k == 0 || (b.s[k] & 0xc0) == 0x80); k++) {
+            b.at[k] = before.at[0];
+        }
         a = b;
         b = before;
     }

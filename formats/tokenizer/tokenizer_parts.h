@@ -243,6 +243,8 @@ struct tok_step_row {
     /* Of a pre-tokenizer: t->pieces of t->text. */
     enum vc_status (*cut)(struct vc_ctx *ctx, struct vc_tokenizer *t, const struct tok_step *step);
     bool (*fits)(uint32_t c); /* characters that cut; NULL: the step's pattern or text does */
+    /* The library gives characters their places in turn: the first that is left has that of the first that there was. */
+    bool in_turn;
 };
 /* Reads a step or a Sequence of them by the rows. list: the key of a Sequence's steps; what: "normalizer". */
 enum vc_status vc_tok_read_steps(struct vc_ctx *ctx, struct vc_tokenizer *t, const json_t *part, const char *list,

@@ -291,6 +291,8 @@ NASTY = [
     "தமிழ் മലയാളം తెలుగు ಕನ್ನಡ বাংলা ગુજરાતી ਪੰਜਾਬੀ සිංහල မြန်မာ ខ្មែរ ລາວ བོད་ ქართული հայերեն አማርኛ ᏣᎳᎩ ᠮᠣᠩᠭᠣᠯ",
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐍈 𒀀 𝟘𝟙 🀄 𠀀𠮷 豈更 丽 ｶﾞｷﾞ ㌔ ㍿ ﾊﾟ",
     "السَّلامُ عَلَيْكُم ـــ ﻼ שָׁלוֹם \u200f\u202arl\u202c \u0600 1 \u0601a",
+    "\x0f\x19ab the text begins with what goes",
+    "\u0307\u0358\u034b\u032d\u0343 marks that change places at its beginning",
     "\u0301\u0302 lone marks \u093f \u20dd \ufe0f\ufe0e \u200d\u200d x\u200d",
     "if (a<b&&c>d){return x[i++]*y%z^w|~v;}//c\n/* d */ #include <e.h>\n\tx := y ?? z?.w",
 ]
