@@ -60,7 +60,7 @@ struct vc_arch_sizes {
 uint64_t vc_arch_size_of(const struct vc_arch_sizes *sizes, char letter);
 
 /* Which rows of the matrix in transformers the one in llama.cpp has; of each matrix, where there are several. BEHIND:
- * without the first positions, which no token has. Value heads of a recurrent layer, which llama.cpp has in another
+ * without the first positions, which no token has. FIRST_LAST: the first row is the last. Value heads of a recurrent layer, which llama.cpp has in another
  * order: HEADS: all rows are such; LAST_HEADS: those behind queries and keys; HEAD_COLUMNS: the columns. In a matrix
  * with the parts of each key head one behind the other, queries, keys, values and, in recurrent layers, a gate: QKV: the
  * parts of all heads, one part after the other, without the gate; GATE: that. In one with the keys and the values of each
@@ -72,6 +72,7 @@ enum vc_arch_rows {
     VC_ROWS_EVEN,
     VC_ROWS_ODD,
     VC_ROWS_BEHIND,
+    VC_ROWS_FIRST_LAST,
     VC_ROWS_HEADS,
     VC_ROWS_LAST_HEADS,
     VC_ROWS_HEAD_COLUMNS,

@@ -132,8 +132,8 @@ static const struct vc_arch_name rules_of_siglip[] = {
     {.from = NULL},
 };
 
-/* InternVL as transformers has it, and as the first files do: a vector of the whole picture in front, factors behind both
- * parts of a layer. */
+/* InternVL as transformers has it, and as the first files do: a vector of the whole picture in front, whose position
+ * llama.cpp has behind the others; factors behind both parts of a layer. */
 #define PROJECTOR(one, two, three)                                                                             \
     {.from = one, .to = "mm.model.mlp.0", .shape = "O"}, {.from = two, .to = "mm.model.mlp.1", .shape = "YO"}, \
     {                                                                                                          \
@@ -149,8 +149,8 @@ static const struct vc_arch_name rules_of_siglip[] = {
 static const struct vc_arch_name rules_of_internvl[] = {
     {.from = "embeddings.cls_token", .to = "v.class_embd", .shape = "11H"},
     {.from = "embeddings.class_embedding", .to = "v.class_embd", .shape = "11H"},
-    {.from = "embeddings.position_embeddings", .to = "v.position_embd.weight", .shape = "1PH"},
-    {.from = "embeddings.position_embedding", .to = "v.position_embd.weight", .shape = "1PH"},
+    {"embeddings.position_embeddings", "v.position_embd.weight", "1PH", VC_ROWS_FIRST_LAST, VC_MATRIX_STRAIGHT},
+    {"embeddings.position_embedding", "v.position_embd.weight", "1PH", VC_ROWS_FIRST_LAST, VC_MATRIX_STRAIGHT},
     {.from = "embeddings.patch_embeddings.projection", .to = "v.patch_embd", .shape = "HfSS"},
     {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
     LAYER("encoder.layer.#.", "attention", ".projection_layer", "layernorm_before", "layernorm_after"),

@@ -662,6 +662,8 @@ static void set_piece(const struct planning *p, const struct match *matches, siz
         piece->first += 1;
     } else if (t->columns == 0 && rule->rows == VC_ROWS_BEHIND) {
         piece->first += p->sizes->skipped;
+    } else if (rule->rows == VC_ROWS_FIRST_LAST) {
+        piece->first += 1;
     } else if (takes_third(rule)) {
         piece->first += t->piece_rows * (unsigned)(rule->rows - VC_ROWS_FIRST_THIRD);
     }
@@ -748,6 +750,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
     }
     VC_CALL(set_rows(p, matches, n, &t));
     set_values(p, tail, &t);
+    t.rows_there = rule->rows == VC_ROWS_FIRST_LAST ? t.piece_rows : t.rows_there;
     if (rule->form == VC_MATRIX_PATCHES) {
         t.order = (struct llm_order){.unit = 1, .groups = t.shape[2] * t.shape[3], .each = t.shape[1]};
     }

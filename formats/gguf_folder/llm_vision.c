@@ -267,9 +267,14 @@ static enum vc_status check_there(struct vc_ctx *ctx, const struct llm_config *v
     size_t deep = 0;
     size_t joined = 0;
     size_t bounded = 0;
+    bool large = sizes->hidden == 3200; /* InternViT-6B: llama.cpp norms queries there as transformers does */
 
     for (size_t i = 0; i < plan->n; i++) {
         deep += strncmp(plan->tensors[i].name, "v.deepstack.", 12) == 0;
+        VC_REFUSE_IF(!large && strcmp(row->projector, "internvl") == 0 &&
+                         vc_ends_in(plan->tensors[i].name, "attn_q_norm.weight"),
+                     ctx, VC_E_UNSUPPORTED, "'%s': llama.cpp takes the mean from queries in such a model",
+                     plan->tensors[i].name);
         bounded += vc_ends_in(plan->tensors[i].name, "put_max") || vc_ends_in(plan->tensors[i].name, "put_min");
         joined += vc_is_one_of(plan->tensors[i].name, "mm.input_norm.weight|mm.patch_merger.weight");
     }

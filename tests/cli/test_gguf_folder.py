@@ -262,8 +262,11 @@ def test_towers():
     config = {"model_type": "internvl_chat", "llm_config": {"hidden_size": 6}, "downsample_ratio": 0.5, "select_layer": -1, "ps_version": "v2", "max_dynamic_patch": 12,
               "vision_config": {**tower, "model_type": "intern_vit_6b", "image_size": 4, "hidden_act": "gelu"}}
     cut = [f"v.blk.0.attn_{x}.weight" for x in "qkv"]
-    found = named("internvl", config, rules, {"clip.projector_type": "internvl", "clip.vision.projector.scale_factor": 2, "clip.vision.preproc_max_tiles": 12}, cut, ("--mmproj",), **colours)
+    table = "v.position_embd.weight"
+    found = named("internvl", config, rules, {"clip.projector_type": "internvl", "clip.vision.projector.scale_factor": 2, "clip.vision.preproc_max_tiles": 12}, [*cut, table], ("--mmproj",), **colours)
     if found:
+        x = found[1]["vision_model.embeddings.position_embedding"][1]
+        check(found[0].tensors[table] == ((1, 5, 8), 0, x[8:] + x[:8]), "internvl: positions")
         x = found[1]["vision_model.encoder.layers.0.attn.qkv.weight"][1]
         check(all(found[0].tensors[name] == ((8, 8), 0, x[64 * i:64 * i + 64]) for i, name in enumerate(cut)), "internvl: queries, keys and values")
     for change in ({"ps_version": "v1"}, {"vision_config": {**config["vision_config"], "norm_type": "rms_norm"}}, {"select_layer": -2}):

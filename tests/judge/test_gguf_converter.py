@@ -196,7 +196,7 @@ TOWERS = {
     "vision-llava": ("Llava", dict(TEXT, head_dim=8, model_type="mistral"), dict(SMALL_VISION, head_dim=8, model_type="pixtral"), dict(vision_feature_layer=-1)),
     "vision-llama4": ("Llama4", dict(TEXT, head_dim=8, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=56),
                     dict(SMALL_VISION, intermediate_size=64, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20), {}),
-    "vision-internvl": ("InternVL", dict(TEXT, model_type="qwen2"), dict(SMALL_VISION, num_hidden_layers=4, use_qk_norm=True, attention_bias=True), {}),
+    "vision-internvl": ("InternVL", dict(TEXT, model_type="qwen2"), dict(SMALL_VISION, num_hidden_layers=4, attention_bias=True), {}),
     "vision-internvl_chat": ("InternVL", dict(TEXT, model_type="qwen2"), dict(SMALL_VISION, num_hidden_layers=4, attention_bias=True), {}),
     "vision-lfm2_vl": ("Lfm2Vl", dict(TEXT, model_type="lfm2", layer_types=["conv", "full_attention", "conv"]),
                        dict(hidden_size=16, num_patches=256, patch_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=24, model_type="siglip2_vision_model",
@@ -453,6 +453,9 @@ class Converter(Judge):
                     n, data = "mm.input_projection.weight", theirs[0]["mm.input_projection.weight"][2]
                     self.assertEqual(np.frombuffer(ours[0][n][2], "<f4").astype("<f2").tobytes(), data)
                     theirs[0][n] = ours[0][n]
+                if "internvl" in name:  # clip.cpp has the vector of the whole picture last, and the converter its position first
+                    n, table = "v.position_embd.weight", theirs[0]["v.position_embd.weight"]
+                    theirs[0][n] = (*table[:2], table[2][4 * 16:] + table[2][:4 * 16])
                 if name == "vision-llama4":  # the converter takes a norm before the MLP for one behind attention, as Gemma 4 has: clip.cpp computes otherwise then
                     theirs = ({n.replace("attn_post_norm", "ln2"): t for n, t in theirs[0].items()}, *theirs[1:])
                 if name in ("vision-llava", "vision-mistral3"):  # clip.cpp loads no file without it; the converter leaves out what is of the text
