@@ -44,8 +44,8 @@ VC_HD float vc_expm1_near_0_f32(float r)
     return r + r * r * p;
 }
 
-/* Taylor's series of exp(r) - 1 for |r| up to about 0.35, half of log 2. */
-VC_HD double vc_expm1_near_0_f64(double r)
+/* Taylor's series of exp(r) - 1 for |r| up to about 0.35, half of log 2: its upper half, p, and the lower one. */
+VC_HD double vc_expm1_upper_f64(double r)
 {
     double p = 1.0 / 87178291200.0;
 
@@ -54,7 +54,11 @@ VC_HD double vc_expm1_near_0_f64(double r)
     p = p * r + 1.0 / 39916800.0;
     p = p * r + 1.0 / 3628800.0;
     p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
+    return p * r + 1.0 / 40320.0;
+}
+
+VC_HD double vc_expm1_lower_f64(double p, double r)
+{
     p = p * r + 1.0 / 5040.0;
     p = p * r + 1.0 / 720.0;
     p = p * r + 1.0 / 120.0;
@@ -62,6 +66,11 @@ VC_HD double vc_expm1_near_0_f64(double r)
     p = p * r + 1.0 / 6.0;
     p = p * r + 0.5;
     return r + r * r * p;
+}
+
+VC_HD double vc_expm1_near_0_f64(double r)
+{
+    return vc_expm1_lower_f64(vc_expm1_upper_f64(r), r);
 }
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits of the sum,
@@ -77,17 +86,36 @@ VC_HD float vc_exp_f32(float x)
     return vc_times_power_f32(1.0f + vc_expm1_near_0_f32(r), (int32_t)(vc_f32_bits(t) << 23) >> 23);
 }
 
-/* exp(x) = 2^n exp(r), r = x - n log 2. Adding 1.5 * 2^52 rounds to a whole number, which the lowest bits of the sum
- * are. log 2 is split in two, so that n times its upper part is exact. */
-VC_HD double vc_exp_f64(double x)
+/* exp(x) = 2^n exp(r), r = x - n log 2. Adding 1.5 * 2^52 rounds to a whole number, which the lowest bits of the sum, the
+ * result, are. log 2 is split in two, so that n times its upper part is exact. */
+VC_HD double vc_exp_begin_f64(double x, double *r)
 {
     double c = x < -760.0 ? -760.0 : x > 720.0 ? 720.0 : x;
     /* 1 / log 2, and 1.5 * 2^52: the sum is rounded to a whole number. */
     double t = c * 1.4426950408889634 + 6755399441055744.0;
     double n = t - 6755399441055744.0;
-    double r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
 
-    return vc_times_power_f64(1.0 + vc_expm1_near_0_f64(r), (int64_t)(vc_f64_bits(t) << 52) >> 52);
+    *r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
+    return t;
+}
+
+/* p: the upper half of the series; times 2^n in two steps, as vc_times_power_f64. 4096 + n, of the lowest bits of t, has no sign
+ * to keep: AVX2 shifts no negative numbers of 64 bits. */
+VC_HD double vc_exp_end_f64(double p, double r, double t)
+{
+    uint64_t n = vc_f64_bits(t) + (4096 - 0x4338000000000000u);
+    uint64_t half = n >> 1;
+
+    return (1.0 + vc_expm1_lower_f64(p, r)) * vc_bits_f64((half - 2048 + 1023) << 52) *
+           vc_bits_f64((n - half - 2048 + 1023) << 52);
+}
+
+VC_HD double vc_exp_f64(double x)
+{
+    double r;
+    double t = vc_exp_begin_f64(x, &r);
+
+    return vc_exp_end_f64(vc_expm1_upper_f64(r), r, t);
 }
 
 /* x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series. */

@@ -17,13 +17,12 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
                            double *gradient)
 {
     double t = spec->temperature;
-    const double *of_z = gradient + n;
-    const double *of_teacher = gradient + 2 * n;
-    struct NAME(soft) s[2];
+    double *of_z = gradient + n;
+    double *of_teacher = gradient + 2 * n;
+    const struct NAME(soft) q = NAME(soft_of)(z, n, t, of_z);
+    const struct NAME(soft) p = NAME(soft_of)(teacher, n, t, of_teacher);
     double lane[LANES] = {0};
 
-    NAME(soft_of_both)(z, teacher, n, t, gradient + n, gradient + 2 * n, s);
-    const struct NAME(soft) q = s[0], p = s[1];
     const double per_q = 1 / q.sum, per_p = 1 / p.sum, step = by * t;
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;

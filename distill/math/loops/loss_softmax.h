@@ -40,10 +40,22 @@ static struct NAME(soft) NAME(soft_begin)(const REAL *x, size_t n, double t)
     return (struct NAME(soft)){.by = 1 / t, .max = (double)NAME(largest)(x, n) * (1 / t)};
 }
 
-static void NAME(soft_end)(struct NAME(soft) * s, const double *lane)
+/* exp(x / t - max) of m elements, at most PART. An exponential is a long chain of operations that wait for each other: cut
+ * into three loops, more chains than one fit between what a processor has begun and what it has finished. */
+static void NAME(exponentials)(const struct NAME(soft) * s, const REAL *x, size_t m, double *restrict e)
 {
-    s->sum = NAME(sum_of)(lane);
-    s->log_sum = vc_log_f64(s->sum);
+    const double by = s->by, max = s->max;
+    double r[PART], p[PART];
+
+    for (size_t i = 0; i < m; i++) {
+        e[i] = vc_exp_begin_f64((double)x[i] * by - max, &r[i]);
+    }
+    for (size_t i = 0; i < m; i++) {
+        p[i] = vc_expm1_upper_f64(r[i]);
+    }
+    for (size_t i = 0; i < m; i++) {
+        e[i] = vc_exp_end_f64(p[i], r[i], e[i]);
+    }
 }
 
 /* kept: room for the exponentials of all n, or NULL. */
@@ -57,39 +69,12 @@ static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t, double
         double part[PART];
         double *e = kept != NULL ? kept + first : part;
 
-        for (size_t i = 0; i < m; i++) {
-            e[i] = vc_exp_f64((double)x[first + i] * s.by - s.max);
-        }
+        NAME(exponentials)(&s, x + first, m, e);
         NAME(add_terms)(e, m, lane);
     }
-    NAME(soft_end)(&s, lane);
+    s.sum = NAME(sum_of)(lane);
+    s.log_sum = vc_log_f64(s.sum);
     return s;
-}
-
-/* Two rows in one loop, since an exponential is a long chain of operations that wait for each other, and two fill the
- * time. Both keep their exponentials. */
-static void NAME(soft_of_both)(const REAL *x, const REAL *y, size_t n, double t, double *of_x, double *of_y,
-                               struct NAME(soft) s[2])
-{
-    double lane[2][LANES] = {{0}};
-
-    s[0] = NAME(soft_begin)(x, n, t);
-    s[1] = NAME(soft_begin)(y, n, t);
-    for (size_t first = 0; first < n; first += PART) {
-        size_t m = n - first < PART ? n - first : PART;
-        const double by = s[0].by, x_max = s[0].max, y_max = s[1].max;
-        double *restrict e = of_x + first;
-        double *restrict d = of_y + first;
-
-        for (size_t i = 0; i < m; i++) {
-            e[i] = vc_exp_f64((double)x[first + i] * by - x_max);
-            d[i] = vc_exp_f64((double)y[first + i] * by - y_max);
-        }
-        NAME(add_terms)(e, m, lane[0]);
-        NAME(add_terms)(d, m, lane[1]);
-    }
-    NAME(soft_end)(&s[0], lane[0]);
-    NAME(soft_end)(&s[1], lane[1]);
 }
 
 /* log of the probability of a class with logit x. */

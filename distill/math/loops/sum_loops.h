@@ -16,23 +16,32 @@ static double NAME(sum_of)(const double *lane)
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* All lanes as one value, which stays in registers while terms are added to it. */
-typedef double NAME(lanes) __attribute__((vector_size(LANES * sizeof(double))));
+/* Lanes as values of a register each, which stay there while terms are added to them: gcc keeps wider ones in memory. They lie
+ * anywhere that a double may lie. */
+#if defined(__AVX512F__)
+#define WIDE LANES
+#elif defined(__AVX__)
+#define WIDE (LANES / 2)
+#else
+#define WIDE (LANES / 4)
+#endif
+typedef double NAME(lanes) __attribute__((vector_size(WIDE * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 /* Adds m terms, the first of which belongs to number 0. */
 static void NAME(add_terms)(const double *terms, size_t m, double *lane)
 {
-    NAME(lanes) sum, some;
-    size_t i = 0;
+    size_t whole = m / LANES * LANES;
 
-    memcpy(&sum, lane, sizeof sum);
-    for (; i + LANES <= m; i += LANES) {
-        memcpy(&some, terms + i, sizeof some);
-        sum += some;
+    for (size_t k = 0; k < LANES; k += WIDE) {
+        NAME(lanes) sum = *(const NAME(lanes) *)(lane + k);
+
+        for (size_t i = k; i < whole; i += LANES) {
+            sum += *(const NAME(lanes) *)(terms + i);
+        }
+        *(NAME(lanes) *)(lane + k) = sum;
     }
-    memcpy(lane, &sum, sizeof sum);
-    for (size_t k = 0; i < m; i++, k++) {
-        lane[k] += terms[i];
+    for (size_t i = whole; i < m; i++) {
+        lane[i - whole] += terms[i];
     }
 }
 
