@@ -48,8 +48,7 @@ static bool ends_in(const char *path, const char *end)
     return n >= k && strcmp(path + n - k, end) == 0;
 }
 
-/* A JSON file that is not the index of a divided checkpoint. */
-static bool is_config(const char *path)
+bool graph_source_is_config(const char *path)
 {
     return ends_in(path, ".json") && !ends_in(path, ".index.json");
 }
@@ -137,7 +136,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
         if (access(source->graph_file, R_OK) != 0) {
             return app_refuse(app, VC_E_IO, "cannot open: %s", strerror(errno));
         }
-        if (!is_config(source->graph_file) && !vc_graph_is_text(source->graph_file)) {
+        if (!graph_source_is_config(source->graph_file) && !vc_graph_is_text(source->graph_file)) {
             return app_refuse(app, VC_E_UNSUPPORTED,
                               "--graph takes a text or a config.json here; a file with weights of its own is MODEL");
         }
@@ -150,7 +149,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
         }
         options.weights = source->checkpoint;
     }
-    if (is_config(app->subject)) {
+    if (graph_source_is_config(app->subject)) {
         status = build_config(app, source, wanted);
     } else if (vc_graph_is_text(app->subject)) {
         status = vc_graph_open(app->ctx, app->subject, source->checkpoint, false, &source->model, &source->graph);

@@ -45,6 +45,8 @@ bool graph_source_size(void *group, const char *value);
         .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost"  \
     }
 
+/* A JSON file that is not the index of a divided checkpoint: a config.json. */
+bool graph_source_is_config(const char *path);
 /* Opens app->subject: a config.json, the text of a graph, or a model. Prints all that is wrong. GO_ON or a status. */
 int graph_source_open(struct app *app, struct graph_source *source, enum graph_wanted wanted);
 /* Gives the sizes that people leave out, then those that they said. */

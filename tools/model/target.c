@@ -34,7 +34,9 @@ void targets_close(struct targets *targets)
  * it wrongly, has none: the question is then about the weights alone. */
 static int open_graph(struct app *app, const char *path, const struct vc_model *model, struct graph_source *source)
 {
-    enum vc_status status = vc_graph_open(app->ctx, path, model, false, &source->model, &source->graph);
+    const struct vc_model *weights =
+        path != NULL && graph_source_is_config(path) ? NULL : model; /* it says all sizes */
+    enum vc_status status = vc_graph_open(app->ctx, path, weights, false, &source->model, &source->graph);
 
     if (path == NULL && (status == VC_E_UNSUPPORTED || status == VC_E_FORMAT)) {
         vc_graph_close(source->graph);
