@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/job/job_state.h"
 #include "passes/sha256.h"
 

@@ -1,7 +1,6 @@
 /* merged_model.c - see merged_model.h: the terms of the pass, and its steps for the tensors that are read. */
 #include "merge/merged_model.h"
 
-#include "core/base/checked.h"
 #include "merge/lora.h"
 #include "passes/decode_range.h"
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "kernels/rates.h"
 

@@ -1,6 +1,5 @@
 /* memory_json.c - what memory a model takes, and where it fits, as JSON: vcompress.estimate/1 and vcompress.fit/1, which has the
  * first one's members, too. The members are in estimate.inc, fit.inc and memory.inc. */
-#include <vcompress/fit.h>
 
 #include "report/document_json.h"
 #include "report/document_rows.h"

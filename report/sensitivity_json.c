@@ -8,7 +8,6 @@
 
 #include <vcompress/sensitivity.h>
 
-#include "core/base/checked.h"
 #include "report/document_json.h"
 #include "report/document_rows.h"
 #include "report/document_tree.h"

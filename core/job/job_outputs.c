@@ -1,7 +1,6 @@
 /* job_outputs.c - the files of a job: their sink, what they cannot hold, their sizes. */
 #include <sys/stat.h>
 
-#include "core/base/checked.h"
 #include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "core/run/null_sink.h"

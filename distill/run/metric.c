@@ -2,7 +2,6 @@
  * they stand in struct vc_quality, and their gate. */
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <vcompress/distill.h>
 

@@ -7,9 +7,7 @@
  *
  * A figure of an output is computed by a view: the run as it would be, if this were its only output. */
 
-#include "core/base/checked.h"
 #include "distill/loss/step_loss.h"
-#include "distill/math/real.h"
 #include "distill/run/trainer.h"
 
 bool vc_trainer_has_y(const struct vc_rows *rows)

@@ -9,7 +9,6 @@
  *
  * Words of a column hold codes of several rows, so a weight's codes are collected before they are stored. */
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"

@@ -16,7 +16,6 @@
  * is that of the weights. MLX's own codes, whose biases are any floats, are copied as they are. A layer is codes to
  * mlx-lm where it has scales, so nothing is said of the others. */
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"

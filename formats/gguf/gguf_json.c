@@ -1,7 +1,6 @@
 /* gguf_json.c - GGUF's metadata as a JSON object, for the way back to a folder (formats/gguf_folder/). All of it,
  * vocabulary and all, so the pool counts what the tree takes. The pairs were checked when the file was opened. */
 
-#include "core/base/checked.h"
 #include "formats/gguf/gguf.h"
 #include "formats/json/json_walk.h"
 

@@ -11,7 +11,6 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/infolder.h"
-#include "formats/io/side_file.h"
 
 /* ---- what cannot be merged ---- */
 

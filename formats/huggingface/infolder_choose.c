@@ -9,8 +9,6 @@
  * Earlier lines win. `verify` collects what is wrong with an index and goes on with the files themselves; other
  * commands refuse. */
 
-#include <stdlib.h>
-
 #include "core/base/findings.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/numbered_name.h"

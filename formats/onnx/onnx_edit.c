@@ -11,7 +11,6 @@
  * found by the names of their values, too; what is declared there goes, as for values that no edit names. */
 #include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 /* What is known of a value that edits replace, by symbol. */

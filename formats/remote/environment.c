@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/checked.h"
 #include "core/base/plugin.h"
 
 #define HUB        "https://huggingface.co" /* where HF_ENDPOINT is not set */

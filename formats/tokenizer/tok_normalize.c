@@ -7,7 +7,6 @@
  *     Precompiled             SentencePiece's table */
 #include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "formats/tokenizer/tokenizer_parts.h"
 
 /* The character at place i of a text; i moves behind it. */

@@ -5,7 +5,6 @@
  *     fc1.input_scale                                  3.2 / 127.5 (int8), 3.2 / 448 (fp8) */
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 

@@ -11,7 +11,6 @@
 #include <vcompress/experimental.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/job/job_state.h"
 #include "core/model/program.h"
 #include "memory/float_type.h"
