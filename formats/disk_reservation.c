@@ -26,8 +26,7 @@ enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model,
     VC_TRY(vc_outfile_need(ctx, file, bytes));
     VC_TRY(vc_outfile_begin(ctx, file));
     VC_TRY(vc_outfile_reserve(ctx, file));
-    *out = file;
-    file = NULL;
+    *out = vc_give(&file);
 out:
     vc_outfile_free(ctx, file);
     return status;

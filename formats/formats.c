@@ -20,6 +20,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/job/scoped.h"
 #include "core/text/text.h"
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
@@ -842,22 +843,18 @@ enum vc_status vc_format_finish(struct vc_ctx *ctx, const struct vc_open_options
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out)
 {
-    struct vc_model *model = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_MODEL struct vc_model *model = NULL;
 
     *out = NULL;
-    VC_TRY(create_model(ctx, path, &model));
+    VC_CALL(create_model(ctx, path, &model));
     bool is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
     if (is_folder) {
-        VC_TRY(open_folder(ctx, options, model));
+        VC_CALL(open_folder(ctx, options, model));
     } else {
-        VC_TRY(open_file(ctx, options, model));
+        VC_CALL(open_file(ctx, options, model));
     }
-    VC_TRY(note_odd_config(ctx, model));
-    VC_TRY(vc_format_finish(ctx, options, &model));
-    *out = model;
+    VC_CALL(note_odd_config(ctx, model));
+    VC_CALL(vc_format_finish(ctx, options, &model));
+    *out = vc_give(&model);
     return VC_OK;
-out:
-    vc_model_close(model);
-    return status;
 }

@@ -121,8 +121,7 @@ static void folder_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_outfolder_free(ctx, self->folder);
     vc_hf_carry_release(ctx, &self->carry);
     vc_text_release(&self->genai);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self, sink);
 }
 
 static const struct vc_sink *folder_of_tensor(const struct vc_sink *sink, size_t tensor)

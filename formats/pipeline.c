@@ -80,8 +80,7 @@ out:
     for (size_t i = 0; parts != NULL && i < n; i++) {
         vc_model_close(parts[i]);
     }
-    vc_free(ctx, parts);
-    vc_free(ctx, names);
+    VC_FREE_ALL(ctx, parts, names);
     return status;
 }
 

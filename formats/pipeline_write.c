@@ -329,8 +329,7 @@ static void pipeline_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_outfolder_free(ctx, self->folder);
     vc_hf_carry_release(ctx, &self->carry);
     vc_arena_release(ctx, &self->arena);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self, sink);
 }
 
 /* The sink that decides about a tensor of the source: its component's. */

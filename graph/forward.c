@@ -100,8 +100,7 @@ static enum vc_status load(struct forward *f, uint32_t v)
 /* Frees the elements, if there are some. */
 static void drop(struct forward *f, uint32_t v)
 {
-    vc_free(f->ctx, f->values[v].data);
-    f->values[v].data = NULL;
+    vc_free(f->ctx, vc_give(&f->values[v].data));
 }
 
 /* One use less; after the last one the value goes.
@@ -189,8 +188,7 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
         }
     }
 out:
-    vc_free(f->ctx, run.in);
-    vc_free(f->ctx, run.out);
+    VC_FREE_ALL(f->ctx, run.in, run.out);
     return status;
 }
 
@@ -360,11 +358,7 @@ static void end(struct forward *f)
     for (uint32_t v = 0; f->values != NULL && v < f->graph->n_values; v++) {
         vc_free(f->ctx, f->values[v].data);
     }
-    vc_free(f->ctx, f->values);
-    vc_free(f->ctx, f->uses);
-    vc_free(f->ctx, f->needed);
-    vc_free(f->ctx, f->guards);
-    vc_free(f->ctx, f->wanted);
+    VC_FREE_ALL(f->ctx, f->values, f->uses, f->needed, f->guards, f->wanted);
 }
 
 /* All of it from inputs and parameters. */

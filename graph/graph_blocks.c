@@ -397,11 +397,7 @@ static void end(void *result)
     struct blocks *b = result;
 
     vc_arena_release(b->ctx, &b->arena);
-    vc_free(b->ctx, b->list);
-    vc_free(b->ctx, b->signature);
-    vc_free(b->ctx, b->experts);
-    vc_free(b->ctx, b->last);
-    vc_free(b->ctx, b->of_node);
+    VC_FREE_ALL(b->ctx, b->list, b->signature, b->experts, b->last, b->of_node);
     vc_hash_release(b->ctx, &b->by_name);
 }
 
@@ -409,20 +405,16 @@ static void end(void *result)
 enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                     const struct vc_model *weights, struct vc_graph_blocks **out)
 {
-    struct blocks *b = vc_result_new(ctx, VC_TAG_MISC, sizeof *b, end);
-    enum vc_status status = VC_OK;
+    VC_SCOPED_RESULT struct blocks *b = vc_result_new(ctx, VC_TAG_MISC, sizeof *b, end);
 
     *out = NULL;
-    VC_TRY_ALLOC(b);
+    VC_CALL_ALLOC(b);
     b->ctx = ctx;
     b->graph = graph;
     b->model = model;
     b->weights = weights;
-    VC_TRY(vc_graph_check_sizes(ctx, graph, NULL, 0)); /* figures are for the sizes that are bound */
-    VC_TRY(make(b));
-    *out = &b->public;
+    VC_CALL(vc_graph_check_sizes(ctx, graph, NULL, 0)); /* figures are for the sizes that are bound */
+    VC_CALL(make(b));
+    *out = vc_give(&b);
     return VC_OK;
-out:
-    vc_result_free(b);
-    return status;
 }

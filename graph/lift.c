@@ -545,10 +545,6 @@ void vc_graph_lift_free(struct vc_ctx *ctx, struct vc_lifted *lifted)
 {
     if (lifted != NULL) {
         vc_arena_release(ctx, &lifted->graph.arena);
-        vc_free(ctx, lifted->graph.nodes);
-        vc_free(ctx, lifted->graph.values);
-        vc_free(ctx, lifted->graph.facts);
-        vc_free(ctx, lifted->origin);
-        vc_free(ctx, lifted);
+        VC_FREE_ALL(ctx, lifted->graph.nodes, lifted->graph.values, lifted->graph.facts, lifted->origin, lifted);
     }
 }

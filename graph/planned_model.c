@@ -186,8 +186,7 @@ void vc_planned_free(struct vc_planned_model *planned)
     }
     vc_graph_close(planned->graph);
     vc_changed_model_free(ctx, planned->own);
-    vc_free(ctx, planned->values);
-    vc_free(ctx, planned->changes);
+    VC_FREE_ALL(ctx, planned->values, planned->changes);
     vc_arena_release(ctx, &planned->arena);
     *planned = (struct vc_planned_model){.ctx = NULL};
 }

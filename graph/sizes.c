@@ -146,10 +146,7 @@ static void end(struct again *a)
 
     vc_dims_release(&a->graph.dims);
     vc_arena_release(ctx, &a->graph.arena);
-    vc_free(ctx, a->graph.nodes);
-    vc_free(ctx, a->graph.values);
-    vc_free(ctx, a->graph.facts);
-    vc_free(ctx, a->needed);
+    VC_FREE_ALL(ctx, a->graph.nodes, a->graph.values, a->graph.facts, a->needed);
 }
 
 /* ---- the nodes ---- */

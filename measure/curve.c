@@ -386,11 +386,7 @@ void vc_curve_end(struct vc_ctx *ctx, struct vc_curve *c)
         (is_short(c->dtype) ? finish_short : finish_long)(c);
     }
     c->n_marks = 0;
-    vc_free(ctx, c->bins);
-    vc_free(ctx, c->few);
-    vc_free(ctx, c->classes);
-    vc_free(ctx, c->parts);
-    vc_free(ctx, c->segments);
+    VC_FREE_ALL(ctx, c->bins, c->few, c->classes, c->parts, c->segments);
     c->bins = NULL;
     c->few = NULL;
     c->classes = NULL;

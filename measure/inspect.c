@@ -83,11 +83,10 @@ static void list_dtypes(struct owned *owned)
  * was asked for. Sizes that cannot be planned are 0 and leave no error behind. */
 static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
 {
-    struct owned *owned;
-    enum vc_status status = VC_OK;
+    VC_SCOPED_RESULT struct owned *owned = NULL;
 
     *out = NULL;
-    VC_TRY(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
+    VC_CALL(VC_RESULT(ctx, VC_TAG_REPORT, owned, end));
     owned->ctx = ctx;
     owned->result.model = model;
     owned->result.n_tensors = vc_model_facts(model)->n_tensors;
@@ -96,19 +95,16 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     }
     list_dtypes(owned);
     if (owned->result.n_quantized == 0) {
-        VC_TRY(plan_bytes(ctx, model, VC_TARGET_INT8, &owned->result.int8_bytes));
-        VC_TRY(plan_bytes(ctx, model, VC_TARGET_F16, &owned->result.fp16_bytes));
+        VC_CALL(plan_bytes(ctx, model, VC_TARGET_INT8, &owned->result.int8_bytes));
+        VC_CALL(plan_bytes(ctx, model, VC_TARGET_F16, &owned->result.fp16_bytes));
         vc_clear_error(ctx);
     }
     owned->result.has_stats = stats;
     if (stats) {
-        VC_TRY(vc_packed_stats_make(ctx, model, &owned->packed));
+        VC_CALL(vc_packed_stats_make(ctx, model, &owned->packed));
     }
-    *out = &owned->result;
+    *out = vc_give(&owned);
     return VC_OK;
-out:
-    vc_result_free(owned);
-    return status;
 }
 
 enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)

@@ -82,8 +82,7 @@ static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const str
             }
         }
         runs->kept_bytes -= vc_output_bytes(&runs->known[v]);
-        vc_free(ctx, runs->known[v].data);
-        runs->known[v].data = NULL;
+        vc_free(ctx, vc_give(&runs->known[v].data));
     }
     return true;
 }
@@ -342,10 +341,7 @@ static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *r
     }
 out:
     vc_answers_free(program);
-    vc_free(ctx, feeds);
-    vc_free(ctx, used);
-    vc_free(ctx, wanted);
-    vc_free(ctx, left);
+    VC_FREE_ALL(ctx, feeds, used, wanted, left);
     return status;
 }
 
@@ -380,12 +376,7 @@ static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)
             vc_free(ctx, runs->known[v].data);
         }
     }
-    vc_free(ctx, runs->tensor_of);
-    vc_free(ctx, runs->needed);
-    vc_free(ctx, runs->known);
-    vc_free(ctx, runs->seconds);
-    vc_free(ctx, runs->is_kept);
-    vc_free(ctx, runs->outputs);
+    VC_FREE_ALL(ctx, runs->tensor_of, runs->needed, runs->known, runs->seconds, runs->is_kept, runs->outputs);
 }
 
 void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs)

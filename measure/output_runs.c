@@ -387,10 +387,7 @@ enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_run
 out:
     vc_answers_free(bar.before);
     vc_answers_free(bar.behind);
-    vc_free(ctx, run.copy);
-    vc_free(ctx, bar.feeds);
-    vc_free(ctx, bar.unknown);
-    vc_free(ctx, bar.reached);
+    VC_FREE_ALL(ctx, run.copy, bar.feeds, bar.unknown, bar.reached);
     return status;
 }
 

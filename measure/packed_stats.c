@@ -158,6 +158,5 @@ void vc_packed_stats_free(struct vc_ctx *ctx, struct vc_packed_stats *packed)
         (void)pthread_mutex_destroy(&packed->mutex);
     }
     vc_arena_release(ctx, &packed->arena);
-    vc_free(ctx, packed->of);
-    vc_free(ctx, packed);
+    VC_FREE_ALL(ctx, packed->of, packed);
 }

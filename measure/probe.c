@@ -58,8 +58,7 @@ static void end_curve(struct vc_ctx *ctx, struct vc_probe *p)
         p->sum_x2 = p->curve->sum_x2;
         memcpy(p->sum_e2, p->curve->sum_e2, p->n_percents * sizeof *p->sum_e2);
     }
-    vc_free(ctx, p->curve);
-    p->curve = NULL;
+    vc_free(ctx, vc_give(&p->curve));
 }
 
 /* A tensor is done: only figures stay. */

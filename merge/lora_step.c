@@ -136,12 +136,9 @@ static void lora_end(struct vc_ctx *ctx, struct vc_step *step)
     struct state *s = step->state;
 
     for (size_t i = 0; s->factors != NULL && i < s->n_terms; i++) {
-        vc_free(ctx, s->factors[i].left);
-        vc_free(ctx, s->factors[i].right);
+        VC_FREE_ALL(ctx, s->factors[i].left, s->factors[i].right);
     }
-    vc_free(ctx, s->factors);
-    vc_free(ctx, s->squares);
-    vc_free(ctx, s->norm);
+    VC_FREE_ALL(ctx, s->factors, s->squares, s->norm);
     s->factors = NULL;
     s->squares = NULL;
     s->norm = NULL;

@@ -73,8 +73,7 @@ void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
             vc_item_release(ctx, &run->item);
         }
     }
-    vc_free(ctx, r->runs);
-    r->runs = NULL;
+    vc_free(ctx, vc_give(&r->runs));
     vc_arena_release(ctx, &r->arena);
     r->arena = (struct vc_arena){0};
 }

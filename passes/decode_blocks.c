@@ -64,8 +64,7 @@ static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct blocks_state *s = step->state;
 
-    vc_free(ctx, s->scale);
-    s->scale = NULL;
+    vc_free(ctx, vc_give(&s->scale));
 }
 
 /* Decodes a tile, and multiplies by the number beside the blocks, if there is one. */

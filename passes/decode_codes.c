@@ -203,21 +203,19 @@ static enum vc_status load_special(struct vc_ctx *ctx, struct codes_state *s, co
 {
     const struct vc_part_desc *offset = s->offset_part != SIZE_MAX ? &step->in.parts[s->offset_part] : NULL;
     size_t n = (size_t)s->n_scales;
-    enum vc_status status = VC_OK;
 
     if (offset != NULL) {
-        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->offset, n));
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_SCALES, s->offset, n));
         unsigned char *upper = (unsigned char *)s->offset + n * (sizeof *s->offset - vc_dtype_size(offset->dtype));
-        VC_TRY(vc_part_load(ctx, item, offset, upper));
+        VC_CALL(vc_part_load(ctx, item, offset, upper));
         widen_scales(s, offset, upper, n, 1.0f, s->offset);
-        VC_TRY(check_scales(ctx, s, offset, s->offset, "offsets"));
+        VC_CALL(check_scales(ctx, s, offset, s->offset, "offsets"));
     }
     if (s->order_part != SIZE_MAX) {
-        VC_TRY(VC_ARRAY(ctx, VC_TAG_SCALES, s->order, 4 * (size_t)s->row_len));
-        VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->order_part], s->order));
+        VC_CALL(VC_ARRAY(ctx, VC_TAG_SCALES, s->order, 4 * (size_t)s->row_len));
+        VC_CALL(vc_part_load(ctx, item, &step->in.parts[s->order_part], s->order));
     }
-out:
-    return status;
+    return VC_OK;
 }
 
 /* Reads the scales and zero points that are tensors of the source. */
@@ -262,10 +260,7 @@ static void codes_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct codes_state *s = step->state;
 
-    vc_free(ctx, s->scale);
-    vc_free(ctx, s->zero);
-    vc_free(ctx, s->offset);
-    vc_free(ctx, s->order);
+    VC_FREE_ALL(ctx, s->scale, s->zero, s->offset, s->order);
     s->scale = NULL;
     s->zero = NULL;
     s->offset = NULL;

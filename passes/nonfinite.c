@@ -241,8 +241,7 @@ enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, cons
 void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     vc_specials_release(&((struct vc_policy *)step->state)->specials);
-    vc_free(ctx, step->state);
-    step->state = NULL;
+    vc_free(ctx, vc_give(&step->state));
 }
 
 /* Called for each tile of that walk, from any thread. */

@@ -121,8 +121,7 @@ enum vc_status vc_values_each(struct vc_ctx *ctx, const struct vc_model *model, 
     for (size_t i = 0; i < n; i++) {
         order[i] = entries[i].tensor;
     }
-    vc_free(ctx, entries);
-    entries = NULL;
+    vc_free(ctx, vc_give(&entries));
     vc_values_sizes(model, 2, &sizes);
     return vc_exec_each(ctx, n, order, &sizes, 1, one, user);
 }

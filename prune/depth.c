@@ -334,8 +334,7 @@ static enum vc_status depth_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
         VC_TRY(edit_count(ctx, plan, &list, gone, n_gone));
     }
 out:
-    vc_free(ctx, gone);
-    vc_free(ctx, list.tensors);
+    VC_FREE_ALL(ctx, gone, list.tensors);
     return status;
 }
 

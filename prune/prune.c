@@ -220,8 +220,7 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
 {
     struct vc_prune *p = pass->self;
 
-    vc_free(ctx, p->shared);
-    p->shared = NULL;
+    vc_free(ctx, vc_give(&p->shared));
     VC_REFUSE_IF(p->options.scope == VC_PRUNE_GLOBAL && is_lone_shard(plan->model->path), ctx, VC_E_UNSUPPORTED,
                  "is one of several files of a model, and one threshold for all tensors needs the others, too: give "
                  "the folder, or %s tensor",

@@ -170,13 +170,9 @@ void vc_prune_end(struct vc_ctx *ctx, struct vc_step *step)
     }
     step->n_checked = atomic_load(&s->n_checked);
     vc_bands_release(ctx, &s->bands);
-    vc_free(ctx, s->tile_ties);
-    vc_free(ctx, s->mask);
-    vc_free(ctx, s->ties);
-    vc_free(ctx, s->importance);
+    VC_FREE_ALL(ctx, s->tile_ties, s->mask, s->ties, s->importance);
     vc_compensation_free(ctx, s->compensation);
-    vc_free(ctx, s->fitted);
-    vc_free(ctx, s->moments);
+    VC_FREE_ALL(ctx, s->fitted, s->moments);
     s->tile_ties = NULL;
     s->mask = s->ties = NULL;
     s->importance = s->fitted = s->moments = NULL;

@@ -393,9 +393,6 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     VC_TRY(apply(&c));
     VC_TRY(describe(&c, arena, note));
 out:
-    vc_free(ctx, c.tensors);
-    vc_free(ctx, c.next);
-    vc_free(ctx, c.points);
-    vc_free(ctx, c.whole.parts);
+    VC_FREE_ALL(ctx, c.tensors, c.next, c.points, c.whole.parts);
     return status;
 }

@@ -112,26 +112,21 @@ static void take_costs(struct costs *c, json_t *tensor)
 /* Two passes over the document: the first counts, the second fills a list of that length. */
 enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, struct vc_sensitivity_costs **out)
 {
-    struct costs *c = vc_result_new(ctx, VC_TAG_REPORT, sizeof *c, end);
-    enum vc_status status = VC_OK;
+    VC_SCOPED_RESULT struct costs *c = vc_result_new(ctx, VC_TAG_REPORT, sizeof *c, end);
 
     *out = NULL;
-    VC_TRY_ALLOC(c);
+    VC_CALL_ALLOC(c);
     c->ctx = ctx;
-    VC_TRY(vc_document_read(ctx, path, &c->tree));
+    VC_CALL(vc_document_read(ctx, path, &c->tree));
     const json_t *tensors = json_object_get(c->tree.root, "tensors");
     for (unsigned pass = 0; pass < 2; pass++) {
         size_t n = c->result.n;
 
         if (pass == 1) {
-            if (n == 0) {
-                status = vc_fail(
-                    ctx, VC_E_FORMAT,
-                    "%s: has no tensor with what a scheme does to the outputs: sensitivity with data writes such",
-                    path);
-                goto out;
-            }
-            VC_TRY(VC_ARRAY(ctx, VC_TAG_REPORT, c->list, n));
+            VC_REFUSE_IF(n == 0, ctx, VC_E_FORMAT,
+                         "%s: has no tensor with what a scheme does to the outputs: sensitivity with data writes such",
+                         path);
+            VC_CALL(VC_ARRAY(ctx, VC_TAG_REPORT, c->list, n));
         }
         c->result.n = 0;
         for (size_t i = 0; i < json_array_size(tensors); i++) {
@@ -139,9 +134,6 @@ enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, s
         }
     }
     c->result.costs = c->list;
-    *out = &c->result;
+    *out = vc_give(&c);
     return VC_OK;
-out:
-    vc_result_free(c);
-    return status;
 }

@@ -124,8 +124,6 @@ out:
     for (i = 0; s.levels != NULL && i <= n; i++) {
         vc_free(ctx, s.levels[i].choices);
     }
-    vc_free(ctx, s.levels);
-    vc_free(ctx, s.rest_cost);
-    vc_free(ctx, s.rest_bytes);
+    VC_FREE_ALL(ctx, s.levels, s.rest_cost, s.rest_bytes);
     return status;
 }

@@ -265,8 +265,7 @@ static enum vc_status begin(struct choosing *c)
 
 static void end(struct choosing *c)
 {
-    vc_free(c->ctx, c->edges);
-    vc_free(c->ctx, c->best);
+    VC_FREE_ALL(c->ctx, c->edges, c->best);
 }
 
 /* ---- a size ---- */

@@ -95,6 +95,13 @@ void vc_free(struct vc_ctx *ctx, void *p)
     vc_pool_free(ctx->shared->pool, p);
 }
 
+void vc_free_all(struct vc_ctx *ctx, void *const *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        vc_free(ctx, blocks[i]);
+    }
+}
+
 uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
 {
     return ctx->shared->max_memory;

@@ -4,8 +4,7 @@
 
 void vc_findings_release(struct vc_ctx *ctx, struct vc_findings *findings)
 {
-    vc_free(ctx, findings->list);
-    vc_free(ctx, (void *)findings->names);
+    VC_FREE_ALL(ctx, findings->list, (void *)findings->names);
     vc_hash_release(ctx, &findings->by_name);
     vc_arena_release(ctx, &findings->arena);
     memset(findings, 0, sizeof *findings);

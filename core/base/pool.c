@@ -227,6 +227,15 @@ void vc_free_at(void *variable)
     }
 }
 
+void *vc_give(void *variable)
+{
+    void *p;
+
+    memcpy(&p, variable, sizeof p);
+    memset(variable, 0, sizeof p); /* the bytes of NULL, as vc_calloc_array has them */
+    return p;
+}
+
 void vc_pool_set_end(void *p, void (*end)(void *p))
 {
     block_of(p)->end = end;

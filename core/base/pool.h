@@ -85,6 +85,12 @@ void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size)
 void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size);
 char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
 void vc_free(struct vc_ctx *ctx, void *p);
+/* Several blocks in their order, all of which are named before the first is freed: a structure may stand behind its members.
+ *
+ *     VC_FREE_ALL(ctx, self->names, self->shapes, self); */
+#define VC_FREE_ALL(ctx, ...) \
+    vc_free_all((ctx), (void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+void vc_free_all(struct vc_ctx *ctx, void *const *blocks, size_t n);
 
 /* Zeros, for a result that programs free by vc_result_free: `end` releases what the result has, the block itself follows.
  * VC_RESULT sets the pointer p to one: VC_OK, or VC_E_NOMEM and p is NULL. */
@@ -101,6 +107,11 @@ void *vc_result_new(struct vc_ctx *ctx, enum vc_tag tag, size_t size, void (*end
  *     VC_CALL(read_row(ctx, row)); -- whichever way the function ends, row is freed */
 #define VC_SCOPED VC_CLEANUP(vc_free_at)
 void vc_free_at(void *variable);
+/* The pointer that the variable has, which becomes NULL. So the block of a VC_SCOPED variable, or of one of its kin, outlives
+ * the scope; and a member that is freed so is not freed again.
+ *
+ *     *out = vc_give(&model);     vc_free(ctx, vc_give(&self->rows)); */
+void *vc_give(void *variable);
 
 /* The same for a result: vc_result_free. */
 #define VC_SCOPED_RESULT VC_CLEANUP(vc_result_free_at)

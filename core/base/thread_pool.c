@@ -145,8 +145,7 @@ enum vc_status vc_thread_pool_create(struct vc_ctx *ctx, unsigned n, struct vc_t
     pool->ctx = ctx;
     pool->members = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *pool->members);
     if (pool->members == NULL || !start(pool, n)) {
-        vc_free(ctx, pool->members);
-        vc_free(ctx, pool);
+        VC_FREE_ALL(ctx, pool->members, pool);
         return VC_E_NOMEM;
     }
     *out = pool;
@@ -159,8 +158,7 @@ void vc_thread_pool_free(struct vc_thread_pool *pool)
         return;
     }
     stop(pool);
-    vc_free(pool->ctx, pool->members);
-    vc_free(pool->ctx, pool);
+    VC_FREE_ALL(pool->ctx, pool->members, pool);
 }
 
 unsigned vc_thread_pool_size(const struct vc_thread_pool *pool)

@@ -96,8 +96,7 @@ void vc_reshape_close(struct vc_ctx *ctx, struct vc_reshape_stage *stage)
     vc_source_reader_stop(ctx, &stage->reader);
     for (size_t i = 0; i < stage->n_levels; i++) {
         vc_buffers_release(ctx, &stage->levels[i].buffers);
-        vc_free(ctx, stage->levels[i].input);
-        vc_free(ctx, stage->levels[i].views);
+        VC_FREE_ALL(ctx, stage->levels[i].input, stage->levels[i].views);
     }
     vc_free(ctx, stage->levels);
     *stage = (struct vc_reshape_stage){0};

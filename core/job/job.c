@@ -46,8 +46,7 @@ static void reset(struct vc_ctx *ctx, struct vc_job *job)
     vc_renamed_model_free(ctx, job->renamed);
     vc_free(ctx, job->results);
     vc_job_free_outs(ctx, job);
-    vc_free(ctx, job->rows);
-    vc_free(ctx, job->row_item);
+    VC_FREE_ALL(ctx, job->rows, job->row_item);
     vc_arena_release(ctx, &job->arena);
     job->arena = (struct vc_arena){0};
     job->options = (struct vc_write_options){0};
@@ -76,8 +75,7 @@ void vc_job_free(struct vc_job *job)
     for (size_t i = 0; i < job->n_passes; i++) {
         job->passes[i]->ops->free(ctx, job->passes[i]);
     }
-    vc_free(ctx, job->passes);
-    vc_free(ctx, job);
+    VC_FREE_ALL(ctx, job->passes, job);
 }
 
 enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)

@@ -325,9 +325,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
 
 void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
-    vc_free(ctx, job->out_item);
-    vc_free(ctx, job->first_out);
-    vc_free(ctx, job->other_shards);
+    VC_FREE_ALL(ctx, job->out_item, job->first_out, job->other_shards);
     job->out_item = NULL;
     job->first_out = NULL;
     job->other_shards = NULL;

@@ -164,9 +164,6 @@ void vc_changed_model_free(struct vc_ctx *ctx, struct vc_model *model)
 
     if (model != NULL) {
         vc_arena_release(ctx, &own->arena);
-        vc_free(ctx, own->self.added);
-        vc_free(ctx, model->tensors);
-        vc_free(ctx, model->io);
-        vc_free(ctx, model);
+        VC_FREE_ALL(ctx, own->self.added, model->tensors, model->io, model);
     }
 }

@@ -111,10 +111,7 @@ static void decoded_close(struct vc_model *model)
         self->how->release(ctx, self->how);
     }
     vc_model_close(self->base);
-    vc_free(ctx, self->of);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self->of, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops decoded_ops = {.read = decoded_read, .close = decoded_close};
@@ -177,8 +174,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_range_decoding *h
     struct decoded *self = model != NULL ? vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self) : NULL;
 
     if (self == NULL || pthread_mutex_init(&self->mutex, NULL) != 0) {
-        vc_free(ctx, self);
-        vc_free(ctx, model);
+        VC_FREE_ALL(ctx, self, model);
         return vc_fail(ctx, VC_E_NOMEM, "not enough memory for the decoded model");
     }
     *self = (struct decoded){.base = base, .how = how, .mutex = self->mutex};

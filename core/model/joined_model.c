@@ -70,14 +70,8 @@ static void joined_close(struct vc_model *model)
     for (size_t i = 0; i < self->n; i++) {
         vc_model_close(self->parts[i]);
     }
-    vc_free(ctx, self->parts);
-    vc_free(ctx, self->first);
-    vc_free(ctx, self->refused);
-    vc_free(ctx, self->components);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
-    vc_free(ctx, model->inputs);
+    VC_FREE_ALL(ctx, self->parts, self->first, self->refused, self->components, self, model->tensors, model->io,
+                model->inputs);
 }
 
 static const struct vc_source_ops joined_ops = {.read = joined_read,

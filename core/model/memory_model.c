@@ -22,12 +22,9 @@ static void memory_close(struct vc_model *model)
     struct memory *self = model->self;
 
     if (self != NULL) {
-        vc_free(model->ctx, (void *)(uintptr_t)self->data);
-        vc_free(model->ctx, self->block);
+        VC_FREE_ALL(model->ctx, (void *)(uintptr_t)self->data, self->block);
     }
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
+    VC_FREE_ALL(model->ctx, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops memory_ops = {.read = memory_read, .close = memory_close};

@@ -440,10 +440,7 @@ void vc_model_close(struct vc_model *model)
     }
     vc_arena_release(ctx, &model->arena);
     vc_name_table_release(ctx, &model->names);
-    vc_free(ctx, model->quants);
-    vc_free(ctx, model->recipe);
-    vc_free(ctx, model->absent);
-    vc_free(ctx, model->unseen);
+    VC_FREE_ALL(ctx, model->quants, model->recipe, model->absent, model->unseen);
     vc_model_set_path(ctx, model, NULL);
     vc_free(ctx, model);
 }

@@ -68,8 +68,7 @@ void vc_renamed_model_free(struct vc_ctx *ctx, struct vc_model *model)
 {
     if (model != NULL) {
         vc_name_table_release(ctx, &model->names);
-        vc_free(ctx, model->tensors);
-        vc_free(ctx, model);
+        VC_FREE_ALL(ctx, model->tensors, model);
     }
 }
 

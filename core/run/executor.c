@@ -309,8 +309,7 @@ static void run_state_release(struct vc_ctx *ctx, struct vc_run_state *rs)
             vc_live_free(ctx, rs, rs->live[i]);
         }
     }
-    vc_free(ctx, rs->live);
-    vc_free(ctx, rs->order);
+    VC_FREE_ALL(ctx, rs->live, rs->order);
     (void)pthread_cond_destroy(&rs->changed);
     (void)pthread_mutex_destroy(&rs->mutex);
 }

@@ -205,8 +205,7 @@ static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
         vc_free(ctx, tee->sinks);
         vc_tee_parts_free(ctx, tee->parts);
     }
-    vc_free(ctx, tee);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, tee, sink);
 }
 
 /* Of several outputs that get the same, what holds for all of them: the tee itself says it. */

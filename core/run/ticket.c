@@ -144,8 +144,7 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
         item->chain->compare->ops->end(ctx, item->chain->compare);
     }
     vc_steps_end(ctx, item);
-    vc_free(ctx, live->running);
-    vc_free(ctx, live);
+    VC_FREE_ALL(ctx, live->running, live);
 }
 
 /* ---- waiting ---- */

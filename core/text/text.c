@@ -21,8 +21,7 @@ void vc_text_init(struct vc_text *text, struct vc_ctx *ctx)
 
 void vc_text_release(struct vc_text *text)
 {
-    vc_free(text->ctx, text->data);
-    text->data = NULL;
+    vc_free(text->ctx, vc_give(&text->data));
     text->n = 0;
     text->capacity = 0;
 }
@@ -286,8 +285,7 @@ char *vc_text_detach(struct vc_text *text)
 
     vc_text_add_bytes(text, "", 0); /* an empty text has its NUL, too */
     if (text->status == VC_OK) {
-        given = text->data;
-        text->data = NULL;
+        given = vc_give(&text->data);
         vc_pool_give(text->ctx->shared->pool, given);
     }
     vc_text_release(text);

@@ -395,8 +395,7 @@ static enum vc_status add_of_expert(struct calibration *c, struct vc_collector *
     to->weights = NULL;
     if (--route->n_left == 0) {
         route->n_left = route->n_collectors;
-        vc_free(c->ctx, route->weights);
-        route->weights = NULL;
+        vc_free(c->ctx, vc_give(&route->weights));
     }
     return status;
 }
@@ -523,8 +522,7 @@ static enum vc_status run_batches(struct calibration *c)
     }
 out:
     vc_answers_series_free(series);
-    vc_free(c->ctx, wanted);
-    vc_free(c->ctx, mask);
+    VC_FREE_ALL(c->ctx, wanted, mask);
     return status;
 }
 
@@ -791,21 +789,12 @@ static void release(struct calibration *c)
         vc_free(c->ctx, c->ranges[k]);
     }
     for (size_t k = 0; k < c->n_routes; k++) {
-        vc_free(c->ctx, c->routes[k].inputs.data);
-        vc_free(c->ctx, c->routes[k].weights);
+        VC_FREE_ALL(c->ctx, c->routes[k].inputs.data, c->routes[k].weights);
     }
     vc_name_table_release(c->ctx, &c->listed);
-    vc_free(c->ctx, c->next_of);
-    vc_free(c->ctx, c->waiting);
-    vc_free(c->ctx, c->routes);
-    vc_free(c->ctx, c->arrays);
-    vc_free(c->ctx, c->ranges);
-    vc_free(c->ctx, c->collectors);
-    vc_free(c->ctx, c->layers);
+    VC_FREE_ALL(c->ctx, c->next_of, c->waiting, c->routes, c->arrays, c->ranges, c->collectors, c->layers);
     vc_graph_values_end(c->ctx, &c->graph_values);
-    vc_free(c->ctx, c->numbers);
-    vc_free(c->ctx, c->inputs);
-    vc_free(c->ctx, c->tokens);
+    VC_FREE_ALL(c->ctx, c->numbers, c->inputs, c->tokens);
     vc_rows_view_release(&c->view);
     vc_rows_close(&c->rows);
     vc_arena_release(c->ctx, &c->arena);

@@ -427,8 +427,7 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
         add_rows(c, pool, value, rows);
     }
     if (c->filled == 0) {
-        vc_free(ctx, c->tile);
-        c->tile = NULL;
+        vc_free(ctx, vc_give(&c->tile));
     }
     return VC_OK;
 }
@@ -465,11 +464,5 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
 /* Accepts one that was never begun, as zeros. */
 void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c)
 {
-    vc_free(ctx, c->sum);
-    vc_free(ctx, c->sum2);
-    vc_free(ctx, c->min);
-    vc_free(ctx, c->max);
-    vc_free(ctx, c->steps);
-    vc_free(ctx, c->moments);
-    vc_free(ctx, c->tile);
+    VC_FREE_ALL(ctx, c->sum, c->sum2, c->min, c->max, c->steps, c->moments, c->tile);
 }

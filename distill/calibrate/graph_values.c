@@ -39,9 +39,7 @@ void vc_graph_values_end(struct vc_ctx *ctx, struct vc_graph_values *v)
     for (size_t k = 0; k < v->n_samples; k++) {
         vc_free(ctx, v->samples[k].vectors);
     }
-    vc_free(ctx, v->samples);
-    vc_free(ctx, v->first);
-    vc_free(ctx, v->ranges);
+    VC_FREE_ALL(ctx, v->samples, v->first, v->ranges);
 }
 
 /* Up to 64 rows, with one vector of each where a row is a vector, else four. */

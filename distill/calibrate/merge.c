@@ -286,8 +286,7 @@ out:
     for (size_t i = 0; i < g.n_out; i++) {
         vc_free(ctx, g.sums[i].any);
     }
-    vc_free(ctx, g.sums);
-    vc_free(ctx, g.out);
+    VC_FREE_ALL(ctx, g.sums, g.out);
     vc_arena_release(ctx, &g.arena);
     return vc_call_end(ctx, status);
 }

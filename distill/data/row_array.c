@@ -22,8 +22,7 @@ enum vc_status vc_row_array_open(struct vc_ctx *ctx, const struct vc_model *mode
 
 void vc_row_array_close(struct vc_ctx *ctx, struct vc_row_array *array)
 {
-    vc_free(ctx, array->held);
-    vc_free(ctx, array->row);
+    VC_FREE_ALL(ctx, array->held, array->row);
     *array = (struct vc_row_array){.model = NULL};
 }
 

@@ -147,8 +147,7 @@ static void count_labels(struct vc_rows *rows)
         some = some || rows->labels[i] != VC_NO_LABEL;
     }
     if (!some) {
-        vc_free(rows->ctx, rows->labels);
-        rows->labels = NULL;
+        vc_free(rows->ctx, vc_give(&rows->labels));
     }
 }
 
@@ -174,8 +173,7 @@ static enum vc_status read_ends(struct vc_rows *rows)
         for (uint64_t i = 0; i < rows->n; i++) {
             rows->labels[2 * i + e] = ends[vc_rows_in_file(rows, i)];
         }
-        vc_free(rows->ctx, ends);
-        ends = NULL;
+        vc_free(rows->ctx, vc_give(&ends));
     }
     rows->label_width = 2;
     count_labels(rows);
@@ -229,8 +227,7 @@ enum vc_status vc_rows_take_values(struct vc_rows *rows)
 
         rows->targets[i] = (double)numbers[row * rows->target_width + i % rows->target_width];
     }
-    vc_free(rows->ctx, rows->labels);
-    rows->labels = NULL;
+    vc_free(rows->ctx, vc_give(&rows->labels));
     rows->max_label = -1;
     return VC_OK;
 }
@@ -252,8 +249,7 @@ enum vc_status vc_rows_take_labels(struct vc_rows *rows, int64_t most, bool *tak
         rows->labels[i] = (int64_t)rows->targets[i];
     }
     rows->label_width = rows->target_width;
-    vc_free(rows->ctx, rows->targets);
-    rows->targets = NULL;
+    vc_free(rows->ctx, vc_give(&rows->targets));
     count_labels(rows);
     *taken = true;
     return VC_OK;
@@ -351,8 +347,7 @@ static enum vc_status open_outputs(struct vc_rows *rows, const struct vc_graph *
 /* y and mask, which no other rows share but a mask of the file. */
 static void release_y(struct vc_rows *rows, const uint8_t *shared)
 {
-    vc_free(rows->ctx, rows->labels);
-    vc_free(rows->ctx, rows->targets);
+    VC_FREE_ALL(rows->ctx, rows->labels, rows->targets);
     if (rows->mask != shared) {
         vc_free(rows->ctx, rows->mask);
     }
@@ -474,8 +469,7 @@ void vc_rows_close(struct vc_rows *rows)
     for (size_t i = 0; rows->arrays != NULL && i < rows->model->n_tensors; i++) {
         vc_row_array_close(rows->ctx, &rows->arrays[i]);
     }
-    vc_free(rows->ctx, rows->arrays);
-    vc_free(rows->ctx, rows->part);
+    VC_FREE_ALL(rows->ctx, rows->arrays, rows->part);
     for (size_t k = 0; k < rows->n_outputs; k++) {
         release_y(rows->outputs[k].rows, rows->mask);
         vc_free(rows->ctx, rows->outputs[k].rows);

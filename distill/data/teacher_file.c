@@ -354,12 +354,7 @@ void vc_teacher_files_close(struct vc_teacher_files *files)
         vc_row_array_close(files->ctx, &files->items[i].rest);
     }
     if (files->ctx != NULL) {
-        vc_free(files->ctx, files->items);
-        vc_free(files->ctx, files->logits);
-        vc_free(files->ctx, files->classes);
-        vc_free(files->ctx, files->rest);
-        vc_free(files->ctx, files->row);
-        vc_free(files->ctx, files->sum);
+        VC_FREE_ALL(files->ctx, files->items, files->logits, files->classes, files->rest, files->row, files->sum);
     }
 }
 

@@ -174,8 +174,7 @@ out:
         vc_model_close(*out);
         *out = NULL;
     }
-    vc_free(ctx, t.block);
-    vc_free(ctx, t.tensors);
+    VC_FREE_ALL(ctx, t.block, t.tensors);
     vc_graph_close(graph);
     return vc_call_end(ctx, status);
 }

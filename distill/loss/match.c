@@ -385,9 +385,7 @@ void **vc_match_room(struct vc_matches *m)
 void vc_match_close(struct vc_matches *m)
 {
     if (m != NULL) {
-        vc_free(m->ctx, m->room);
-        vc_free(m->ctx, m->tokens);
-        vc_free(m->ctx, m);
+        VC_FREE_ALL(m->ctx, m->room, m->tokens, m);
     }
 }
 

@@ -59,8 +59,7 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *tr
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->pieces, (size_t)2 * size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->note_pieces, (size_t)2 * size));
     VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, r->numbers, size));
-    *out = r;
-    r = NULL;
+    *out = vc_give(&r);
 out:
     if (r != NULL) {
         r->transport = NULL; /* it stays the caller's */
@@ -78,11 +77,7 @@ void vc_ranks_leave(struct vc_ranks *r)
     if (r->transport != NULL) {
         r->transport->close(r->handle, !r->facts.lost);
     }
-    vc_free(r->ctx, r->notes);
-    vc_free(r->ctx, r->pieces);
-    vc_free(r->ctx, r->note_pieces);
-    vc_free(r->ctx, r->numbers);
-    vc_free(r->ctx, r);
+    VC_FREE_ALL(r->ctx, r->notes, r->pieces, r->note_pieces, r->numbers, r);
 }
 
 void vc_ranks_set_machine(struct vc_ranks *r, unsigned threads, unsigned before)

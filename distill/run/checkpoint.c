@@ -81,8 +81,7 @@ static enum vc_status make_list(struct vc_trainer *t, struct list *list)
 /* The arrays themselves are the run's. */
 static void free_list(struct vc_trainer *t, struct list *list)
 {
-    vc_free(t->ctx, list->items);
-    vc_free(t->ctx, list->shapes);
+    VC_FREE_ALL(t->ctx, list->items, list->shapes);
     vc_arena_release(t->ctx, &list->arena);
 }
 
@@ -495,8 +494,7 @@ void vc_checkpoint_close(struct vc_trainer *t)
     if (t->checkpoint != NULL) {
         vc_text_free(t->checkpoint->text);
         vc_model_close(t->checkpoint->resume);
-        vc_free(t->ctx, t->checkpoint->statistics);
-        vc_free(t->ctx, t->checkpoint);
+        VC_FREE_ALL(t->ctx, t->checkpoint->statistics, t->checkpoint);
     }
 }
 

@@ -112,8 +112,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     if (t.student.net.weights != NULL) {
         vc_weights_leave(t.student.net.weights);
     }
-    d->weights = t.student.net.weights;
-    t.student.net.weights = NULL;
+    d->weights = vc_give(&t.student.net.weights);
 out:
     vc_trainer_close(&t);
     return status;

@@ -660,8 +660,7 @@ enum vc_status vc_tally_begin(const struct vc_trainer *t, struct vc_tally *tally
 /* Accepts one that was begun in part. */
 void vc_tally_end(const struct vc_trainer *t, struct vc_tally *tally)
 {
-    vc_free(t->ctx, tally->lists);
-    vc_free(t->ctx, tally->received);
+    VC_FREE_ALL(t->ctx, tally->lists, tally->received);
     for (size_t k = 0; tally->heads != NULL && k < t->student.net.n_heads; k++) {
         vc_tally_end(t, &tally->heads[k]);
     }

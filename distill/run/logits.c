@@ -343,13 +343,7 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
 out:
     vc_tally_end(&a.t, &a.tally);
     vc_trainer_close(&a.t);
-    vc_free(ctx, a.logits);
-    vc_free(ctx, a.classes);
-    vc_free(ctx, a.rest);
-    vc_free(ctx, a.largest);
-    vc_free(ctx, a.which);
-    vc_free(ctx, a.inputs);
-    vc_free(ctx, a.tensors);
+    VC_FREE_ALL(ctx, a.logits, a.classes, a.rest, a.largest, a.which, a.inputs, a.tensors);
     vc_arena_release(ctx, &a.arena);
     return vc_call_end(ctx, status);
 }

@@ -378,8 +378,7 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t)
 void vc_trainer_release(struct vc_trainer *t)
 {
     vc_device_release(&t->student);
-    vc_free(t->ctx, t->arena);
-    vc_free(t->ctx, t->student.optimizer.block);
+    VC_FREE_ALL(t->ctx, t->arena, t->student.optimizer.block);
     t->arena = NULL;
     t->student.optimizer.block = NULL;
 }

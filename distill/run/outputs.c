@@ -99,15 +99,10 @@ void vc_heads_close(struct vc_trainer *t)
     for (size_t k = 0; t->heads != NULL && k < t->student.net.n_heads; k++) {
         struct vc_head_work *work = &t->heads[k];
 
-        vc_free(t->ctx, work->logits);
-        vc_free(t->ctx, work->teacher);
-        vc_free(t->ctx, work->gradient);
-        vc_free(t->ctx, work->batch.targets);
-        vc_free(t->ctx, work->batch.labels);
-        vc_free(t->ctx, work->batch.mask);
+        VC_FREE_ALL(t->ctx, work->logits, work->teacher, work->gradient, work->batch.targets, work->batch.labels,
+                    work->batch.mask);
     }
-    vc_free(t->ctx, t->heads);
-    t->heads = NULL;
+    vc_free(t->ctx, vc_give(&t->heads));
 }
 
 /* ---- rows ---- */

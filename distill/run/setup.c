@@ -594,23 +594,10 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_device_close(&t->student);
     vc_free(t->ctx, t->progress.control_answers.right);
     vc_trainer_release(t);
-    vc_free(t->ctx, t->sum.total);
-    vc_free(t->ctx, t->sum.received);
-    vc_free(t->ctx, t->sum.norms);
-    vc_free(t->ctx, t->evals.spare);
-    vc_free(t->ctx, t->evals.best);
-    vc_free(t->ctx, t->student.optimizer.states);
-    vc_free(t->ctx, t->student.zeros);
-    vc_free(t->ctx, t->student.optimizer.maps);
-    vc_free(t->ctx, t->steps.order);
-    vc_free(t->ctx, t->student.optimizer.blocks);
-    vc_free(t->ctx, t->student.device_room);
-    vc_free(t->ctx, t->batch.row);
-    vc_free(t->ctx, t->batch.labels);
-    vc_free(t->ctx, t->batch.targets);
-    vc_free(t->ctx, t->class_weights);
-    vc_free(t->ctx, t->batch.mask);
-    vc_free(t->ctx, t->batch.teacher_logits);
+    VC_FREE_ALL(t->ctx, t->sum.total, t->sum.received, t->sum.norms, t->evals.spare, t->evals.best,
+                t->student.optimizer.states, t->student.zeros, t->student.optimizer.maps, t->steps.order,
+                t->student.optimizer.blocks, t->student.device_room, t->batch.row, t->batch.labels, t->batch.targets,
+                t->class_weights, t->batch.mask, t->batch.teacher_logits);
     for (unsigned k = 0; k < 2; k++) {
         struct vc_taught_rows *rows = k == 0 ? &t->data : &t->eval;
 

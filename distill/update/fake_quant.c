@@ -317,9 +317,7 @@ void vc_fake_quant_close(struct vc_learner *l)
 {
     if (l->fake_quants != NULL) {
         vc_text_free(l->fake_quants->label);
-        vc_free(l->ctx, l->fake_quants->items);
-        vc_free(l->ctx, l->fake_quants->room);
-        vc_free(l->ctx, l->fake_quants);
+        VC_FREE_ALL(l->ctx, l->fake_quants->items, l->fake_quants->room, l->fake_quants);
         l->fake_quants = NULL;
     }
 }

@@ -171,10 +171,7 @@ void vc_gradual_close(struct vc_learner *l)
         for (size_t i = 0; g->parts != NULL && i < g->n; i++) {
             vc_keys_release(l->ctx, &g->parts[i].keys);
         }
-        vc_free(l->ctx, g->parts);
-        vc_free(l->ctx, g->together);
-        vc_free(l->ctx, g->room);
-        vc_free(l->ctx, g);
+        VC_FREE_ALL(l->ctx, g->parts, g->together, g->room, g);
         l->gradual = NULL;
     }
 }

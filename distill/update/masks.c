@@ -215,8 +215,7 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
     const struct vc_weight *item = &l->net.weights->items[entry];
     struct vc_weight_state *state = &l->optimizer.states[entry];
 
-    vc_free(l->ctx, state->keep);
-    state->keep = NULL;
+    vc_free(l->ctx, vc_give(&state->keep));
     state->n_masked = 0;
     if (!vc_masks_has(l, entry)) {
         return VC_OK;

@@ -216,8 +216,7 @@ enum vc_status vc_module_names_add(struct vc_ctx *ctx, const struct vc_module_li
     VC_TRY(add_ends(&s, text, first));
     status = text->status;
 out:
-    vc_free(ctx, s.others);
-    vc_free(ctx, s.ends);
+    VC_FREE_ALL(ctx, s.others, s.ends);
     vc_arena_release(ctx, &s.arena);
     return status;
 }

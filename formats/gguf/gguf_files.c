@@ -574,9 +574,7 @@ void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files)
         vc_text_release(&files->files[i].fresh);
         vc_text_release(&files->files[i].entries);
     }
-    vc_free(ctx, files->files);
-    vc_free(ctx, files->file_of);
-    vc_free(ctx, files->offsets);
+    VC_FREE_ALL(ctx, files->files, files->file_of, files->offsets);
     vc_arena_release(ctx, &files->arena);
     *files = (struct gguf_files){.n = 0};
 }

@@ -29,8 +29,7 @@ enum vc_status vc_gguf_cursor_init(struct vc_ctx *ctx, const struct vc_infile *f
 
 void vc_gguf_cursor_release(struct gguf_cursor *cursor)
 {
-    vc_free(cursor->ctx, cursor->buffer);
-    cursor->buffer = NULL;
+    vc_free(cursor->ctx, vc_give(&cursor->buffer));
 }
 
 const char *vc_gguf_where(struct gguf_cursor *cursor)

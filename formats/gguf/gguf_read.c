@@ -404,14 +404,9 @@ static void gguf_close(struct vc_model *model)
     for (size_t i = 0; i < self->n_shards; i++) {
         vc_infile_close(ctx, self->shards[i].file);
     }
-    vc_free(ctx, self->shards);
-    vc_free(ctx, model->inputs);
+    VC_FREE_ALL(ctx, self->shards, model->inputs);
     vc_arena_release(ctx, &self->arena);
-    vc_free(ctx, self->offsets);
-    vc_free(ctx, self->names);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self->offsets, self->names, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_close, .program = vc_gguf_program};

@@ -200,8 +200,7 @@ static void gguf_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_outfolder_free(ctx, self->folder);
     vc_gguf_files_release(ctx, &self->files);
     vc_arena_release(ctx, &self->arena);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self, sink);
 }
 
 /* vc_sink_ops.can_hold: what the format has a number for. */
@@ -327,7 +326,6 @@ out:
     if (self != NULL) {
         vc_arena_release(ctx, &self->arena);
     }
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self, sink);
     return status;
 }

@@ -144,10 +144,7 @@ static void imatrix_close(struct vc_model *model)
 
     vc_infile_close(model->ctx, self->file);
     vc_arena_release(model->ctx, &self->arena);
-    vc_free(model->ctx, self->offsets);
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
+    VC_FREE_ALL(model->ctx, self->offsets, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops imatrix_ops = {.read = imatrix_read, .close = imatrix_close};

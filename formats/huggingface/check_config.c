@@ -692,8 +692,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:
-    vc_free(ctx, c.path);
-    vc_free(ctx, c.groups);
+    VC_FREE_ALL(ctx, c.path, c.groups);
     vc_arena_release(ctx, &c.arena);
     return status;
 }

@@ -396,15 +396,9 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
     }
     vc_infolder_forget_index(ctx, folder);
     vc_weight_index_release(ctx, &folder->map);
-    vc_free(ctx, folder->weights.names);
-    vc_free(ctx, folder->indices.names);
-    vc_free(ctx, folder->left.names);
-    vc_free(ctx, folder->odd.names);
-    vc_free(ctx, folder->shards.names);
-    vc_free(ctx, folder->bins.names);
-    vc_free(ctx, folder->bin_indices.names);
-    vc_free(ctx, folder->out_shards.names);
-    vc_free(ctx, folder->carried);
+    VC_FREE_ALL(ctx, folder->weights.names, folder->indices.names, folder->left.names, folder->odd.names,
+                folder->shards.names, folder->bins.names, folder->bin_indices.names, folder->out_shards.names,
+                folder->carried);
     vc_arena_release(ctx, &folder->arena);
     vc_free(ctx, folder);
 }

@@ -24,8 +24,7 @@ enum vc_status vc_file_sink_new(struct vc_ctx *ctx, const struct vc_model *model
     *out = sink;
     return VC_OK;
 out:
-    vc_free(ctx, sink->self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, sink->self, sink);
     return status;
 }
 
@@ -42,6 +41,5 @@ enum vc_status vc_file_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 void vc_file_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     vc_outfile_free(ctx, *file_of(sink));
-    vc_free(ctx, sink->self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, sink->self, sink);
 }

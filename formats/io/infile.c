@@ -399,8 +399,7 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
         if (is_file(file)) {
             vc_kept_drop(ctx, &file->kept);
         }
-        vc_free(ctx, file->bytes);
-        vc_free(ctx, file);
+        VC_FREE_ALL(ctx, file->bytes, file);
     }
 }
 
@@ -463,8 +462,7 @@ enum vc_status vc_infile_text(struct vc_ctx *ctx, const struct vc_infile *file, 
     VC_CALL_ALLOC(own = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1));
     VC_CALL(vc_infile_read(ctx, file, 0, own, (size_t)file->size_bytes));
     own[file->size_bytes] = '\0';
-    *text = own;
-    own = NULL;
+    *text = vc_give(&own);
     return VC_OK;
 }
 

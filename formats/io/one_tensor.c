@@ -51,7 +51,5 @@ void vc_one_tensor_close(struct vc_model *model)
     struct vc_one_tensor *self = model->self;
 
     vc_infile_close(model->ctx, self->file);
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
+    VC_FREE_ALL(model->ctx, self, model->tensors, model->io);
 }

@@ -668,9 +668,7 @@ void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file)
     if (file->folder >= 0 && !file->folder_borrowed) {
         (void)close(file->folder);
     }
-    vc_free(ctx, file->target);
-    vc_free(ctx, file->path);
-    vc_free(ctx, file);
+    VC_FREE_ALL(ctx, file->target, file->path, file);
 }
 
 enum vc_status vc_outfile_replace(struct vc_ctx *ctx, const char *folder, const char *name, const struct vc_text *text)

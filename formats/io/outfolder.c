@@ -571,8 +571,7 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
 
         folder->members = member->next;
         vc_outfile_free(ctx, member->file);
-        vc_free(ctx, member->name);
-        vc_free(ctx, member);
+        VC_FREE_ALL(ctx, member->name, member);
     }
     while (folder->places != NULL) {
         struct vc_outfolder_place *place = folder->places;
@@ -588,7 +587,5 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
     }
     vc_free(ctx, folder->names);
     vc_arena_release(ctx, &folder->arena);
-    vc_free(ctx, folder->parent_name);
-    vc_free(ctx, folder->path);
-    vc_free(ctx, folder);
+    VC_FREE_ALL(ctx, folder->parent_name, folder->path, folder);
 }

@@ -100,8 +100,7 @@ enum vc_status vc_outfolder_mark_read(struct vc_ctx *ctx, int folder, struct vc_
 void vc_outfolder_mark_release(struct vc_ctx *ctx, struct vc_outfolder_mark *mark)
 {
     vc_text_release(&mark->text);
-    vc_free(ctx, mark->files);
-    mark->files = NULL;
+    vc_free(ctx, vc_give(&mark->files));
 }
 
 /* path becomes its written form, "\"unet/config.json\"". For a folder the quote at the end is cut, so that it is the

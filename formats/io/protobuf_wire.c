@@ -49,8 +49,7 @@ enum vc_status vc_wire_open(struct vc_ctx *ctx, const struct vc_infile *file, st
 void vc_wire_close(struct vc_wire *wire)
 {
     if (wire->window != NULL) {
-        vc_free(wire->ctx, wire->window);
-        wire->window = NULL;
+        vc_free(wire->ctx, vc_give(&wire->window));
     }
 }
 

@@ -55,8 +55,7 @@ static enum vc_status become_npz(struct vc_ctx *ctx, struct vc_sink *sink, const
     VC_CALL(vc_npz_sink_create(ctx, self->model, &options, &made));
     ((struct npz_sink *)made->self)->archive.file = self->file;
     *sink = *made;
-    vc_free(ctx, made);
-    vc_free(ctx, self);
+    VC_FREE_ALL(ctx, made, self);
     return sink->ops->layout(ctx, sink, outs, file_bytes);
 }
 

@@ -120,10 +120,7 @@ static void deflate_free(struct vc_ctx *ctx, struct vc_sink *sink)
         }
         vc_free(ctx, self->spools[i].memory);
     }
-    vc_free(ctx, self->spools);
-    vc_free(ctx, self->piece);
-    vc_free(ctx, self->packed);
-    vc_free(ctx, self->deflated);
+    VC_FREE_ALL(ctx, self->spools, self->piece, self->packed, self->deflated);
     vc_npz_sink_free(ctx, sink);
 }
 

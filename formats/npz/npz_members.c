@@ -186,8 +186,7 @@ void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
     (void)pthread_cond_destroy(&self->decided);
     (void)pthread_mutex_destroy(&self->mutex);
     vc_text_release(&self->manifest);
-    vc_free(ctx, self->names);
-    vc_free(ctx, self->archive.members);
+    VC_FREE_ALL(ctx, self->names, self->archive.members);
     vc_file_sink_free(ctx, sink);
 }
 

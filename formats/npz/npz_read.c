@@ -371,8 +371,7 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
         VC_TRY(vc_manifest_infer(ctx, model, false));
     }
 out:
-    vc_free(ctx, o.heads);
-    vc_free(ctx, o.shape_at);
+    VC_FREE_ALL(ctx, o.heads, o.shape_at);
     return status;
 }
 
@@ -385,11 +384,7 @@ static void npz_close(struct vc_model *model)
     vc_spool_release(&self->spool);
     vc_infile_close(ctx, self->file);
     vc_zip_close(ctx, &self->zip);
-    vc_free(ctx, self->members);
-    vc_free(ctx, self->shapes);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self->members, self->shapes, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops npz_ops = {.read = vc_npz_read,

@@ -179,8 +179,7 @@ static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model
         (tensor_of(model, tensor)->view.bits != 0
              ? read_shown(ctx, stream)
              : vc_onnx_numbers_open(ctx, self->file, tensor_of(model, tensor), &stream->numbers)) != VC_OK) {
-        vc_free(ctx, stream->shown);
-        vc_free(ctx, stream);
+        VC_FREE_ALL(ctx, stream->shown, stream);
         return ctx->status;
     }
     *out = stream;
@@ -217,8 +216,7 @@ static enum vc_status onnx_stream_close(struct vc_ctx *ctx, struct vc_source_str
         }
         vc_onnx_numbers_close(&stream->numbers);
     }
-    vc_free(ctx, stream->shown);
-    vc_free(ctx, stream);
+    VC_FREE_ALL(ctx, stream->shown, stream);
     return status;
 }
 
@@ -248,19 +246,11 @@ static void onnx_close(struct vc_model *model)
         vc_model_close(self->made->source);
         vc_free(ctx, self->made);
     }
-    vc_free(ctx, self->externals);
-    vc_free(ctx, model->inputs);
-    vc_free(ctx, self->locations);
-    vc_free(ctx, self->tensors);
-    vc_free(ctx, self->nodes);
-    vc_free(ctx, self->symbols.list);
+    VC_FREE_ALL(ctx, self->externals, model->inputs, self->locations, self->tensors, self->nodes, self->symbols.list);
     vc_hash_release(ctx, &self->symbols.by_name);
-    vc_free(ctx, self->links);
-    vc_free(ctx, self->graphs);
+    VC_FREE_ALL(ctx, self->links, self->graphs);
     vc_arena_release(ctx, &self->arena);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops onnx_ops = {.read = onnx_read,
@@ -336,8 +326,7 @@ enum vc_status vc_onnx_read_model(struct vc_ctx *ctx, struct onnx *self, struct 
     VC_TRY(add_facts(ctx, model));
 out:
     vc_wire_close(&r.wire);
-    vc_free(ctx, r.name);
-    vc_free(ctx, r.uses);
+    VC_FREE_ALL(ctx, r.name, r.uses);
     vc_onnx_uses_release(&r);
     if (r.folder >= 0) {
         (void)close(r.folder);

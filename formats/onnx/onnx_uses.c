@@ -535,10 +535,5 @@ enum vc_status vc_onnx_take_use(struct onnx_reader *r, const struct onnx_symbol 
 
 void vc_onnx_uses_release(struct onnx_reader *r)
 {
-    vc_free(r->ctx, r->all.operators);
-    vc_free(r->ctx, r->all.reads);
-    vc_free(r->ctx, r->all.nodes);
-    vc_free(r->ctx, r->all.bindings);
-    vc_free(r->ctx, r->all.bodies);
-    vc_free(r->ctx, r->all.bound);
+    VC_FREE_ALL(r->ctx, r->all.operators, r->all.reads, r->all.nodes, r->all.bindings, r->all.bodies, r->all.bound);
 }

@@ -218,8 +218,7 @@ static enum vc_status emit_view(struct vc_ctx *ctx, struct onnx_sink *self, stru
         o->n_shown += packet->n_bytes;
         status = VC_OK;
         if (o->n_shown == vc_onnx_view_shown_bytes(&o->view)) {
-            whole = o->stored;
-            o->stored = NULL;
+            whole = vc_give(&o->stored);
         }
     }
     (void)pthread_mutex_unlock(&self->mutex);
@@ -349,16 +348,9 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     }
     vc_text_release(&self->literals);
     vc_arena_release(ctx, &self->arena);
-    vc_free(ctx, self->first_out);
-    vc_free(ctx, self->out);
-    vc_free(ctx, self->gone);
-    vc_free(ctx, self->drop);
-    vc_free(ctx, self->node_out);
-    vc_free(ctx, self->products);
+    VC_FREE_ALL(ctx, self->first_out, self->out, self->gone, self->drop, self->node_out, self->products);
     vc_onnx_edits_release(ctx, &self->edits);
-    vc_free(ctx, self->pieces);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self->pieces, self, sink);
 }
 
 /* Which sink a copy of the tensor is for: codes whose form changes go through this one, others are copied as they
@@ -390,9 +382,8 @@ static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, c
                              struct vc_outfolder *folder, const char *name, struct vc_sink **out)
 {
     const struct vc_dialect *asked = NULL;
-    struct onnx_sink *self = NULL;
-    struct vc_sink *sink = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct onnx_sink *self = NULL;
+    VC_SCOPED struct vc_sink *sink = NULL;
 
     *out = NULL;
     VC_REFUSE_IF(model->format == NULL && options->path != NULL, ctx, VC_E_ARGUMENT,
@@ -405,9 +396,9 @@ static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, c
     VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
                  "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
                  vc_option(ctx, "deflate"));
-    VC_TRY(vc_dialect_asked(ctx, options, &asked));
-    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
-    VC_TRY_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
+    VC_CALL(vc_dialect_asked(ctx, options, &asked));
+    VC_CALL_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
+    VC_CALL_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
     self->model = model;
     self->source = model->self;
     self->path = name != NULL ? name : options->path;
@@ -418,15 +409,15 @@ static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, c
     self->strip = options->strip != 0;
     vc_text_init(&self->literals, ctx);
     if (folder != NULL) {
-        VC_TRY(vc_outfolder_add(ctx, folder, name, &self->file));
+        VC_CALL(vc_outfolder_add(ctx, folder, name, &self->file));
     } else if (name == NULL && options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
+        VC_CALL(vc_outfile_open(ctx, options, model, &self->file));
     }
     if (pthread_mutex_init(&self->mutex, NULL) != 0) {
         if (folder == NULL) {
             vc_outfile_free(ctx, self->file);
         }
-        VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex"));
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     *sink = (struct vc_sink){.ops = &onnx_sink_ops,
                              .self = self,
@@ -436,12 +427,9 @@ static enum vc_status create(struct vc_ctx *ctx, const struct vc_model *model, c
                              .memory_bytes = COPY_BYTES};
     self->copies = *sink;
     sink->accepts_raw = sink->accepts_raw && !self->relayout;
-    *out = sink;
+    self = NULL; /* the sink's */
+    *out = vc_give(&sink);
     return VC_OK;
-out:
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
-    return status;
 }
 
 /* A graph as one of several files of a folder. */

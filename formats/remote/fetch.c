@@ -486,7 +486,6 @@ void vc_fetcher_close(struct vc_ctx *ctx, struct vc_fetcher *f)
         memset(f->authorization, 0, strlen(f->authorization));
         vc_free(ctx, f->authorization);
     }
-    vc_free(ctx, f->answer);
-    vc_free(ctx, f->next);
+    VC_FREE_ALL(ctx, f->answer, f->next);
     *f = (struct vc_fetcher){.http = NULL};
 }

@@ -523,8 +523,7 @@ static void end(void *result)
         if (r->entries[i]->there) {
             vc_virtual_drop(&r->entries[i]->virtual);
         }
-        vc_free(r->ctx, r->entries[i]->file.head);
-        vc_free(r->ctx, r->entries[i]->file.at.target);
+        VC_FREE_ALL(r->ctx, r->entries[i]->file.head, r->entries[i]->file.at.target);
     }
     remove_folder(r);
     vc_fetcher_close(r->ctx, &r->fetcher);

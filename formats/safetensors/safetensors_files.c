@@ -179,10 +179,9 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
                                    struct vc_text *text)
 {
     size_t n = plan->outs->n;
-    bool *told = NULL;
-    const char **names = NULL;
-    struct vc_text manifest = {.ctx = ctx};
-    enum vc_status status = VC_OK;
+    VC_SCOPED bool *told = NULL;
+    VC_SCOPED const char **names = NULL;
+    VC_SCOPED_TEXT struct vc_text manifest = {.ctx = ctx};
     size_t i = 0;
 
     if (!plan->records->any_untold) {
@@ -194,22 +193,18 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
     if (i == n) {
         return VC_OK;
     }
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, told, n));
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_NAMES, names, n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, told, n));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, names, n));
     for (i = 0; i < n; i++) {
         names[i] = plan->records->records[plan->records->of_out[i]].name; /* second names are told */
         told[i] = !needs_manifest(plan, i) || file_of(plan, i) != file;
     }
-    VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, names, &manifest));
+    VC_CALL(vc_manifest_write_quantized(ctx, plan->outs, told, names, &manifest));
     if (manifest.n != 0) {
         vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
         vc_text_add_json_string(text, manifest.data);
     }
-out:
-    vc_text_release(&manifest);
-    vc_free(ctx, names);
-    vc_free(ctx, told);
-    return status;
+    return VC_OK;
 }
 
 /* "second": "first", */

@@ -313,9 +313,7 @@ out:
 
 void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_records *records)
 {
-    vc_free(ctx, records->records);
-    vc_free(ctx, records->of_out);
-    vc_free(ctx, records->told);
+    VC_FREE_ALL(ctx, records->records, records->of_out, records->told);
     vc_arena_release(ctx, &records->arena);
     *records = (struct safetensors_records){.n = 0};
 }

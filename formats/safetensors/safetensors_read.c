@@ -87,8 +87,7 @@ static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
         self->offsets[i] = self->entries[i].offset;
         self->types[i] = self->entries[i].type;
     }
-    vc_free(ctx, self->entries);
-    self->entries = NULL;
+    vc_free(ctx, vc_give(&self->entries));
     return VC_OK;
 }
 
@@ -147,8 +146,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
                 status = vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME);
                 VC_CALL(vc_collect(ctx, status, "manifest", NULL));
             }
-            vc_free(ctx, shard->manifest);
-            shard->manifest = NULL;
+            vc_free(ctx, vc_give(&shard->manifest));
         }
     }
     if (!described) {
@@ -307,15 +305,9 @@ static void safetensors_close(struct vc_model *model)
         vc_safetensors_release_header(ctx, shard);
         vc_free(ctx, shard->name);
     }
-    vc_free(ctx, self->shards);
-    vc_free(ctx, self->entries);
-    vc_free(ctx, self->offsets);
-    vc_free(ctx, self->types);
-    vc_free(ctx, model->inputs);
+    VC_FREE_ALL(ctx, self->shards, self->entries, self->offsets, self->types, model->inputs);
     vc_finds_release(ctx, &self->finds);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self, model->tensors, model->io);
 }
 
 static const struct vc_source_ops safetensors_ops = {

@@ -535,8 +535,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_safetensors_files_release(ctx, &self->files);
     vc_safetensors_records_release(ctx, &self->records);
     vc_hf_carry_release(ctx, &self->carry);
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
+    VC_FREE_ALL(ctx, self, sink);
 }
 
 /* Types that the format has a word for. */
@@ -700,9 +699,8 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
                                                const struct vc_write_options *options, struct vc_outfolder *whole,
                                                const char *name, struct vc_sink **out)
 {
-    struct safetensors_sink *self = NULL;
-    struct vc_sink *sink = NULL;
-    enum vc_status status = VC_OK;
+    VC_SCOPED struct safetensors_sink *self = NULL;
+    VC_SCOPED struct vc_sink *sink = NULL;
     const struct vc_dialect *asked = NULL;
     const struct vc_dialect *dialect = NULL;
     const char *refusal = NULL;
@@ -713,24 +711,24 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     VC_REFUSE_IF(options->deflate != VC_DEFLATE_NONE, ctx, VC_E_ARGUMENT,
                  "safetensors is never compressed; leave %s out, or let the output's name end in .npz",
                  vc_option(ctx, "deflate"));
-    VC_TRY(vc_dialect_asked(ctx, options, &asked));
+    VC_CALL(vc_dialect_asked(ctx, options, &asked));
     VC_REFUSE_IF(asked != NULL && (!asked->is_choice || asked->same_parts_as != NULL), ctx, VC_E_ARGUMENT,
                  "safetensors has no such layout");
-    VC_TRY_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
-    VC_TRY_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
+    VC_CALL_ALLOC(sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink));
+    VC_CALL_ALLOC(self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self));
     (void)pthread_mutex_init(&self->mutex, NULL);
     vc_text_init(&self->carry.config, ctx);
     self->model = model;
     self->source = same ? model->self : NULL;
-    VC_TRY(choose_form(ctx, options, self));
+    VC_CALL(choose_form(ctx, options, self));
     self->companions = self->companions && self->in_folder;
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(check_described(ctx, self, asked));
-    VC_TRY(choose_dialect(ctx, self, asked, options->codes, options->decoded && self->in_folder, &dialect, &refusal));
+    VC_CALL(check_described(ctx, self, asked));
+    VC_CALL(choose_dialect(ctx, self, asked, options->codes, options->decoded && self->in_folder, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
-        VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));
+        VC_CALL(vc_hf_carry_unties(ctx, model->folder, &unties));
     }
-    VC_TRY(open_output(ctx, model, options, whole, name, self));
+    VC_CALL(open_output(ctx, model, options, whole, name, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = VC_FORMAT_SAFETENSORS,
@@ -738,10 +736,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
                              .refusal = refusal,
                              .accepts_raw = same && !(options->relayout && lays_anew(self, dialect)),
                              .aliases = !unties};
-    *out = sink;
+    self = NULL; /* the sink's */
+    *out = vc_give(&sink);
     return VC_OK;
-out:
-    vc_free(ctx, self);
-    vc_free(ctx, sink);
-    return status;
 }

@@ -116,12 +116,9 @@ void vc_tokenizer_close(struct vc_ctx *ctx, struct vc_tokenizer *t)
     vc_hash_release(ctx, &t->model.merge_table);
     vc_tok_release(ctx, &t->text);
     vc_tok_release(ctx, &t->other);
-    vc_free(ctx, t->pieces.items);
-    vc_free(ctx, t->others.items);
+    VC_FREE_ALL(ctx, t->pieces.items, t->others.items);
     vc_pattern_work_release(ctx, &t->pattern_work);
-    vc_free(ctx, t->cells);
-    vc_free(ctx, t->heap);
-    vc_free(ctx, t->paths);
+    VC_FREE_ALL(ctx, t->cells, t->heap, t->paths);
     vc_arena_release(ctx, &t->arena);
     vc_free(ctx, t);
 }

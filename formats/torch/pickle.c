@@ -351,9 +351,7 @@ out:
     if (cut != NULL) {
         *cut = m.cut && status == VC_E_FORMAT;
     }
-    vc_free(ctx, m.stack);
-    vc_free(ctx, m.marks);
-    vc_free(ctx, m.memo);
+    VC_FREE_ALL(ctx, m.stack, m.marks, m.memo);
     if (status != VC_OK) {
         vc_pickle_release(ctx, out);
     }

@@ -96,8 +96,7 @@ enum vc_status vc_torch_read_member(struct vc_ctx *ctx, struct torch *self, cons
     }
 out:
     if (status != VC_OK) {
-        vc_free(ctx, *out);
-        *out = NULL;
+        vc_free(ctx, vc_give(out));
         return vc_context(ctx, "member '%s'", entry->name);
     }
     return status;

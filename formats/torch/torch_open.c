@@ -46,14 +46,8 @@ static void torch_close(struct vc_model *model)
     vc_pickle_release(ctx, &self->pickle);
     vc_text_release(&self->note);
     vc_arena_release(ctx, &self->keep.arena);
-    vc_free(ctx, self->text);
-    vc_free(ctx, self->found);
-    vc_free(ctx, self->storages);
-    vc_free(ctx, self->parts);
-    vc_free(ctx, self->refused);
-    vc_free(ctx, self);
-    vc_free(ctx, model->tensors);
-    vc_free(ctx, model->io);
+    VC_FREE_ALL(ctx, self->text, self->found, self->storages, self->parts, self->refused, self, model->tensors,
+                model->io);
 }
 
 /* vc_source_ops.late_note: storages whose CRC turned out to be wrong while they were read. */

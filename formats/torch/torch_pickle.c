@@ -104,8 +104,7 @@ enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *m
 out:
     vc_free(ctx, w.memo);
     vc_hash_release(ctx, &w.by_node);
-    vc_free(ctx, w.main_out);
-    vc_free(ctx, w.sorted);
+    VC_FREE_ALL(ctx, w.main_out, w.sorted);
     vc_text_release(&w.path);
     vc_text_release(&w.left);
     return status;

@@ -169,10 +169,7 @@ static void torch_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_text_release(&self->pickle);
     vc_text_release(&self->manifest);
     vc_text_release(&self->note);
-    vc_free(ctx, self->archive.members);
-    vc_free(ctx, self->keys);
-    vc_free(ctx, self->names);
-    vc_free(ctx, self->out_names);
+    VC_FREE_ALL(ctx, self->archive.members, self->keys, self->names, self->out_names);
     vc_arena_release(ctx, &self->arena);
     vc_file_sink_free(ctx, sink);
 }

@@ -149,8 +149,7 @@ static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct vc_spool *spoo
     VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, note_crc(entry, crc, crc_wrong)));
 out:
     vc_inflate_close(ctx, inflate);
-    vc_free(ctx, plain);
-    vc_free(ctx, fill.buffer);
+    VC_FREE_ALL(ctx, plain, fill.buffer);
     return status;
 }
 

@@ -410,7 +410,6 @@ out:
 
 void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip)
 {
-    vc_free(ctx, zip->entries);
-    vc_free(ctx, zip->names);
+    VC_FREE_ALL(ctx, zip->entries, zip->names);
     memset(zip, 0, sizeof *zip);
 }

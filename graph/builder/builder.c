@@ -41,6 +41,7 @@
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
+#include "core/job/scoped.h"
 #include "graph/ops/ops.h"
 
 /* A graph without values. The families set float_type from config.json; the block is "" until the first
@@ -49,20 +50,16 @@
  * A failure after the allocation closes the graph, which accepts members that are not made yet. */
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
 {
-    struct vc_graph *graph = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *graph);
-    enum vc_status status = VC_OK;
+    VC_SCOPED_GRAPH struct vc_graph *graph = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *graph);
 
     *out = NULL;
-    VC_TRY_ALLOC(graph);
+    VC_CALL_ALLOC(graph);
     graph->ctx = ctx;
     graph->float_type = VC_DTYPE_NONE;
     graph->block = "";
-    VC_TRY(vc_dims_init(&graph->dims, ctx, &graph->arena));
-    *out = graph;
+    VC_CALL(vc_dims_init(&graph->dims, ctx, &graph->arena));
+    *out = vc_give(&graph);
     return VC_OK;
-out:
-    vc_graph_close(graph);
-    return status;
 }
 
 /* Releases everything that the graph owns. Texts that were taken from it (names, problems) are gone with
@@ -77,15 +74,9 @@ void vc_graph_close(struct vc_graph *graph)
     ctx = graph->ctx;
     vc_dims_release(&graph->dims);
     vc_arena_release(ctx, &graph->arena);
-    vc_free(ctx, graph->nodes);
-    vc_free(ctx, graph->values);
-    vc_free(ctx, graph->facts);
-    vc_free(ctx, graph->params);
-    vc_free(ctx, graph->inputs);
-    vc_free(ctx, graph->outputs);
+    VC_FREE_ALL(ctx, graph->nodes, graph->values, graph->facts, graph->params, graph->inputs, graph->outputs);
     vc_hash_release(ctx, &graph->by_name);
-    vc_free(ctx, graph->unused);
-    vc_free(ctx, graph);
+    VC_FREE_ALL(ctx, graph->unused, graph);
 }
 
 /* ---- memory ---- */

@@ -248,10 +248,7 @@ static enum vc_status sweep_graph(struct vc_graph *graph)
     VC_TRY(index_names(graph));
     VC_TRY(tie(graph));
 out:
-    vc_free(ctx, sweep.node);
-    vc_free(ctx, sweep.uses);
-    vc_free(ctx, sweep.number);
-    vc_free(ctx, sweep.params);
+    VC_FREE_ALL(ctx, sweep.node, sweep.uses, sweep.number, sweep.params);
     return status;
 }
 

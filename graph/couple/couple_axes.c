@@ -68,9 +68,7 @@ enum vc_status vc_axes_init(struct vc_axes *axes, struct vc_ctx *ctx, struct vc_
 
 void vc_axes_release(struct vc_axes *axes)
 {
-    vc_free(axes->ctx, axes->terms);
-    vc_free(axes->ctx, axes->parts);
-    vc_free(axes->ctx, axes->stack);
+    VC_FREE_ALL(axes->ctx, axes->terms, axes->parts, axes->stack);
 }
 
 /* ---- terms ---- */
@@ -427,8 +425,7 @@ static void join_parts(struct vc_axes *axes, uint32_t a, uint32_t b)
             break;
         }
     }
-    vc_free(axes->ctx, left.items);
-    vc_free(axes->ctx, right.items);
+    VC_FREE_ALL(axes->ctx, left.items, right.items);
 }
 
 /* An atom whose size depends on an input, against all remaining factors: it is their product ([batch * 12] as
@@ -497,8 +494,7 @@ static void join_factors(struct vc_axes *axes, uint32_t a, uint32_t b)
             break;
         }
     }
-    vc_free(axes->ctx, left.items);
-    vc_free(axes->ctx, right.items);
+    VC_FREE_ALL(axes->ctx, left.items, right.items);
 }
 
 /* True if the term is a concatenation, or a product whose outermost factor is one. */

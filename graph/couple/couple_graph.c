@@ -135,10 +135,7 @@ static enum vc_status say_shapes(struct vc_couple *c)
 static void release(struct vc_couple *c)
 {
     vc_axes_release(&c->axes);
-    vc_free(c->ctx, c->first);
-    vc_free(c->ctx, c->axis);
-    vc_free(c->ctx, c->depends);
-    vc_free(c->ctx, c->makes);
+    VC_FREE_ALL(c->ctx, c->first, c->axis, c->depends, c->makes);
 }
 
 /* The terms move into couplings->sizes at the end: edits and multiply-adds are computed from them later. */
@@ -170,8 +167,7 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
     VC_TRY(vc_couplings_finish(couplings));
     couplings->sizes->axes = c.axes;
     c.axes = (struct vc_axes){.ctx = ctx};
-    *out = couplings;
-    couplings = NULL;
+    *out = vc_give(&couplings);
 out:
     vc_couple_tensors_release(ctx, &tensors);
     release(&c);

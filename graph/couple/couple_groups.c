@@ -160,8 +160,7 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
         }
     }
     VC_TRY(c->axes.status);
-    couplings->sizes->group_of = w.group_of;
-    w.group_of = NULL;
+    couplings->sizes->group_of = vc_give(&w.group_of);
 out:
     vc_free(c->ctx, w.group_of);
     return status;

@@ -281,11 +281,9 @@ enum vc_status vc_couplings_read(struct vc_ctx *ctx, const char *path, const str
     VC_TRY(read_lines(&r, text));
     VC_TRY(vc_couplings_keep_names(r.couplings));
     VC_TRY(vc_couplings_finish(r.couplings));
-    *out = r.couplings;
-    r.couplings = NULL;
+    *out = vc_give(&r.couplings);
 out:
-    vc_free(ctx, text);
-    vc_free(ctx, r.members);
+    VC_FREE_ALL(ctx, text, r.members);
     vc_text_release(&r.said);
     vc_result_free(r.couplings);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);

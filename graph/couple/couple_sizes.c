@@ -19,9 +19,7 @@ void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
 {
     if (sizes != NULL) {
         vc_axes_release(&sizes->axes);
-        vc_free(ctx, sizes->group_of);
-        vc_free(ctx, sizes->said);
-        vc_free(ctx, sizes);
+        VC_FREE_ALL(ctx, sizes->group_of, sizes->said, sizes);
     }
 }
 

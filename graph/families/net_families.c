@@ -187,8 +187,7 @@ enum vc_status vc_net_build(struct vc_net *net)
         }
     }
 out:
-    vc_free(net->ctx, net->used);
-    vc_free(net->ctx, net->presents);
+    VC_FREE_ALL(net->ctx, net->used, net->presents);
     net->used = NULL;
     net->presents = NULL;
     return status;

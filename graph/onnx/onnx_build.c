@@ -527,8 +527,7 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     }
     status = b->graph->status;
 out:
-    vc_free(b->ctx, node.inputs);
-    vc_free(b->ctx, node.attrs);
+    VC_FREE_ALL(b->ctx, node.inputs, node.attrs);
     return status;
 }
 
@@ -616,8 +615,7 @@ static enum vc_status add_nodes(struct vc_onnx_build *b)
         }
     }
 out:
-    vc_free(b->ctx, o.state);
-    vc_free(b->ctx, o.stack);
+    VC_FREE_ALL(b->ctx, o.state, o.stack);
     return status;
 }
 
@@ -733,8 +731,7 @@ static void release_names(struct vc_onnx_build *b)
     }
     vc_free(b->ctx, b->inner);
     vc_name_table_release(b->ctx, &b->table);
-    vc_free(b->ctx, b->names);
-    vc_free(b->ctx, b->captured);
+    VC_FREE_ALL(b->ctx, b->names, b->captured);
 }
 
 /* b.program is the file's program with functions taken apart; numbers of constants and inputs are the same
@@ -768,7 +765,6 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     vc_onnx_check_declared(&b);
 out:
     release_names(&b);
-    vc_free(b.ctx, b.of_param);
-    vc_free(b.ctx, b.matches);
+    VC_FREE_ALL(b.ctx, b.of_param, b.matches);
     return status;
 }

@@ -135,8 +135,7 @@ static bool compute(struct known *known, uint32_t v, unsigned depth, struct vc_r
     if (is_there(known, v, to)) {
         return true;
     }
-    vc_free(known->b->ctx, to->data);
-    to->data = NULL;
+    vc_free(known->b->ctx, vc_give(&to->data));
     return graph->values[v].kind == VC_VALUE_RESULT && graph->values[v].node != VC_NO_NODE &&
            compute_node(known, v, depth, to);
 }

@@ -538,9 +538,6 @@ enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *gr
     status = p.text.status;
 out:
     vc_text_release(&p.text);
-    vc_free(ctx, p.whole);
-    vc_free(ctx, p.as_is);
-    vc_free(ctx, p.order);
-    vc_free(ctx, p.constants);
+    VC_FREE_ALL(ctx, p.whole, p.as_is, p.order, p.constants);
     return status;
 }

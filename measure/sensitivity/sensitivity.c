@@ -40,8 +40,7 @@ static void end(void *result)
 {
     struct vc_sensitivity_owned *owned = result;
 
-    vc_free(owned->ctx, owned->rows);
-    vc_free(owned->ctx, owned->picks);
+    VC_FREE_ALL(owned->ctx, owned->rows, owned->picks);
     vc_arena_release(owned->ctx, &owned->arena);
 }
 

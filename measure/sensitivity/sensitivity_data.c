@@ -745,7 +745,6 @@ out:
     vc_output_runs_end(ctx, &m.runs);
     vc_graph_inputs_release(ctx, &m.inputs);
     vc_result_free(m.couplings);
-    vc_free(ctx, m.targets);
-    vc_free(ctx, m.works);
+    VC_FREE_ALL(ctx, m.targets, m.works);
     return vc_call_end(ctx, status);
 }

@@ -193,8 +193,7 @@ static enum vc_status make_scores(struct vc_ctx *ctx, const struct vc_model *mod
     VC_TRY(vc_unit_scores_add_parts(ctx, &to, parts, n_parts));
     vc_unit_scores_end(&to);
 out:
-    vc_free(ctx, parts);
-    vc_free(ctx, places);
+    VC_FREE_ALL(ctx, parts, places);
     return status;
 }
 

@@ -177,35 +177,30 @@ static void end(void *result)
 static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                              struct vc_verification **out)
 {
-    struct verify *v = vc_result_new(ctx, VC_TAG_REPORT, sizeof *v, end);
-    enum vc_status status = VC_OK;
+    VC_SCOPED_RESULT struct verify *v = vc_result_new(ctx, VC_TAG_REPORT, sizeof *v, end);
 
     *out = NULL;
     VC_CALL_ALLOC(v);
     v->ctx = ctx;
     v->result.worst = VC_NO_TENSOR;
-    VC_TRY(vc_options_read(ctx, VC_OPTIONS(verify), options, &v->options));
+    VC_CALL(vc_options_read(ctx, VC_OPTIONS(verify), options, &v->options));
     v->result.data = v->options.data || v->options.sha256 || v->options.against != NULL;
-    if (v->options.sha256 && !vc_sha256_built_in()) {
-        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256: nettle was not there when it was made"));
-    }
-    VC_TRY(open_both(ctx, v, path));
-    status = check(ctx, v);
+    VC_REFUSE_IF(v->options.sha256 && !vc_sha256_built_in(), ctx, VC_E_UNSUPPORTED,
+                 "this build has no SHA-256: nettle was not there when it was made");
+    VC_CALL(open_both(ctx, v, path));
+    enum vc_status status = check(ctx, v);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", path);
     }
     status = vc_model_unchanged(ctx, v->model, status); /* what was found is of no file that there is */
     if (v->source != NULL) {
-        VC_TRY(vc_model_unchanged(ctx, v->source, status));
+        VC_CALL(vc_model_unchanged(ctx, v->source, status));
     } else {
-        VC_TRY(status);
+        VC_CALL(status);
     }
     fill_result(v);
-    *out = &v->result;
+    *out = vc_give(&v);
     return VC_OK;
-out:
-    vc_result_free(v);
-    return status;
 }
 
 enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,

@@ -192,8 +192,6 @@ out:
     for (size_t i = 0; job.errors != NULL && i < n; i++) {
         vc_free(ctx, job.errors[i]);
     }
-    vc_free(ctx, job.errors);
-    vc_free(ctx, job.rows);
-    vc_free(ctx, job.pairs);
+    VC_FREE_ALL(ctx, job.errors, job.rows, job.pairs);
     return status;
 }

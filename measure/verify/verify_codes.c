@@ -117,8 +117,7 @@ static enum vc_status check_bias(struct vc_ctx *ctx, const struct vc_model *mode
         }
     }
 out:
-    vc_free(ctx, scales[0]);
-    vc_free(ctx, scales[1]);
+    VC_FREE_ALL(ctx, scales[0], scales[1]);
     return status;
 }
 

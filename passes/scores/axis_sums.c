@@ -240,8 +240,7 @@ void vc_axis_sums_end(struct vc_ctx *ctx, struct vc_axis_sums *sums)
         sums->waiting = node->next;
         vc_free(ctx, node);
     }
-    vc_free(ctx, sums->pieces);
-    sums->pieces = NULL;
+    vc_free(ctx, vc_give(&sums->pieces));
 }
 
 void vc_axis_sums_release(struct vc_ctx *ctx, struct vc_axis_sums *sums)

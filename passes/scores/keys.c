@@ -30,8 +30,7 @@ size_t vc_keys_bytes(const struct vc_keys *keys)
 /* A round begins with empty bins. */
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
 {
-    vc_free(ctx, keys->list);
-    keys->list = NULL;
+    vc_free(ctx, vc_give(&keys->list));
     keys->n_list = 0;
     if (!keys->has_mutex) {
         VC_REFUSE_IF(pthread_mutex_init(&keys->mutex, NULL) != 0, ctx, VC_E_NOMEM, "cannot create a mutex");
@@ -105,8 +104,7 @@ static void list_few(struct vc_keys *keys)
     size_t n = keys->n_list;
 
     vc_keys_sort(keys->bins, n);
-    keys->list = keys->bins;
-    keys->bins = NULL;
+    keys->list = vc_give(&keys->bins);
     keys->n_list = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t bin = keys->list[i];
@@ -140,15 +138,13 @@ enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
         }
     }
 out:
-    vc_free(ctx, keys->bins);
-    keys->bins = NULL;
+    vc_free(ctx, vc_give(&keys->bins));
     return status;
 }
 
 static void forget_list(struct vc_ctx *ctx, struct vc_keys *keys)
 {
-    vc_free(ctx, keys->list);
-    keys->list = NULL;
+    vc_free(ctx, vc_give(&keys->list));
     keys->n_list = 0;
 }
 
@@ -310,7 +306,6 @@ void vc_keys_release(struct vc_ctx *ctx, struct vc_keys *keys)
         (void)pthread_mutex_destroy(&keys->mutex);
         keys->has_mutex = false;
     }
-    vc_free(ctx, keys->bins);
-    keys->bins = NULL;
+    vc_free(ctx, vc_give(&keys->bins));
     forget_list(ctx, keys);
 }

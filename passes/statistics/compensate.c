@@ -31,9 +31,7 @@ uint64_t vc_compensation_bytes(uint64_t k)
 void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c)
 {
     if (c != NULL) {
-        vc_free(ctx, c->order);
-        vc_free(ctx, c->factor);
-        vc_free(ctx, c);
+        VC_FREE_ALL(ctx, c->order, c->factor, c);
     }
 }
 
@@ -145,8 +143,7 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const struct vc_calibrat
             c->factor[i * k + i] = INFINITY;
         }
     }
-    *out = c;
-    c = NULL;
+    *out = vc_give(&c);
 out:
     vc_free(ctx, h);
     vc_compensation_free(ctx, c);

@@ -22,12 +22,7 @@ uint64_t vc_lost_columns_bytes(uint64_t k)
 void vc_lost_columns_free(struct vc_ctx *ctx, struct vc_lost_columns *c)
 {
     if (c != NULL) {
-        vc_free(ctx, c->columns);
-        vc_free(ctx, c->h);
-        vc_free(ctx, c->means);
-        vc_free(ctx, c->factor);
-        vc_free(ctx, c->mask);
-        vc_free(ctx, c);
+        VC_FREE_ALL(ctx, c->columns, c->h, c->means, c->factor, c->mask, c);
     }
 }
 
@@ -92,8 +87,7 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     for (size_t i = 1; i < c->n_kept; i++) {                       /* what stays comes first, so its factor does */
         memmove(c->factor + i * c->n_kept, c->factor + i * k, (i + 1) * sizeof *c->factor);
     }
-    *out = c;
-    c = NULL;
+    *out = vc_give(&c);
 out:
     vc_lost_columns_free(ctx, c);
     return status;

@@ -229,11 +229,8 @@ enum vc_status vc_structured_obs(struct vc_ctx *ctx, const struct vc_structured 
     group->n_scored = n;
 out:
     for (size_t i = 0; i < n; i++) {
-        vc_free(ctx, readers[i].table);
-        vc_free(ctx, readers[i].factor);
-        vc_free(ctx, readers[i].y);
+        VC_FREE_ALL(ctx, readers[i].table, readers[i].factor, readers[i].y);
     }
-    vc_free(ctx, readers);
-    vc_free(ctx, gone);
+    VC_FREE_ALL(ctx, readers, gone);
     return status;
 }

@@ -278,8 +278,7 @@ static enum vc_status saturates(struct vc_ctx *ctx, const struct vc_activations 
     uint64_t pairs = (uint64_t)(m->k / 2) * m->n * ((sample.n + step - 1) / step);
     *found = (double)(bad[0] > bad[1] ? bad[0] : bad[1]) > MAX_SHARE * (double)pairs;
 out:
-    vc_free(ctx, w);
-    vc_free(ctx, sample.codes);
+    VC_FREE_ALL(ctx, w, sample.codes);
     return status;
 }
 

@@ -76,9 +76,7 @@ void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *a)
     }
     vc_act_graph_release(ctx, &a->graph);
     vc_text_release(&a->left);
-    vc_free(ctx, a->layers);
-    vc_free(ctx, a->work);
-    vc_free(ctx, a->layer_of);
+    VC_FREE_ALL(ctx, a->layers, a->work, a->layer_of);
     *a = (struct vc_activations){.options = NULL};
 }
 

@@ -46,8 +46,7 @@ static void block_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct block_state *s = step->state;
 
-    vc_free(ctx, s->values);
-    s->values = NULL;
+    vc_free(ctx, vc_give(&s->values));
     vc_int8_end(ctx, step);
 }
 
@@ -154,8 +153,7 @@ static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
         s->stored[i] = s->scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(s->scale[i]) : vc_f32_to_bf16(s->scale[i]);
     }
 out:
-    vc_free(ctx, state->values);
-    state->values = NULL;
+    vc_free(ctx, vc_give(&state->values));
     vc_free(ctx, column);
     return status;
 }

@@ -115,9 +115,7 @@ static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
         (void)pthread_mutex_destroy(&s->mutex);
         s->has_mutex = false;
     }
-    vc_free(ctx, s->importance);
-    vc_free(ctx, s->top);
-    vc_free(ctx, s->scale);
+    VC_FREE_ALL(ctx, s->importance, s->top, s->scale);
     s->importance = NULL;
     s->top = NULL;
     s->scale = NULL;

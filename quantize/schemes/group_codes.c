@@ -441,8 +441,7 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         VC_CALL(vc_compensation_make(ctx, &s->calibration, moments, count, true, &s->compensation));
         if (vc_code_bits(s->codes) <= DESCENT_BITS) {
             vc_refit_prepare(moments, count, row);
-            s->moments = moments;
-            moments = NULL;
+            s->moments = vc_give(&moments);
         }
     }
     return VC_OK;
@@ -452,12 +451,9 @@ static void group_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct group_state *s = step->state;
 
-    vc_free(ctx, s->importance);
-    s->importance = NULL;
-    vc_free(ctx, s->means);
-    s->means = NULL;
-    vc_free(ctx, s->moments);
-    s->moments = NULL;
+    vc_free(ctx, vc_give(&s->importance));
+    vc_free(ctx, vc_give(&s->means));
+    vc_free(ctx, vc_give(&s->moments));
     vc_compensation_free(ctx, s->compensation);
     s->compensation = NULL;
 }

@@ -43,11 +43,7 @@ void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step)
         (void)pthread_mutex_destroy(&s->mutex);
         s->has_mutex = false;
     }
-    vc_free(ctx, s->pos);
-    vc_free(ctx, s->neg);
-    vc_free(ctx, s->scale);
-    vc_free(ctx, s->stored);
-    vc_free(ctx, s->zero);
+    VC_FREE_ALL(ctx, s->pos, s->neg, s->scale, s->stored, s->zero);
     s->pos = NULL;
     s->neg = NULL;
     s->scale = NULL;

@@ -399,8 +399,6 @@ enum vc_status vc_draw_graph(struct vc_ctx *ctx, const struct vc_document *docum
     status = d.text.status;
 out:
     vc_text_release(&d.text);
-    vc_free(ctx, d.row);
-    vc_free(ctx, d.order);
-    vc_free(ctx, d.frames);
+    VC_FREE_ALL(ctx, d.row, d.order, d.frames);
     return status;
 }

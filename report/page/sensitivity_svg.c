@@ -543,8 +543,7 @@ enum vc_status vc_draw_sensitivity(struct vc_ctx *ctx, const struct vc_document 
     } else {
         d.text.status = VC_E_NOMEM;
     }
-    vc_free(ctx, d.rows);
-    vc_free(ctx, d.scratch);
+    VC_FREE_ALL(ctx, d.rows, d.scratch);
     *out = vc_text_detach(&d.text);
     return *out == NULL ? d.text.status : VC_OK;
 }

@@ -525,8 +525,7 @@ enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const
     p.out->list.best = VC_NO_RECIPE;
     VC_TRY_ALLOC(p.forms = vc_arena_alloc(ctx, &p.out->arena, VC_MAX_FORMS * sizeof *p.forms));
     VC_TRY(make(&p));
-    *out = p.out;
-    p.out = NULL;
+    *out = vc_give(&p.out);
 out:
     vc_result_free(p.out);
     vc_result_free(p.scan);

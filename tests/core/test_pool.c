@@ -136,6 +136,41 @@ static void test_injected_failures(void **unused)
     vc_pool_destroy(pool);
 }
 
+/* vc_give leaves NULL behind, so that neither the end of the scope nor a second free sees the block again. */
+static char *given(struct vc_ctx *ctx)
+{
+    VC_SCOPED char *text = vc_strdup(ctx, VC_TAG_NAMES, "given");
+    VC_SCOPED char *other = vc_strdup(ctx, VC_TAG_NAMES, "freed");
+
+    assert_non_null(other);
+    return vc_give(&text);
+}
+
+static void test_several_are_freed(void **unused)
+{
+    struct {
+        char *name, *none, *other;
+    } * self;
+    struct vc_ctx *ctx = NULL;
+
+    (void)unused;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    uint64_t before = vc_pool_in_use(ctx->shared->pool);
+    self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    assert_non_null(self);
+    self->name = given(ctx);
+    self->other = vc_strdup(ctx, VC_TAG_NAMES, "other");
+    assert_string_equal(self->name, "given");
+    VC_FREE_ALL(ctx, self, self->name, self->none, self->other); /* members that are named behind what holds them */
+    assert_int_equal(vc_pool_in_use(ctx->shared->pool), before);
+    self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    vc_free(ctx, vc_give(&self));
+    assert_null(self);
+    assert_null(vc_give(&self));
+    assert_int_equal(vc_pool_in_use(ctx->shared->pool), before);
+    vc_ctx_free(ctx);
+}
+
 static void test_sentences(void **unused)
 {
     struct vc_ctx *ctx = NULL;
@@ -169,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_peak_and_accounting),
         cmocka_unit_test(test_injected_failures),
+        cmocka_unit_test(test_several_are_freed),
         cmocka_unit_test(test_sentences),
     };
 

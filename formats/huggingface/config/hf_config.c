@@ -584,8 +584,7 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     }
 out:
     if (*text != NULL && (status != VC_OK || !is_model)) {
-        vc_free(ctx, *text);
-        *text = NULL;
+        vc_free(ctx, vc_give(text));
         *n = 0;
     }
     vc_infile_close(ctx, file);
