@@ -166,14 +166,10 @@ static int compare(const void *a, const void *b)
 {
     const struct piece *p = a;
     const struct piece *q = b;
-    int whole = (int)(p->piece == VC_LORA_WHOLE) - (int)(q->piece == VC_LORA_WHOLE);
-    size_t n = p->n < q->n ? p->n : q->n;
-    int order = memcmp(p->module, q->module, n);
 
-    if (whole != 0 || order != 0) {
-        return whole != 0 ? whole : order;
-    }
-    return p->n != q->n ? (p->n < q->n ? -1 : 1) : (int)p->piece - (int)q->piece;
+    return VC_FIRST_ORDER(VC_ORDER(p->piece == VC_LORA_WHOLE, q->piece == VC_LORA_WHOLE),
+                          memcmp(p->module, q->module, p->n < q->n ? p->n : q->n), VC_ORDER(p->n, q->n),
+                          VC_ORDER(p->piece, q->piece));
 }
 
 static bool same_module(const struct piece *p, const struct piece *q)

@@ -172,7 +172,7 @@ static int compare_flat(const void *a, const void *b)
     const struct flat *p = a;
     const struct flat *q = b;
 
-    return p->part != q->part ? (p->part < q->part ? -1 : 1) : strcmp(p->name, q->name);
+    return VC_FIRST_ORDER(VC_ORDER(p->part, q->part), strcmp(p->name, q->name));
 }
 
 /* How tensors of that part begin in this model: the first that one does. */

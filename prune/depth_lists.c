@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/array.h"
+
 #define MOST_DIGITS 9
 #define NAMED_LISTS 6
 
@@ -72,9 +74,8 @@ static bool place_of(const char *name, const char *list, struct vc_layer_tensor 
 static int compare_lists(const struct vc_layer_tensor *a, const struct vc_layer_tensor *b)
 {
     size_t n = a->n_list < b->n_list ? a->n_list : b->n_list;
-    int order = memcmp(a->name, b->name, n);
 
-    return order != 0 ? order : (a->n_list > b->n_list) - (a->n_list < b->n_list);
+    return VC_FIRST_ORDER(memcmp(a->name, b->name, n), VC_ORDER(a->n_list, b->n_list));
 }
 
 /* The order of the sorted list. */
@@ -82,10 +83,8 @@ static int compare(const void *x, const void *y)
 {
     const struct vc_layer_tensor *a = x;
     const struct vc_layer_tensor *b = y;
-    int order = compare_lists(a, b);
 
-    order = order != 0 ? order : (a->layer > b->layer) - (a->layer < b->layer);
-    return order != 0 ? order : strcmp(a->rest, b->rest);
+    return VC_FIRST_ORDER(compare_lists(a, b), VC_ORDER(a->layer, b->layer), strcmp(a->rest, b->rest));
 }
 
 /* All tensors of layers, sorted by list, layer and rest. Optimizer states, and second tensors of one name, are no

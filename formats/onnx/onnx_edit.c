@@ -39,10 +39,7 @@ static int compare_named(const void *a, const void *b)
     const struct onnx_named_edit *x = a;
     const struct onnx_named_edit *y = b;
 
-    if (x->symbol != y->symbol) {
-        return x->symbol < y->symbol ? -1 : 1;
-    }
-    return (x->edit > y->edit) - (x->edit < y->edit);
+    return VC_FIRST_ORDER(VC_ORDER(x->symbol, y->symbol), VC_ORDER(x->edit, y->edit));
 }
 
 /* The list of edits, by the values they name. */
@@ -389,21 +386,12 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     }
     VC_TRY(vc_onnx_plan_raise(ctx, self));
 out:
-    vc_free(ctx, e.seen);
-    vc_free(ctx, e.old);
+    VC_FREE_ALL(ctx, e.seen, e.old);
     return status;
 }
 
 void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits)
 {
-    vc_free(ctx, edits->named);
-    vc_free(ctx, edits->changes);
-    vc_free(ctx, edits->constants);
-    vc_free(ctx, edits->coded);
-    vc_free(ctx, edits->coded_of);
-    vc_free(ctx, edits->coded_constants);
-    vc_free(ctx, edits->folded);
-    vc_free(ctx, edits->unread);
-    vc_free(ctx, edits->raised);
-    vc_free(ctx, edits->raised_constants);
+    VC_FREE_ALL(ctx, edits->named, edits->changes, edits->constants, edits->coded, edits->coded_of,
+                edits->coded_constants, edits->folded, edits->unread, edits->raised, edits->raised_constants);
 }

@@ -193,9 +193,8 @@ static int by_name(const void *a, const void *b)
 {
     const struct vc_tensor *const *x = a;
     const struct vc_tensor *const *y = b;
-    int order = strcmp((*x)->name, (*y)->name);
 
-    return order != 0 ? order : *x < *y ? -1 : *x > *y;
+    return VC_FIRST_ORDER(strcmp((*x)->name, (*y)->name), VC_ORDER(*x, *y));
 }
 
 /* Renames those inside nodes that share their name with another tensor: the path of their graph comes in front or, if

@@ -375,13 +375,9 @@ static int compare_entries(const void *a, const void *b)
     const struct safetensors_entry *x = a;
     const struct safetensors_entry *y = b;
 
-    if (x->offset != y->offset) {
-        return x->offset < y->offset ? -1 : 1;
-    }
-    if (x->n_bytes != y->n_bytes) {
-        return x->n_bytes < y->n_bytes ? -1 : 1; /* an empty tensor comes before the one that starts there, too */
-    }
-    return x->order < y->order ? -1 : 1;
+    /* an empty tensor comes before the one that starts there, too */
+    return VC_FIRST_ORDER(VC_ORDER(x->offset, y->offset), VC_ORDER(x->n_bytes, y->n_bytes),
+                          VC_ORDER(x->order, y->order));
 }
 
 /* Entry i does not start at `expected`. Where it is there twice, that is the reason. */
@@ -491,9 +487,7 @@ void vc_safetensors_release_header(struct vc_ctx *ctx, struct safetensors_shard 
 {
     vc_safetensors_notes_release(ctx, &shard->notes);
     vc_arena_release(ctx, &shard->arena);
-    vc_free(ctx, shard->manifest);
-    vc_free(ctx, shard->names);
-    vc_free(ctx, shard->job);
+    VC_FREE_ALL(ctx, shard->manifest, shard->names, shard->job);
 }
 
 /* vc_stream.find_end, for standard input: the header says how long the file is. Called first with 8 bytes, then with

@@ -66,14 +66,13 @@ static int by_order(const void *a, const void *b)
     const struct ref *x = a;
     const struct ref *y = b;
 
-    return x->order == y->order ? 0 : x->order < y->order ? -1 : 1;
+    return VC_ORDER(x->order, y->order);
 }
 
 static int by_key(const void *a, const void *b)
 {
-    int order = strcmp(((const struct ref *)a)->note->key, ((const struct ref *)b)->note->key);
-
-    return order != 0 ? order : by_order(a, b);
+    return VC_FIRST_ORDER(strcmp(((const struct ref *)a)->note->key, ((const struct ref *)b)->note->key),
+                          by_order(a, b));
 }
 
 /* Lists the notes of n shards but for names of tensors; refs NULL: counts them only. */

@@ -33,8 +33,7 @@ static int by_class(const void *a, const void *b)
     const struct letter *x = a;
     const struct letter *y = b;
 
-    return x->mark_class != y->mark_class ? (x->mark_class > y->mark_class) - (x->mark_class < y->mark_class)
-                                          : (x->order > y->order) - (x->order < y->order);
+    return VC_FIRST_ORDER(VC_ORDER(x->mark_class, y->mark_class), VC_ORDER(x->order, y->order));
 }
 
 /* Marks behind a letter, in the order of their classes. */

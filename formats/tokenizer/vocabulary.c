@@ -49,8 +49,7 @@ enum vc_status vc_tok_put_char(struct vc_ctx *ctx, struct tok_text *text, uint32
 
 void vc_tok_release(struct vc_ctx *ctx, struct tok_text *text)
 {
-    vc_free(ctx, text->s);
-    vc_free(ctx, text->at);
+    VC_FREE_ALL(ctx, text->s, text->at);
     *text = (struct tok_text){.n = 0};
 }
 
@@ -194,9 +193,8 @@ static int by_text(const void *a, const void *b)
 {
     const struct tok_entry *x = *(const struct tok_entry *const *)a;
     const struct tok_entry *y = *(const struct tok_entry *const *)b;
-    int order = memcmp(x->s, y->s, x->n < y->n ? x->n : y->n);
 
-    return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
+    return VC_FIRST_ORDER(memcmp(x->s, y->s, x->n < y->n ? x->n : y->n), VC_ORDER(x->n, y->n));
 }
 
 /* For searches by prefix: first[b] is where texts that begin with byte b begin. */
@@ -224,8 +222,7 @@ enum vc_status vc_tok_vocab_sort(struct vc_ctx *ctx, struct tok_vocab *vocab)
 
 void vc_tok_vocab_release(struct vc_ctx *ctx, struct tok_vocab *vocab)
 {
-    vc_free(ctx, vocab->entries);
-    vc_free(ctx, vocab->sorted);
+    VC_FREE_ALL(ctx, vocab->entries, vocab->sorted);
     vc_hash_release(ctx, &vocab->table);
 }
 

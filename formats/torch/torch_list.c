@@ -2,6 +2,7 @@
  * read is set apart, and tensors that are the same elements of one storage are found. */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
@@ -109,27 +110,14 @@ struct place {
 /* By storage, offset, type, shape and strides: 0 for tensors that are the same elements, which are aliases. */
 static int compare_places(const struct torch_tensor *a, const struct torch_tensor *b)
 {
-    if (a->storage != b->storage) {
-        return a->storage < b->storage ? -1 : 1;
+    int order = VC_FIRST_ORDER(VC_ORDER(a->storage, b->storage), VC_ORDER(a->offset, b->offset),
+                               VC_ORDER(a->dtype, b->dtype), VC_ORDER(a->n_dims, b->n_dims));
+
+    for (unsigned d = 0; order == 0 && d < a->n_dims; d++) {
+        order = VC_FIRST_ORDER(VC_ORDER(a->shape[d], b->shape[d]),
+                               a->shape[d] > 1 ? VC_ORDER(a->strides[d], b->strides[d]) : 0);
     }
-    if (a->offset != b->offset) {
-        return a->offset < b->offset ? -1 : 1;
-    }
-    if (a->dtype != b->dtype) {
-        return a->dtype < b->dtype ? -1 : 1;
-    }
-    if (a->n_dims != b->n_dims) {
-        return a->n_dims < b->n_dims ? -1 : 1;
-    }
-    for (unsigned d = 0; d < a->n_dims; d++) {
-        if (a->shape[d] != b->shape[d]) {
-            return a->shape[d] < b->shape[d] ? -1 : 1;
-        }
-        if (a->shape[d] > 1 && a->strides[d] != b->strides[d]) {
-            return a->strides[d] < b->strides[d] ? -1 : 1;
-        }
-    }
-    return 0;
+    return order;
 }
 
 /* The same, and among aliases the one that was listed first comes first. */
@@ -137,9 +125,8 @@ static int by_place(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
-    int order = compare_places(x->tensor, y->tensor);
 
-    return order != 0 ? order : x->index < y->index ? -1 : 1;
+    return VC_FIRST_ORDER(compare_places(x->tensor, y->tensor), VC_ORDER(x->index, y->index));
 }
 
 /* Sorts, and makes each group of equal ones aliases of its first. */

@@ -11,6 +11,7 @@
  * Bytes of a storage that no tensor shows are copied. Checksums are put together from those of the pieces. */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch.h"
@@ -72,13 +73,7 @@ static int by_place(const void *a, const void *b)
     const struct script_place *x = a;
     const struct script_place *y = b;
 
-    if (x->entry != y->entry) {
-        return x->entry < y->entry ? -1 : 1;
-    }
-    if (x->begin != y->begin) {
-        return x->begin < y->begin ? -1 : 1;
-    }
-    return x->out < y->out ? -1 : 1;
+    return VC_FIRST_ORDER(VC_ORDER(x->entry, y->entry), VC_ORDER(x->begin, y->begin), VC_ORDER(x->out, y->out));
 }
 
 /* Lists where outputs lie, and marks the members of which some change. */
@@ -276,10 +271,7 @@ static void script_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct script_sink *self = sink->self;
 
-    vc_free(ctx, self->archive.members);
-    vc_free(ctx, self->changed);
-    vc_free(ctx, self->places);
-    vc_free(ctx, self->place_of);
+    VC_FREE_ALL(ctx, self->archive.members, self->changed, self->places, self->place_of);
     vc_file_sink_free(ctx, sink);
 }
 

@@ -4,6 +4,7 @@
  * is refused. Zeros in the place of CRC and sizes are allowed where a descriptor follows the data (bit 3). */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/zip/zip_internal.h"
@@ -45,10 +46,7 @@ static int compare_order(const void *a, const void *b)
     const struct order *x = a;
     const struct order *y = b;
 
-    if (x->offset != y->offset) {
-        return x->offset < y->offset ? -1 : 1;
-    }
-    return x->entry < y->entry ? -1 : x->entry > y->entry;
+    return VC_FIRST_ORDER(VC_ORDER(x->offset, y->offset), VC_ORDER(x->entry, y->entry));
 }
 
 /* Members nearly always lie in the order of the directory. */
@@ -338,7 +336,6 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
         VC_TRY(vc_collect(ctx, check_gap(&v, at, zip->directory_offset), "hidden", NULL));
     }
 out:
-    vc_free(ctx, v.window.data);
-    vc_free(ctx, v.order);
+    VC_FREE_ALL(ctx, v.window.data, v.order);
     return status;
 }

@@ -2,6 +2,7 @@
  * couple_lines.h. Units inside units are no conflict: heads of 64, and a group of the 64 elements of each head. */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "graph/couple/couple_lines.h"
 
 /* A member with its group, which has the number of units. */
@@ -26,23 +27,10 @@ static int compare_claims(const void *a, const void *b)
     const struct vc_coupling_member *m = &x->member->public;
     const struct vc_coupling_member *o = &y->member->public;
 
-    if (m->index != o->index) {
-        return m->index < o->index ? -1 : 1;
-    }
-    if (m->whole != o->whole) {
-        return m->whole ? -1 : 1;
-    }
-    if (m->axis != o->axis) {
-        return m->axis < o->axis ? -1 : 1;
-    }
-    if (m->offset != o->offset) {
-        return m->offset < o->offset ? -1 : 1;
-    }
-    if (end_of(x) != end_of(y)) { /* the larger one first: what lies in it follows */
-        return end_of(x) > end_of(y) ? -1 : 1;
-    }
-    return x->group->line != y->group->line ? (x->group->line < y->group->line ? -1 : 1)
-                                            : (m->block > o->block) - (m->block < o->block);
+    /* of two ends the larger one first: what lies in it follows */
+    return VC_FIRST_ORDER(VC_ORDER(m->index, o->index), VC_ORDER(o->whole, m->whole), VC_ORDER(m->axis, o->axis),
+                          VC_ORDER(m->offset, o->offset), VC_ORDER(end_of(y), end_of(x)),
+                          VC_ORDER(x->group->line, y->group->line), VC_ORDER(m->block, o->block));
 }
 
 /* True if the units of `inner` divide each unit of `outer` in the same way: the outer block is a multiple of the

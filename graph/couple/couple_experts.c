@@ -7,6 +7,7 @@
  *     blk.0.ffn_up_exps.weight, ffn_gate_inp.weight   what GGUF calls both */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "graph/couple/couple_graph.h"
 
@@ -78,21 +79,17 @@ static bool take_name(const char *name, struct expert_tensor *t)
 /* Only the prefixes are compared, then their lengths: tensors of a layer stand together once they are sorted. */
 static int compare_layers(const struct expert_tensor *a, const struct expert_tensor *b)
 {
-    int order = strncmp(a->name, b->name, a->prefix < b->prefix ? a->prefix : b->prefix);
+    size_t n = a->prefix < b->prefix ? a->prefix : b->prefix;
 
-    return order != 0 ? order : (a->prefix > b->prefix) - (a->prefix < b->prefix);
+    return VC_FIRST_ORDER(strncmp(a->name, b->name, n), VC_ORDER(a->prefix, b->prefix));
 }
 
 static int compare(const void *x, const void *y)
 {
     const struct expert_tensor *a = x;
     const struct expert_tensor *b = y;
-    int order = compare_layers(a, b);
 
-    if (order != 0) {
-        return order;
-    }
-    return a->part != b->part ? (a->part < b->part ? -1 : 1) : (a->tensor > b->tensor) - (a->tensor < b->tensor);
+    return VC_FIRST_ORDER(compare_layers(a, b), VC_ORDER(a->part, b->part), VC_ORDER(a->tensor, b->tensor));
 }
 
 /* The group of the router's rows. NULL if there is none or if it has members that are no router: removing experts

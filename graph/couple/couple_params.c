@@ -4,16 +4,13 @@
  *     qkv.weight [1536, 512] in three slices     axis 0 is concat(512, 512, 512), each an axis of one parameter */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/text/name_table.h"
 #include "graph/couple/couple_graph.h"
 
 void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *tensors)
 {
-    vc_free(ctx, tensors->of_param);
-    vc_free(ctx, tensors->param);
-    vc_free(ctx, tensors->first);
-    vc_free(ctx, tensors->axis);
-    vc_free(ctx, tensors->makes);
+    VC_FREE_ALL(ctx, tensors->of_param, tensors->param, tensors->first, tensors->axis, tensors->makes);
 }
 
 /* Numbers the tensors in the order of their first parameters: several parameters may read one tensor. */
@@ -60,13 +57,8 @@ static int compare_slices(const void *a, const void *b)
     const struct slice *x = a;
     const struct slice *y = b;
 
-    if (x->tensor != y->tensor) {
-        return x->tensor < y->tensor ? -1 : 1;
-    }
-    if (x->axis != y->axis) {
-        return x->axis < y->axis ? -1 : 1;
-    }
-    return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->param > y->param) - (x->param < y->param);
+    return VC_FIRST_ORDER(VC_ORDER(x->tensor, y->tensor), VC_ORDER(x->axis, y->axis), VC_ORDER(x->first, y->first),
+                          VC_ORDER(x->param, y->param));
 }
 
 static int compare_cuts(const void *a, const void *b)

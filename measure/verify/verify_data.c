@@ -15,6 +15,7 @@
  * A file may be wrong in many places: a fault ends the work on its tensor and no other. */
 #include <stdlib.h>
 
+#include "core/base/array.h"
 #include "core/model/code_schemes.h"
 #include "core/text/text.h"
 #include "kernels/grid_codes.h"
@@ -300,22 +301,15 @@ struct keyed_tensor {
     size_t tensor;
 };
 
-/* -1, 0 or 1. */
-static int compare_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* 0: type, shape and hash are the same, so that the bytes are, too, but for a chance of 1 to 2^64: what lies
  * between two tensors of the same bytes in the sorted list has these bytes as well. */
 static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
 {
     const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
     const struct vc_tensor *b = &y->v->model->tensors[y->tensor];
-    int order = compare_u64(x->seen->hash, y->seen->hash);
+    int order = VC_FIRST_ORDER(VC_ORDER(x->seen->hash, y->seen->hash), VC_ORDER(a->dtype, b->dtype),
+                               VC_ORDER(a->n_dims, b->n_dims));
 
-    order = order != 0 ? order : compare_u64(a->dtype, b->dtype);
-    order = order != 0 ? order : compare_u64(a->n_dims, b->n_dims);
     return order != 0 ? order : memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape);
 }
 
@@ -324,9 +318,8 @@ static int compare_keyed_tensors(const void *a, const void *b)
 {
     const struct keyed_tensor *x = a;
     const struct keyed_tensor *y = b;
-    int order = alike(x, y);
 
-    return order != 0 ? order : compare_u64(x->tensor, y->tensor);
+    return VC_FIRST_ORDER(alike(x, y), VC_ORDER(x->tensor, y->tensor));
 }
 
 /* Tensors that may be tied: large ones whose values are not all the same. Returns how many.
