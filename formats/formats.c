@@ -18,7 +18,6 @@
  * that the other checks still run (survive). vc_format_finish gives each model what does not depend on its format. */
 #include "formats/formats.h"
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/job/scoped.h"
 #include "core/text/text.h"

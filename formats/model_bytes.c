@@ -3,7 +3,6 @@
  * Kept state (journals, answers, statistics) holds that digest, so it has to see everything that changes an answer:
  * weights, config.json, tokenizer; and nothing that does not: paths, times. */
 
-#include "core/base/checked.h"
 #include "formats/formats.h"
 #include "formats/huggingface/infolder.h"
 

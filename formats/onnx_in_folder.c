@@ -7,7 +7,6 @@
  * Operations on tensors are those of the inner sink; the folder appears whole or not at all. */
 #include "formats/onnx_in_folder.h"
 
-#include "core/base/checked.h"
 #include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_genai.h"
 #include "formats/io/outfolder.h"

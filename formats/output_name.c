@@ -9,7 +9,6 @@
  * Looks at names and at what kind of file a path is; opens none. */
 #define _GNU_SOURCE /* realpath */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "core/base/option_struct.h"
 #include "core/text/text.h"

@@ -13,7 +13,6 @@
  * `division.list_of[out]`, where its number is `division.place[out]`. Names and source numbers of a part's outputs are
  * those of its component. */
 
-#include "core/base/checked.h"
 #include "core/run/out_division.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_carry.h"

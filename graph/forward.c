@@ -20,7 +20,6 @@
  * programs are compared with it. */
 #include "graph/forward.h"
 
-#include "core/base/checked.h"
 #include "graph/lazy.h"
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"

@@ -19,7 +19,6 @@
  * same order. Values of parameters are not in it. */
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/model/source.h"
 #include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"

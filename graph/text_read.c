@@ -3,7 +3,6 @@
 #include "graph/text_read.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define FIRST 4096
 

@@ -9,7 +9,6 @@
  */
 #include "measure/curve.h"
 
-#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/scores/keys.h"

@@ -6,7 +6,6 @@
  * had been one run over all rows. */
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/scoped.h"
 #include "core/model/memory_model.h"

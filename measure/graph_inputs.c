@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "core/values/tile.h"

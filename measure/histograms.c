@@ -10,7 +10,6 @@
  * Both scans stop after MOST_ELEMS elements, so that a page of a large model does not take as long as the
  * work itself. */
 #include <math.h>
-#include <stdlib.h>
 
 #include <vcompress/page.h>
 

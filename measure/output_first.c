@@ -11,7 +11,6 @@
  * A small value behind a large one saves as much computing as the large one, so small ones are worth more
  * per byte. */
 
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_parts.h"

@@ -2,7 +2,6 @@
 #include "measure/packed_stats.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/base/arena.h"
 

@@ -10,7 +10,6 @@
  */
 #include "measure/probe.h"
 
-#include "core/base/checked.h"
 #include "passes/decode.h"
 
 /* A vc_candidate_add_fn. */

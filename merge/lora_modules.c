@@ -7,7 +7,6 @@
  *
  * Pieces are sorted by module, so those of one module lie next to each other and are joined. Kinds of
  * adapters that are not merged are refused by a part of a name: a file of them looks much like one that is. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "merge/lora.h"

@@ -4,10 +4,8 @@
  *     pipelines         unet.mid_block.attentions.0.proj_in  a model of the pipeline, then its names
  *     kohya             lora_unet_mid_block_attentions_0_proj_in   the part, then names with '_' for '.'
  */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "merge/lora.h"
 
 #define NAME_BYTES 512

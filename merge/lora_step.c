@@ -7,7 +7,6 @@
  * An element of B A is summed over the rank in ascending order, so that tiles and threads change nothing. */
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
 #include "passes/decode.h"

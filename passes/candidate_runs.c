@@ -9,7 +9,6 @@
  */
 #include "passes/candidate_runs.h"
 
-#include "core/base/checked.h"
 #include "core/chain/steps.h"
 #include "core/values/exact_sum.h"
 

@@ -1,5 +1,4 @@
 /* decode_blocks.c - the decoders of GGUF's blocks, which have their scales inside: a row of the table for each type. */
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "passes/decoders.h"
 #include "passes/nonfinite.h"

@@ -5,7 +5,6 @@
  * their own. What is too large for f32 is decided by policy where the caller gives one. */
 #include <float.h>
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "kernels/arith.h"
 #include "kernels/grid_codes.h"

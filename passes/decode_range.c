@@ -2,7 +2,6 @@
  * range is cut into tiles for it: runs of whole rows, or a piece of a row that begins with a whole byte. */
 #include "passes/decode_range.h"
 
-#include "core/base/checked.h"
 #include "core/chain/tile_reader.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"

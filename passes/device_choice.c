@@ -1,8 +1,6 @@
 /* device_choice.c - see device_choice.h. */
 #include "passes/device_choice.h"
 
-#include <stdlib.h>
-
 #include "kernels/kernels.h"
 #include "kernels/rates.h"
 

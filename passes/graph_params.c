@@ -2,7 +2,6 @@
  * have in the sliced and transposed parameter, so that beside the parameter there is one tile. */
 #include "passes/graph_params.h"
 
-#include "core/base/checked.h"
 #include "passes/values.h"
 
 /* Elements of a tensor that lie behind each other and go to places `step` apart. */

@@ -4,7 +4,6 @@
  * so that no cut into tiles and no number of threads changes a bit of a report. */
 #include "passes/measure_tile.h"
 
-#include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "kernels/arith.h"
 

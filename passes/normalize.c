@@ -2,7 +2,6 @@
 #include "passes/normalize.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* "0.485,0.456": the numbers of it. */
 static enum vc_status read_list(struct vc_ctx *ctx, struct vc_arena *arena, const char *option, const char *text,

@@ -1,10 +1,7 @@
 /* values.c - one tensor as an item of its own, outside of a job. See values.h. */
 #include "passes/values.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "passes/decode.h"
 
 enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,

@@ -2,10 +2,6 @@
  * its last piece, outside of the lock. Only bands that tiles share are copied. */
 #include "prune/bands.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 /* A band of which some tiles are still to come. */
 struct vc_open_band {
     struct vc_open_band *next;

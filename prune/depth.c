@@ -8,8 +8,6 @@
  *     config.json             num_hidden_layers 3 -> 2   (vc_plan_edit) */
 #include <vcompress/depth.h>
 
-#include <stdlib.h>
-
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "prune/depth_lists.h"

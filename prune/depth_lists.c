@@ -6,8 +6,6 @@
  *     encoder.layer.3.output.dense.weight     list "encoder.layer"  layer 3  rest ".output.dense.weight" */
 #include "prune/depth_lists.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
 
 #define MOST_DIGITS 9

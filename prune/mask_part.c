@@ -5,8 +5,6 @@
  *     tile 1: weights 21..       written by the tile that brings its last bits */
 #include "prune/mask_part.h"
 
-#include "core/base/checked.h"
-
 /* At most one byte for each tile can be open. */
 enum vc_status vc_mask_part_add(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 struct vc_mask_part *part, uint64_t n_tiles)

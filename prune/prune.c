@@ -9,7 +9,6 @@
  *     plan_end      one threshold for all tensors is set up (vc_prune_share)
  *     decide        after each round of counting (prune_decide.c), until every step knows what goes
  *     report        the zeros (prune_report.c) */
-#include <stdlib.h>
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"

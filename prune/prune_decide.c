@@ -4,7 +4,6 @@
  * In rounds: the steps count weights by ranges of magnitudes (passes/scores/keys.h), the range with the threshold is
  * divided further, until it is one magnitude and the number of those equal to it is known. A tensor of f16 needs one
  * round, f32 and f64 need more. */
-#include <stdlib.h>
 
 #include "prune/prune_pass.h"
 

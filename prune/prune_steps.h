@@ -4,7 +4,6 @@
 
 #include <vcompress/prune.h>
 
-#include "core/base/checked.h"
 #include "core/values/fraction.h"
 #include "passes/nonfinite.h"
 #include "passes/statistics/calibration.h"

@@ -8,7 +8,6 @@
  * A block has COLUMNS columns, or is as wide as a group: M columns, of a convolution M channels with their taps. The
  * tensor lies in memory meanwhile. The step is that of wanda.c. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "prune/prune_steps.h"
 

@@ -5,8 +5,6 @@
  *     vc_mixture_type     which ones: the rules are those of core/model/mixture_rules.c, for a kind and a place */
 #include "quantize/mixture.h"
 
-#include <stdlib.h>
-
 #include <vcompress/quantize.h>
 
 #include "arch/arch_pictures.h"

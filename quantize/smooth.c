@@ -9,7 +9,6 @@
 
 #include <vcompress/graph.h>
 
-#include "core/base/checked.h"
 #include "kernels/functions.h"
 #include "passes/measure_tile.h"
 #include "quantize/activations/activations.h"

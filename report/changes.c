@@ -16,9 +16,6 @@
  *     everything else    as wholes; null and a missing member are equal */
 #include <vcompress/page.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/document_rows.h"
 #include "report/document_tree.h"
 

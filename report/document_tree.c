@@ -9,7 +9,6 @@
 #include "report/document_tree.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "core/text/json_write.h"
 

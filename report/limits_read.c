@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 #include "core/text/json_write.h"
 

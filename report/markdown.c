@@ -17,7 +17,6 @@
 #include <vcompress/page.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "core/text/text.h"
 #include "report/document_tree.h"

@@ -6,7 +6,6 @@
  *     "histograms": [{"tensor": "fc1.weight", "reach": 0.5, "bins": [0, 3, ...], ...}]
  *     }
  */
-#include <string.h>
 
 #include <vcompress/page.h>
 

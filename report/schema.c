@@ -10,7 +10,6 @@
  *
  * A reader starts at write_schema. The document of a failure, {"schema", "error"}, is the alternative of every
  * document. */
-#include <string.h>
 
 #include <vcompress/page.h>
 

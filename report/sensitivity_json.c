@@ -4,7 +4,6 @@
  * `quantize --aim-... --sensitivity` reads what `sensitivity --data` has written: for a tensor and a scheme the error
  * of the weights and the loss of the outputs. */
 #include <math.h>
-#include <string.h>
 
 #include <vcompress/sensitivity.h>
 

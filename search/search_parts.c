@@ -15,7 +15,6 @@
 #include "search/search_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/base/array.h"
 

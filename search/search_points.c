@@ -1,8 +1,6 @@
 /* search_points.c - see search_points.h. */
 #include "search/search_points.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
 
 static int by_bytes(const void *a, const void *b)

@@ -2,8 +2,6 @@
  * distribution (docs/memory-model.md); of mixtures on models, where their tensors have the shares that they were made for. */
 #include "search/search_schemes.h"
 
-#include <string.h>
-
 #define LEAST_HARM_OF_REMOVAL 0.1
 
 #define ROW(NAME, WHAT, FLAGS, TAG, DTYPE, TARGET, ERROR)                                                 \

@@ -14,7 +14,6 @@
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MOST_LAYERS 64 /* that are measured one by one */
 

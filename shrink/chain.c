@@ -9,7 +9,6 @@
  *     passes      vc_job_add_structured, vc_job_add_distill, vc_job_add_quantize
  *
  * Both ways follow one table, `passes`: what is said in one of them (put_X) has its counterpart in the other (add_X). */
-#include <string.h>
 
 #include "shrink/shrink_inside.h"
 

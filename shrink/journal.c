@@ -11,8 +11,6 @@
  *     # options bytes=0 loss=-0x1p+0 ...
  *     3 200 12345 67890 1 0x1.8p-7 ... 1.25 8f3a... -<tab>sparsity 0.9, int8, 200 steps */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/job/scoped.h"

@@ -7,7 +7,6 @@
  *                           out/small.npz.shrink/    the work folder, gone at the end
  */
 #include <errno.h>
-#include <string.h>
 
 #include "core/base/kept_files.h"
 #include "core/base/real_path.h"

@@ -12,7 +12,6 @@
  * caller wants it all the same. */
 #include <dirent.h>
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/kept_files.h"

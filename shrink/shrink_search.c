@@ -24,14 +24,12 @@
  * cannot take the time that training needs. What is under way at the end of all (vc_shrink_end), or of training at the end of
  * its part, ends as a cancelled call does (vc_shrink_set_end), also where a loaded machine is slower than it was measured. */
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/option_struct.h"
 #include "core/job/scoped.h"
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
-#include <string.h>
 
 #define USUAL_STEPS  2400
 #define ROWS_OF_STEP (4 * 64) /* a usual batch, forward and backward */

@@ -1,7 +1,5 @@
 /* alloc.c - memory of a context's pool; a failure sets the sentence (pool.h, second half). */
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "core/base/ctx.h"
 
 void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)

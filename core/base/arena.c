@@ -1,8 +1,6 @@
 /* arena.c - see arena.h. Chunks of 16 KiB, or one of its own for something larger. */
 #include "core/base/arena.h"
 
-#include <string.h>
-
 #define CHUNK_BYTES ((size_t)16 << 10)
 
 struct vc_arena_chunk {

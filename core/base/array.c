@@ -1,8 +1,6 @@
 /* array.c - see array.h. The pointer to the array is copied with memcpy, since its type is the caller's. */
 #include "core/base/array.h"
 
-#include <string.h>
-
 #define FIRST_CAPACITY 16
 
 /* The first *capacity items of the array go to the larger one, which takes its place. Returns the old array. */

@@ -1,8 +1,5 @@
 /* context.c - creating a context, and its settings. Its error: fail.c. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/kept_files.h"

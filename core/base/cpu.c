@@ -5,12 +5,8 @@
 
 #include <ctype.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include "core/base/checked.h"
 
 static const char *const level_names[VC_CPU_COUNT] = {"ref", "base", "avx2", "avx512", "neon"};
 

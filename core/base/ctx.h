@@ -9,9 +9,12 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <vcompress/context.h>
 
+#include "core/base/checked.h"
 #include "core/base/compiler.h"
 #include "core/base/pool.h"
 

@@ -2,7 +2,6 @@
 #include "core/base/ctx.h"
 
 #include <errno.h>
-#include <string.h>
 
 const char *vc_option(const struct vc_ctx *ctx, const char *field)
 {

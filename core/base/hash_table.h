@@ -9,8 +9,6 @@
  *     } */
 #pragma once
 
-#include <string.h>
-
 #include "core/base/ctx.h"
 
 /* ---- hashes ---- */

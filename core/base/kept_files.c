@@ -1,9 +1,6 @@
 /* kept_files.c - see kept_files.h. */
 #include "core/base/kept_files.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A file of vc_ctx_keep_file: the context's own. */
 struct vc_kept_named {
     struct vc_kept_file file;

@@ -1,8 +1,6 @@
 /* option_struct.c - structures of options between a program and a library of another version. */
 #include "core/base/option_struct.h"
 
-#include <string.h>
-
 #include <vcompress/experimental.h>
 
 /* No structure comes near it: a larger size is what was on the stack of a program that did not call the maker. */

@@ -3,11 +3,7 @@
  * on top, each with memory of its own. */
 #include "core/base/pack.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 
 #define MAX_SEARCHED ((size_t)16384)
 

@@ -5,10 +5,6 @@
  */
 #include "core/base/pool.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "core/base/ctx.h"
 
 static const char *const tag_names[VC_TAG_COUNT] = {

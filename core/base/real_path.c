@@ -3,7 +3,6 @@
 #include "core/base/real_path.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 bool vc_is_absence(int error)
 {

@@ -2,7 +2,6 @@
  * steps, parts, reasons. Nothing is read or computed here. See pass.h. */
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/chain/pass.h"
 
 /* The parts of a quantized tensor as the source has them. */

@@ -2,8 +2,6 @@
  * levels below. */
 #include "core/chain/reshape_stage.h"
 
-#include "core/base/checked.h"
-
 size_t vc_reshape_steps(const struct vc_item *item, size_t k)
 {
     while (k > 0 && !item->chain->steps[k - 1]->regroups) {

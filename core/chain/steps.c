@@ -1,8 +1,6 @@
 /* steps.c - see steps.h. The buffers of a worker are one allocation, which vc_buffers_alloc divides. */
 #include "core/chain/steps.h"
 
-#include "core/base/checked.h"
-
 const struct vc_desc *vc_item_desc(const struct vc_item *item, size_t k)
 {
     return k == 0 ? item->first : &item->chain->steps[k - 1]->out;

@@ -1,8 +1,6 @@
 /* code_schemes.c - see code_schemes.h. */
 #include "core/model/code_schemes.h"
 
-#include <string.h>
-
 #include "core/model/dialect.h"
 
 #define LEAST_GROUP 32

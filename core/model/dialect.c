@@ -1,8 +1,6 @@
 /* dialect.c - see dialect.h. Knows no row. */
 #include "core/model/dialect.h"
 
-#include <string.h>
-
 bool vc_dialect_takes(const struct vc_dialect *dialect, const char *scheme)
 {
     const char *const *name = dialect->schemes;

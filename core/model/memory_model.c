@@ -1,8 +1,6 @@
 /* memory_model.c - see memory_model.h. */
 #include "core/model/memory_model.h"
 
-#include "core/base/checked.h"
-
 struct memory {
     const void **data; /* per tensor */
     void *block;       /* NULL, or what vc_memory_model_give gave */

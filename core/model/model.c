@@ -1,7 +1,5 @@
 /* model.c - what every model can do whatever its format: look up names, hand out tensors, small reads. */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"

@@ -1,8 +1,6 @@
 /* shapes.c - see shapes.h. */
 #include "core/model/shapes.h"
 
-#include <string.h>
-
 const uint64_t *vc_shapes_keep(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_shapes *shapes,
                                const uint64_t *dims, size_t n)
 {

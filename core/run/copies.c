@@ -1,5 +1,4 @@
 /* copies.c - the pieces in which the bytes of kept tensors go to the sink, as they are. */
-#include "core/base/checked.h"
 #include "core/run/ticket.h"
 
 static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)

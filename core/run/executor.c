@@ -2,10 +2,7 @@
  * is done with a tile is in ticket.c. */
 #include "core/run/executor.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
 #include "core/run/ticket.h"

@@ -2,12 +2,9 @@
 #include "core/text/json_write.h"
 
 #include <assert.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <vcompress/stream.h>
-
-#include "core/base/checked.h"
 
 /* Measured: 9 times the text of documents that have a line a tensor. */
 #define TREE_TIMES 10

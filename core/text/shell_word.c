@@ -6,8 +6,6 @@
  *     new<line break>line    "$(printf 'new\012line')"    what a terminal must not see, in words that every sh knows
  *
  * Line breaks at the end, which a shell drops from the output of a command, stand behind it. */
-#include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/report.h>
 

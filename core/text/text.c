@@ -2,14 +2,11 @@
 #include "core/text/text.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include <vcompress/report.h>
 
 #include "core/base/arena.h"
-#include "core/base/checked.h"
 
 #define LARGE \
     ((size_t)1 << 20) /* from here on texts grow by a quarter, for the old and the new one are both in memory */

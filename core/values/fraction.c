@@ -1,8 +1,6 @@
 /* fraction.c - see fraction.h. */
 #include "core/values/fraction.h"
 
-#include <string.h>
-
 #include "core/base/ctx.h"
 
 #define MAX_D 1000000000u /* nine digits behind the point: the products below stay under 2^64 */

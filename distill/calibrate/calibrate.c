@@ -16,7 +16,6 @@
  * The job is planned before the walk, so that an output that cannot be written is refused before hours of
  * computing. */
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
 #include "distill/calibrate/calibration_report.h"

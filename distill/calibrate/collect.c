@@ -11,7 +11,6 @@
 
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "kernels/train_args.h"
 
 #define TILE  512 /* vectors; products within a tile are added in f32, tiles in f64 */

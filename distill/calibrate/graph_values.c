@@ -2,9 +2,6 @@
 #include "distill/calibrate/graph_values.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "core/base/checked.h"
 
 #define ROWS 64
 

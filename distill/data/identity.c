@@ -5,8 +5,6 @@
  * of bytes of this machine. */
 #include "distill/data/identity.h"
 
-#include "core/base/checked.h"
-
 #define BLOCK 4096 /* doubles at a time */
 
 enum vc_status vc_identity_check(struct vc_ctx *ctx)

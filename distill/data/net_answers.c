@@ -7,7 +7,6 @@
  * Then y becomes what the task needs, or is refused with what each task would take. */
 #include "distill/data/network.h"
 
-#include "core/base/checked.h"
 #include "distill/math/step_math.h"
 #include "graph/ops/ops.h"
 

@@ -10,7 +10,6 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"
 #include "graph/ops/ops.h"

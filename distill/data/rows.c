@@ -12,9 +12,6 @@
  * when it is read. */
 #include "distill/data/rows.h"
 
-#include <stdlib.h>
-
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "distill/math/step_math.h"
 #include "passes/random.h"

@@ -9,7 +9,6 @@
  */
 #include "distill/data/teacher_file.h"
 
-#include "core/base/checked.h"
 #include "distill/data/identity.h"
 #include "distill/math/real.h"
 #include "kernels/functions.h"

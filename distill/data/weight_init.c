@@ -10,7 +10,6 @@
 
 #include <vcompress/distill.h>
 
-#include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "graph/build.h"
 #include "passes/random.h"

@@ -13,7 +13,6 @@
  * points have a fixed order, so the number of threads changes no bit. */
 #include "distill/loss/match.h"
 
-#include "core/base/checked.h"
 #include "distill/loss/match_names.h"
 #include "distill/loss/match_row.h"
 #include "distill/loss/relate.h"

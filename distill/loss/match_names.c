@@ -1,8 +1,6 @@
 /* match_names.c - see match_names.h. */
 #include "distill/loss/match_names.h"
 
-#include <string.h>
-
 #include "core/text/text.h"
 #include "graph/base/graph_state.h"
 

@@ -1,7 +1,6 @@
 /* step_loss.c - the loss of a batch, on all threads of an engine. Each takes rows; what they come to is added up in the
  * order of the rows, as one thread does it, so the number of threads changes no bit. */
 #include "distill/loss/step_loss.h"
-#include "core/base/checked.h"
 
 #define PER_BLOCK 1024 /* elements of the rows that a thread takes at a time; at least one row */
 #define MOST_ROWS 1024 /* whose sums are kept at a time */

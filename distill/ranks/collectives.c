@@ -11,8 +11,6 @@
  */
 #include "distill/ranks/collectives.h"
 
-#include <string.h>
-
 #include "core/base/clock.h"
 
 #define PATIENCE 0.1 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */

@@ -1,7 +1,5 @@
 /* join.c - the ranks that this process was started with: what the environment says, the plug-in of MPI, the processors
  * of each. See <vcompress/ranks.h>. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <vcompress/device.h>

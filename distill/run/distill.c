@@ -2,7 +2,6 @@
  * state left as they are. */
 #include "distill/derive.h"
 #include "distill/run/distill_pass.h"
-#include <string.h>
 
 /* What the caller gets, with the job that trained and wrote. */
 struct result {

@@ -8,7 +8,6 @@
  * Gradual pruning may raise the loss, so a run that prunes is not judged by it. A loss or a gradient that is no number
  * ends every run. */
 
-#include "core/base/checked.h"
 #include "distill/run/trainer.h"
 
 #define MANY_STEPS (4 * VC_LATE_LOSSES)

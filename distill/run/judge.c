@@ -9,7 +9,6 @@
  * A row of texts has many positions and a row of maps many places: each is a row of its own in what is
  * counted. Masked ones have answers, too, and count for nothing. */
 
-#include "core/base/checked.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"
 #include "distill/math/real.h"

@@ -9,7 +9,6 @@
  * A student that is trained with such a file needs no teacher while it trains. The digests of the inputs
  * are in the file, so that answers cannot be taken for those of other rows. */
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
 #include "distill/data/identity.h"

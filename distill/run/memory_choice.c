@@ -7,7 +7,6 @@
  * is beyond options.memory.max_memory: batches of fewer rows, which accumulate to the same steps, as many rows as fit;
  * then, with the smallest batches, recomputation, as little as fits. */
 
-#include "core/base/checked.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"
 #include "distill/run/trainer.h"

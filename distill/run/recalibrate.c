@@ -1,6 +1,5 @@
 /* recalibrate.c - running statistics of batch normalization from data, without training: what pruning or quantizing
  * changed in front of them, they do not know. See trainer.h. */
-#include "core/base/checked.h"
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 

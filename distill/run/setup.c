@@ -17,9 +17,7 @@
  *
  * What can be refused is refused before the first step, with the option's name as the caller's program
  * spells it (vc_option): a run of hours must not end with a sentence that could have been said at once. */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/job/scoped.h"
 #include "core/model/memory_model.h"
 #include "distill/loss/match.h"

@@ -13,7 +13,6 @@
  * A loss that is not finite is looked into before it ends the run: bad rows, a bad teacher, values beyond
  * 16 bits, or a rate that is too large each have their own sentence. */
 
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"

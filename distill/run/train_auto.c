@@ -6,7 +6,6 @@
  * network depend on the device. Then everything is opened once more. Where the card or its memory does not suffice, the CPU stays,
  * and the report says why. */
 
-#include "core/base/checked.h"
 #include "core/text/text.h"
 #include "distill/run/trainer.h"
 #include "kernels/kernels.h"

@@ -10,7 +10,6 @@
  */
 #include "distill/update/device_step.h"
 
-#include "core/base/checked.h"
 #include "distill/update/device_ranks.h"
 #include "distill/update/device_state.h"
 #include "distill/update/fake_quant.h"

@@ -11,7 +11,6 @@
  */
 #include "distill/update/fake_quant.h"
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
 #include "core/job/scoped.h"

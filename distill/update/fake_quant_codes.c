@@ -6,7 +6,6 @@
  * largest magnitude of the tensor first, or of all tensors that are joined in the file, such as q, k and v. */
 #include "distill/update/fake_quant_codes.h"
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"

@@ -1,7 +1,6 @@
 /* fake_quant_scales.c - see fake_quant_scales.h. */
 #include "distill/update/fake_quant_scales.h"
 
-#include "core/base/checked.h"
 #include "distill/update/fake_quant.h"
 
 #define LEAST (1.0 / 128) /* share */

@@ -8,7 +8,6 @@
  */
 #include "distill/update/gradual.h"
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/values/fraction.h"
 #include "distill/update/device_step.h"

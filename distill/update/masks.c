@@ -13,7 +13,6 @@
  * Masked weights are 0 and stay 0; biases and other lists have zeros by nature, and only a file masks them. */
 #include "distill/update/masks.h"
 
-#include "core/base/checked.h"
 #include "distill/update/gradual.h"
 
 #define SUFFIX ".mask"

@@ -17,7 +17,6 @@
  */
 #include "formats/dialects/bitsandbytes.h"
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 #include "core/values/grids.h"
 #include "formats/json/json_walk.h"

@@ -6,7 +6,6 @@
  * Names alone are weak evidence: what must be wrong is an error, what is unusual a warning. */
 #include "formats/dialects/check_names.h"
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "core/text/text.h"

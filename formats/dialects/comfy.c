@@ -22,10 +22,7 @@
  * no marks: ComfyUI casts them back. ComfyUI's layouts are those of comfy-kitchen 0.2.40. */
 #include "formats/dialects/comfy.h"
 
-#include <stdlib.h>
-
 #include "arch/arch_pictures.h"
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/search.h"

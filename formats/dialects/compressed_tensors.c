@@ -17,7 +17,6 @@
  *                             "ignore": ["lm_head"], ...} */
 #include "formats/dialects/compressed_tensors.h"
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"

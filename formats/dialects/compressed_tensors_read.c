@@ -13,7 +13,6 @@
  * type, 1 or 7 bits, int4 rows of an odd length. Parts that are all there and contradict each other are
  * damage, and so is a module with two weights. */
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/manifest/manifest_internal.h"

@@ -20,7 +20,6 @@
  *                             "version": "gemm"} */
 
 #include "formats/dialects/gptq.h"
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/json/json_walk.h"

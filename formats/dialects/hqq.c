@@ -13,7 +13,6 @@
  * Codes of 5 and 6 bits lie in bytes, those of 1.58 bits as two bits. Every layer says its own numbers, so the
  * configuration is not asked. */
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"

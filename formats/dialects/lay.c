@@ -1,6 +1,5 @@
 /* lay.c - what rows call to say how a part of a weight lies in the file: struct vc_laying. */
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 #include "formats/dialects/dialects.h"
 

@@ -10,10 +10,7 @@
  *     end       3.mlp.fc1, if all modules that end so are listed */
 #include "formats/dialects/module_names.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 
 struct naming {
     struct vc_ctx *ctx;

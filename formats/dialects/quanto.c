@@ -10,7 +10,6 @@
  * there the sizes in config.json have to make the name's weight (`known`). Codes of other types of floats, and shifts
  * of whole numbers, are refused. m.input_scale and m.output_scale are of the activations. */
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "formats/dialects/foreign.h"
 #include "formats/dialects/search.h"

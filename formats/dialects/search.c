@@ -5,7 +5,6 @@
  * the reason; without an answer the tensor stays plain. */
 #include "formats/dialects/search.h"
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/manifest/manifest_internal.h"

@@ -12,7 +12,6 @@
  * in its place), and graphs of a job that has not been written yet (vc_gguf_edit_keys, on the keys as a program). */
 
 #include "arch/arch_family.h"
-#include "core/base/checked.h"
 #include "formats/gguf/gguf_files.h"
 
 #define MOST_ARRAY_BYTES ((uint64_t)8 << 20)

@@ -8,7 +8,6 @@
  * divide it; what is divided as the source was keeps what each file had. */
 #include "formats/gguf/gguf_files.h"
 
-#include "core/base/checked.h"
 #include "formats/io/numbered_name.h"
 
 #define NO_VALUE UINT32_MAX

@@ -5,7 +5,6 @@
  *     llama.rope.freq_base=float:1e6  as llama.cpp spells u32 and f32: int, float */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "formats/gguf/gguf_files.h"
 

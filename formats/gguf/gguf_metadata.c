@@ -8,10 +8,8 @@
  * memory: a vocabulary has megabytes. A writer copies the pairs from the file. */
 #include "formats/gguf/gguf.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/text/text.h"
 

@@ -3,8 +3,6 @@
  * the file was opened. */
 #include "formats/gguf/gguf.h"
 
-#include "core/base/checked.h"
-
 #define MAX_TEXT     ((uint64_t)1 << 16)
 #define MAX_INTEGERS ((uint64_t)1 << 14)
 

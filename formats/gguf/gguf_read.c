@@ -10,7 +10,6 @@
  * order of the entries, names are short, rows are whole blocks. What this reader lets through, llama.cpp opens. */
 
 #include "arch/arch_family.h"
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"
 #include "core/text/text.h"

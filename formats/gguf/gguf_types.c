@@ -1,7 +1,6 @@
 /* gguf_types.c - what the numbers of the format mean: types of elements, kinds of metadata, general.file_type. */
 #include <strings.h>
 
-#include "core/base/checked.h"
 #include "formats/gguf/gguf.h"
 
 /* ---- types of elements ---- */

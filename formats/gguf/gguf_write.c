@@ -11,7 +11,6 @@
 
 #include "arch/arch_family.h"
 #include "arch/arch_pictures.h"
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"

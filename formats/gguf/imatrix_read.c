@@ -10,7 +10,6 @@
  *     i32    chunks                     in newer ones; and, in the newest, behind it: i32 n, n bytes, the data's name
  */
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/gguf/gguf.h"
 

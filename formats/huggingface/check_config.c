@@ -13,9 +13,6 @@
  * memory are returned. */
 #include "formats/huggingface/check_config.h"
 
-#include <stdlib.h>
-
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"

@@ -5,8 +5,6 @@
  * answers to gets a warning, because a list with a wrong name quantizes, or leaves out, other layers than it says. */
 #include "formats/huggingface/check_listed.h"
 
-#include <stdlib.h>
-
 #include "core/base/findings.h"
 #include "formats/huggingface/config/hf_config.h"
 

@@ -5,7 +5,6 @@
  * release. Files are opened one after the other, and copied through one buffer of VC_CARRY_BYTES. */
 #include "formats/huggingface/hf_carry.h"
 
-#include "core/base/checked.h"
 #include "formats/huggingface/hf_rewrite.h"
 
 #define VC_CARRY_BYTES ((size_t)256 << 10)

@@ -3,7 +3,6 @@
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/side_file.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <strings.h>
 
 /* File systems and users mix capitals: MODEL.SAFETENSORS. */

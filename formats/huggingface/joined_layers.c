@@ -1,7 +1,6 @@
 /* joined_layers.c - see joined_layers.h. */
 #include "formats/huggingface/joined_layers.h"
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 
 static const char weight[] = ".weight";

@@ -3,8 +3,6 @@
  * No path of the file is followed: names of parts are checked to be one step below the folder. */
 #include "formats/huggingface/model_index.h"
 
-#include <stdlib.h>
-
 #include "formats/huggingface/config/hf_json.h"
 
 /* The name of a folder beside the file: one step, not hidden. */

@@ -6,10 +6,7 @@
  * to check each tensor. */
 #include "formats/huggingface/weight_index.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/json/json_plain.h"
 #include "formats/json/json_walk.h"

@@ -15,7 +15,6 @@
  * A plain file is read by range (io/one_tensor.h). A packed one can be read from its front only: the model's tensor is
  * `sequential`, and a pass opens a stream, reads it to its end, and closes it, which compares the checksum. */
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/idx/idx.h"

@@ -1,8 +1,6 @@
 /* mounts.c - see mounts.h. */
 #include "formats/io/mounts.h"
 
-#include <string.h>
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vc_mount *mounts;
 static struct vc_virtual_file *files;

@@ -17,7 +17,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "core/text/text.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"

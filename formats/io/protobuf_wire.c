@@ -9,10 +9,6 @@
  * Buffers. */
 #include "formats/io/protobuf_wire.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 #define MAX_FIELD (((uint32_t)1 << 29) - 1)
 #define END_GROUP 4
 

@@ -2,7 +2,6 @@
 #include "formats/io/side_file.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "core/base/real_path.h"
 #include "formats/io/mounts.h"

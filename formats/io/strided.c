@@ -15,10 +15,6 @@
 
 #include <vcompress/model.h>
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 /* One system call costs about as much as reading this many cached bytes. */
 #define FAR_BYTES ((uint64_t)4096)
 

@@ -5,8 +5,6 @@
  * parser. */
 #include "formats/json/json_skip.h"
 
-#include <string.h>
-
 #include "core/text/text.h"
 
 size_t vc_json_skip_space(const char *text, size_t n, size_t at)

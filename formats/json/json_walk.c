@@ -11,9 +11,6 @@
  * made of one member at a time, and the pool is charged for it before. */
 #include "formats/json/json_walk.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "formats/json/json_skip.h"
 
 /* What jansson takes, from its structures, rounded up: per bracket (an object with its table, an array), per name, per

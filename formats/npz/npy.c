@@ -5,9 +5,6 @@
  */
 #include "formats/npz/npy.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "formats/npz/npy_descr.h"
 
 #define VC_NPY_MAGIC_BYTES 6

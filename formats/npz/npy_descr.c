@@ -9,10 +9,6 @@
  * to fit the data, too. */
 #include "formats/npz/npy_descr.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 #define VC_NPY_MAX_NESTING 16
 
 /* 'descr' of the types that have a dtype here. */

@@ -1,7 +1,6 @@
 /* npy_file.c - opens a single .npy file (npy.h has the bytes) as a model with one tensor, "arr_0", the name that
  * np.savez gives to an array without a name. The format has no checksum, and its data is read by range. */
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/io/byte_order.h"

@@ -1,6 +1,5 @@
 /* npy_header.c - writes the header of an array, of a .npy file and of a member of an npz: npy.h. */
 
-#include "core/base/checked.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
 

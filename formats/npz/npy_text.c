@@ -5,11 +5,7 @@
  * A cursor (struct vc_npy_text) moves over the text; nothing is evaluated. Called by npy_header.c and npy_descr.c. */
 #include "formats/npz/npy_text.h"
 
-#include <string.h>
-
 #include <vcompress/model.h>
-
-#include "core/base/checked.h"
 
 /* Says what stands at the cursor. */
 enum vc_status vc_npy_unexpected(const struct vc_npy_text *text, const char *expected)

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "formats/io/infile.h"
 #include "formats/npz/npy_write.h"
 #include "formats/npz/npz_sink.h"

@@ -7,7 +7,6 @@
  * Places of stored members are known before anything is written (vc_npz_place), so that any thread can write any tile;
  * deflated members get theirs as they are written (npz_deflate.c). */
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"
 #include "formats/npz/npy_write.h"

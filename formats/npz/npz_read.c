@@ -13,7 +13,6 @@
  * header. formats.c opens the archive and asks npz last, so any zip that no other format knows comes here. */
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"

@@ -9,7 +9,6 @@
  * is counted before memory is taken, and a tensor needs as many bytes in the message as its shape says. Source:
  * onnx.proto of ONNX. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 /* ---- tensors ---- */

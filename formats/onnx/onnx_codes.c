@@ -10,7 +10,6 @@
  * A pass decides which values (core/model/edit.h); here they get names, nodes and constants. vc_onnx_plan_codes is called once,
  * before the layout; the others as the writer walks over the graph. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 /* Edits of other kinds are other files' business. */

@@ -9,7 +9,6 @@
  * Edits are resolved before the layout (vc_onnx_plan_edits): a walk over the nodes finds those that make the values,
  * and where inputs become constants another one finds the Constant nodes behind them. Nodes of graphs inside nodes are
  * found by the names of their values, too; what is declared there goes, as for values that no edit names. */
-#include <stdlib.h>
 
 #include "formats/onnx/onnx_sink.h"
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "formats/io/side_file.h"
 #include "formats/onnx/onnx.h"
 

@@ -3,7 +3,6 @@
  * Fields come in any order, so a message with lists is walked over twice: vc_onnx_lists counts and makes room, then a
  * taker gets each field. What it takes is in proportion to the message's bytes. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 enum vc_status vc_onnx_each(struct onnx_program_reader *r, struct vc_span message, vc_onnx_taker *take, void *to)

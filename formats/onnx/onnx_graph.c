@@ -6,9 +6,7 @@
  * Each graph has a scope (struct onnx_scope) while it is read: its number, its symbols, and the path that names it in
  * sentences. A graph inside a node sees the names of the graphs around it; what it does not define itself is passed on
  * when its scope is closed (onnx_symbols.c). */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/onnx/onnx.h"
 

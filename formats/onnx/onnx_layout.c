@@ -11,7 +11,6 @@
  *
  * A node with a graph inside that has tensors is put together in the same way: fields copied, the graph anew. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define MAX_MODEL_BYTES ((uint64_t)0x7fffffff) /* of readers made from protocol buffers */

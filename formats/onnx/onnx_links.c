@@ -1,8 +1,6 @@
 /* onnx_links.c - makes the tensors of the model from initializers and the nodes that belong to them (onnx_patterns.c):
  * names, scales, output channels. The last step of opening a file. */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)

@@ -8,7 +8,6 @@
  *
  * Passes and the writer treat the model as a file of this format. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define IR_VERSION    11 /* the one of opset 23 */

@@ -3,7 +3,6 @@
  *
  *     0a ..    node:  0a "w.int8" 0a "w.scale" 12 "w" 1a "w.dequantize" 22 "DequantizeLinear" 2a (axis 0) */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 /* ---- nodes ---- */

@@ -9,7 +9,6 @@
  * Such codes are the tensor `w` of the model, and the node is the product that it stands for, whose form the name of
  * the codes tells. Of other programs' files that is MatMul, and `w` what is in front of "_Q4" in the name. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 #define MIN_BLOCK 16

@@ -5,7 +5,6 @@
  *
  * onnx_nbits.c has the form of the node, onnx_view.c that of codes. Outputs and name of the node stay. */
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/onnx/onnx_sink.h"
 

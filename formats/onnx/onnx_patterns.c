@@ -8,7 +8,6 @@
  * Only where all of it belongs to this one tensor. What is used elsewhere as well, or means something else, stays what
  * the file calls it: a plain initializer under its own name. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 /* ---- values and the nodes around them ---- */

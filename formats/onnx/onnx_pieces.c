@@ -1,7 +1,6 @@
 /* onnx_pieces.c - the list of pieces that a new ONNX file is put together from, front to back. New bytes
  * are put at the end of `literals` (formats/io/protobuf_wire.h) and become a piece when something else follows. A message
  * is begun before its length is known: the piece in front of it, for tag and length, is filled when it ends. */
-#include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
 /* A piece, or more of the last one where the bytes follow each other. */

@@ -5,7 +5,6 @@
  * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings. */
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/onnx/onnx.h"
 

@@ -8,7 +8,6 @@
  * Everything that can be wrong with the values is found when the file is opened: their number against the shape, and
  * the range of numbers that are wider than the elements they stand for. Numbers are read again, not kept. */
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 /* By number: the name in onnx.proto, our dtype, the field of numbers, bytes of the elements that one number gives. */

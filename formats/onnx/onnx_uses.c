@@ -8,7 +8,6 @@
  * Readers say it (onnx_operators.c), then it goes against the direction of the graph, from outputs of nodes to their
  * inputs, into graphs inside nodes and functions, until nothing changes. Values that are computed of the model's inputs
  * take part, too: they lead from one graph into another. Called once all of a file is read. */
-#include <stdlib.h>
 
 #include "formats/onnx/onnx.h"
 

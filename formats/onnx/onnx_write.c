@@ -6,7 +6,6 @@
  *     commit    the data is named first and the model last, so that a model that is there is complete */
 #include <signal.h>
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/onnx/onnx_sink.h"
 

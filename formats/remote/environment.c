@@ -2,8 +2,6 @@
 #include "formats/remote/environment.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "core/base/plugin.h"

@@ -1,12 +1,9 @@
 /* fetch.c - see fetch.h. Sentences name the host, never the whole URL: what signed URLs have behind '?' is a secret, too. */
 #include "formats/remote/fetch.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include "core/base/checked.h"
 #include "formats/remote/environment.h"
 
 #define SCHEME_END    "://"

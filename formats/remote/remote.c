@@ -15,12 +15,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "formats/io/mounts.h"
 #include "formats/remote/environment.h"
 #include "formats/remote/windows.h"

@@ -1,10 +1,6 @@
 /* windows.c - see windows.h. */
 #include "formats/remote/windows.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 #define FIRST_STEP ((size_t)256 << 10)
 
 /* What of the range a run of bytes has: the number of bytes, or 0. */

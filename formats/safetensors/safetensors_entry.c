@@ -7,8 +7,6 @@
  * different is left to jansson (json_walk.h): this file refuses nothing. */
 #include "formats/safetensors/safetensors_entry.h"
 
-#include <string.h>
-
 #include "formats/json/json_plain.h"
 
 /* [1, 2, 3], up to `most` numbers. */

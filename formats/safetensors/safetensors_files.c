@@ -8,7 +8,6 @@
  * each record its offset. With sizes_only texts are counted, not kept. */
 #include "formats/safetensors/safetensors_files.h"
 
-#include "core/base/checked.h"
 #include "formats/dialects/manifest/manifest.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"

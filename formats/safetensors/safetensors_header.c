@@ -10,10 +10,8 @@
  * (safetensors_plain_entry), anything else by jansson; both end in the same checks (set_dtype, set_shape, set_offsets,
  * check_size). Entries of all shards lie in one array, self->entries, each shard's behind the ones before it. With
  * findings a broken entry is noted and left out, so that verify sees the others. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/model/shapes.h"
 #include "formats/dialects/manifest/manifest.h"
 #include "formats/json/json_walk.h"

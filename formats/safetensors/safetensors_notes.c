@@ -11,8 +11,6 @@
  * its own place in all arrays that go by tensors. */
 #include "formats/safetensors/safetensors_notes.h"
 
-#include <stdlib.h>
-
 #include "core/base/array.h"
 #include "formats/dialects/comfy.h"
 #include "formats/dialects/manifest/manifest_internal.h"

@@ -8,7 +8,6 @@
  * them. */
 #include "formats/safetensors/safetensors_outs.h"
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/renamed_model.h"
 #include "core/values/tile.h"

@@ -7,7 +7,6 @@
  * Values are read by range (safetensors_read): a range of the file as it is, or unpacked codes. */
 #include "formats/safetensors/safetensors.h"
 
-#include "core/base/checked.h"
 #include "core/model/masked_pairs.h"
 #include "core/model/names.h"
 #include "formats/dialects/comfy.h"

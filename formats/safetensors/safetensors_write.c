@@ -8,7 +8,6 @@
  * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
  * padding. Never compressed. */
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 #include "formats/dialects/comfy.h"
 #include "formats/huggingface/hf_carry.h"

@@ -8,9 +8,6 @@
  * in memory of its own, so that long texts take no stack of the program. */
 #include "formats/tokenizer/pattern.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/array.h"
 #include "formats/tokenizer/unicode.h"
 

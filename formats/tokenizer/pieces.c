@@ -1,9 +1,6 @@
 /* pieces.c - see pieces.h. */
 #include "formats/tokenizer/pieces.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "formats/io/protobuf_wire.h"
 
 /* Limits, so that a broken file takes no memory. */

@@ -5,7 +5,6 @@
  *     NFD, NFC, NFKD, NFKC    normal_form          Lowercase, Nmt, Strip, StripAccents    by character
  *     Prepend, Replace        texts in texts       BertNormalizer                         several of these
  *     Precompiled             SentencePiece's table */
-#include <stdlib.h>
 
 #include "formats/tokenizer/tokenizer_parts.h"
 

@@ -2,7 +2,6 @@
  *
  * A text on its way (tok_text) has beside each byte the place in the caller's text that it is about, which the steps
  * keep. */
-#include <stdlib.h>
 
 #include "formats/tokenizer/tokenizer_parts.h"
 

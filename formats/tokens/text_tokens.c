@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/text/text.h"
 #include "formats/dialects/dialects.h"

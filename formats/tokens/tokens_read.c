@@ -8,7 +8,6 @@
  *          0   1024  256 numbers i32: 20240520, 1, tokens    llm.c; 20240801, 7: the tokens are u32
  *       1024      n  tokens */
 
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/io/one_tensor.h"
 #include "formats/tokens/tokens.h"

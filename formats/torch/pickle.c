@@ -6,10 +6,6 @@
  *                          pickle_build.c: tuples, items, calls           pickle_node.c: nodes */
 #include "formats/torch/pickle_machine.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
-
 /* ---- nodes ---- */
 
 /* A string or bytes with a length of `width` bytes before it. The text stays where it is. */

@@ -3,10 +3,7 @@
 #include "formats/torch/pickle_machine.h"
 #include "core/text/text.h"
 
-#include <string.h>
-
 #include "core/base/array.h"
-#include "core/base/checked.h"
 
 /* ---- reading ---- */
 

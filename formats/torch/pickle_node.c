@@ -4,7 +4,6 @@
  * numbers and short tuples of numbers are shared (recent, tuples), and all of them lie in one arena, whose size is
  * bounded by the pickle's (room). Nodes are never changed once others may share them, but for lists, dicts, sets and
  * calls, which are not shared. */
-#include <string.h>
 
 #include "core/text/text.h"
 #include "formats/torch/pickle_machine.h"

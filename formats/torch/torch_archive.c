@@ -5,9 +5,7 @@
  *     <root>/version       1 to 10
  *     <root>/data/<key>    one storage each
  *     <root>/.data/...     ours: the manifest of what was quantized */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
 

@@ -7,7 +7,6 @@
 #include "formats/torch/torch_choose.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 
 #define MAX_NAME ((size_t)60000)
 

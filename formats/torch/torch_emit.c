@@ -9,8 +9,6 @@
  * The text grows in e->to, whose status keeps a failure of memory. */
 #include "formats/torch/torch_emit.h"
 
-#include "core/base/checked.h"
-
 void vc_torch_emit_byte(struct torch_emit *e, unsigned op)
 {
     const char c = (char)op;

@@ -4,7 +4,6 @@
  *
  * Nothing tells how long they are, so a window from the start of the file grows until all five end inside it. */
 
-#include "core/base/checked.h"
 #include "formats/torch/torch.h"
 
 #define FIRST_WINDOW ((size_t)256 << 10)

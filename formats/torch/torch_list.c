@@ -1,9 +1,7 @@
 /* torch_list.c - what was found in the tree of a PyTorch file becomes the list of a model's tensors: what cannot be
  * read is set apart, and tensors that are the same elements of one storage are found. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "formats/torch/torch.h"

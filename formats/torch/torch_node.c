@@ -1,6 +1,5 @@
 /* torch_node.c - questions about nodes of a PyTorch file's pickle: which class, what an object holds, what it is. */
 
-#include "core/base/checked.h"
 #include "formats/torch/torch_choose.h"
 
 /* ---- objects and their attributes ---- */

@@ -9,10 +9,8 @@
  * that show the same bytes of a storage, or that do not lie in C order there.
  *
  * Bytes of a storage that no tensor shows are copied. Checksums are put together from those of the pieces. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch.h"
 #include "formats/zip/zip_sink.h"

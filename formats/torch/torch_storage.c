@@ -3,9 +3,7 @@
  * An archive has a member "<root>/data/<key>" for each; a legacy file has them in the order of its list of keys, each
  * with its number of elements (u64, little-endian) in front. What the persistent ids say about one key must agree, and
  * the sizes must be exactly those. */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
 

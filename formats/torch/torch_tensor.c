@@ -9,7 +9,6 @@
  * Called for every node of the tree by torch_tree.c. Calls are recognized by their exact names; what is not known stays
  * opaque, and what is known to be no plain tensor (sparse, quantized) is refused with what to do. */
 
-#include "core/base/checked.h"
 #include "formats/torch/torch.h"
 
 #define UTILS "torch._utils"

@@ -5,7 +5,6 @@
  *
  * A tensor is compressed in pieces that know nothing of each other, on any thread; a sync flush ends every piece but
  * the last on a byte border (an empty stored block, 00 00 ff ff), so the pieces in a row are one stream. */
-#include <string.h>
 #include <zlib.h>
 
 #include "formats/zip/codec.h"

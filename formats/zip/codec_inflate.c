@@ -4,7 +4,6 @@
  * or a preset dictionary here. Both refuse and accept the same streams, but for one thing: ISA-L takes a Huffman code
  * of distances that leaves bit patterns unused, as long as none of these occurs. What the checksum says about the bytes
  * is the caller's business. */
-#include <string.h>
 #include <zlib.h>
 
 #include "formats/zip/codec.h"

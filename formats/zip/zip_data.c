@@ -7,7 +7,6 @@
 
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "formats/io/outfile.h"
 
 /* ------------------------------------------------------------------------------------------------ inflate */

@@ -2,10 +2,8 @@
  *
  * A reader that trusts local headers and one that trusts the directory must see the same archive, so every difference
  * is refused. Zeros in the place of CRC and sizes are allowed where a descriptor follows the data (bit 3). */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/zip/zip_internal.h"
 

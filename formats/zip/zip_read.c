@@ -11,7 +11,6 @@
  * number, because another reader may look at the other place. */
 #include "formats/zip/zip_read.h"
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/text/text.h"
 #include "formats/zip/codec.h"

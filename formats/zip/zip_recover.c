@@ -2,7 +2,6 @@
  * a verification looks at those that are whole. Ends at the first byte that begins no such header, and at a member
  * whose size is not in front of its data. */
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/text/text.h"
 #include "formats/zip/zip_internal.h"

@@ -1,7 +1,6 @@
 /* zip_sink.c - see zip_sink.h. */
 #include "formats/zip/zip_sink.h"
 
-#include "core/base/checked.h"
 #include "formats/zip/codec.h"
 
 /* ---- layout ---- */

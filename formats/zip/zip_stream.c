@@ -13,9 +13,7 @@
  * Its descriptor is where the packed size is the distance from the first byte of the data, and where another record
  * follows. Data that look so by accident would have to match in 12 bytes or more. */
 #define _GNU_SOURCE /* memmem */
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/zip/zip_internal.h"
 
 #define CENTRAL         0x02014b50

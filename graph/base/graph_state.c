@@ -1,8 +1,6 @@
 /* graph_state.c - problems of a graph, copies in its arena, and shapes in sentences. */
 #include "graph/base/graph_state.h"
 
-#include "core/base/checked.h"
-
 void *vc_graph_copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size)
 {
     size_t all;

@@ -40,7 +40,6 @@
 #include <math.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/job/scoped.h"
 #include "graph/ops/ops.h"
 

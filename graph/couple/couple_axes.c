@@ -10,7 +10,6 @@
 #include "graph/couple/couple_axes.h"
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 
 /* More atoms in one axis than this are not told apart. */
 #define MAX_LEAVES 4096

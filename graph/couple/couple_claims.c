@@ -1,6 +1,5 @@
 /* couple_claims.c - axes that two groups of a file claim: two groups must not remove the same elements. See
  * couple_lines.h. Units inside units are no conflict: heads of 64, and a group of the 64 elements of each head. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "graph/couple/couple_lines.h"

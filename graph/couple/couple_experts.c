@@ -5,10 +5,8 @@
  *     model.layers.0.mlp.experts.gate_up_proj         axis 0 of it
  *     model.layers.0.mlp.gate.weight                  the router; also mlp.router.weight
  *     blk.0.ffn_up_exps.weight, ffn_gate_inp.weight   what GGUF calls both */
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "graph/couple/couple_graph.h"
 
 enum part { ROUTER, ONE_EXPERT, ALL_EXPERTS };

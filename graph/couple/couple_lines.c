@@ -7,10 +7,8 @@
 #include "graph/couple/couple_lines.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 
 /* What is wrong is collected up to here; more is counted. */
 #define MAX_SAID 800

@@ -3,7 +3,6 @@
  * state, and names the groups. */
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/text/name_table.h"
 #include "graph/couple/couple.h"
 #include "graph/couple/couple_sizes.h"

@@ -2,7 +2,6 @@
  * and slices of packed weights are parts of one axis:
  *
  *     qkv.weight [1536, 512] in three slices     axis 0 is concat(512, 512, 512), each an axis of one parameter */
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "core/text/name_table.h"

@@ -3,7 +3,6 @@
  *     # goes through Softmax, which divides by the sum over it: fc3.weight:0 = fc3.bias:0
  *     heads 12*1: q.weight:0*64 = o.weight:1*64
  */
-#include <string.h>
 
 #include "graph/couple/couple.h"
 

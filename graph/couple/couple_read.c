@@ -7,7 +7,6 @@
  * Lines are read one after the other into groups; then all of them together are looked at for axes that two groups
  * claim. Everything that is wrong goes into one sentence. */
 
-#include "core/base/checked.h"
 #include "core/model/source.h"
 #include "core/text/glob.h"
 #include "graph/couple/couple_lines.h"

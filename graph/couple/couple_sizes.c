@@ -11,7 +11,6 @@
 #include "graph/couple/couple_sizes.h"
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "graph/couple/couple.h"
 
 /* The statements' lists and names lie in the arena of the couplings. */

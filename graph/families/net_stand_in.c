@@ -8,7 +8,6 @@
  * state in place of keys and values layers with a window of one position. The towers for pictures and sounds beside it are
  * counted, not computed. Layers of several kinds (Mamba beside MLPs, RWKV) become layers of the mean size. Encoders of
  * BERT's kind become BERT, encoders with a decoder T5. */
-#include <string.h>
 
 #include "arch/arch.h"
 #include "arch/arch_config.h"

@@ -26,8 +26,6 @@
 #include "graph/layers/layer_kinds.h"
 #include "graph/ops/recurrent.h"
 
-#include <stdlib.h>
-
 #include "core/model/source.h"
 #include "core/text/text.h"
 #include "graph/ops/recurrent.h"

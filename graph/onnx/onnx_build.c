@@ -20,7 +20,6 @@
 #include "graph/onnx/onnx_build.h"
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/text/text.h"
 
 /* ---- names ---- */

@@ -10,7 +10,6 @@
  *     node                                                               the same node, by the names of its values */
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "graph/onnx/onnx_build.h"
 
 #define CAST_TO_FLOAT 1 /* ONNX's number of f32 */

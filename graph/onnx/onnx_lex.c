@@ -17,10 +17,8 @@
  * words have no NUL at their end. */
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "graph/onnx/onnx_text.h"
 
 /* ---- tokens ---- */

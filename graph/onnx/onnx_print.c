@@ -14,7 +14,6 @@
  * that printing again gives the same text. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"

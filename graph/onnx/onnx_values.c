@@ -7,9 +7,7 @@
  *     Constant node                      constant
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "core/values/tile.h"
 #include "graph/onnx/onnx_build.h"
 

@@ -2,8 +2,6 @@
  * the type REAL is in loops/. */
 #include "graph/ops/run.h"
 
-#include "core/base/checked.h"
-
 /* Only the first failure counts: later ones follow from it. */
 void vc_run_fail(struct vc_run *run, const char *format, ...)
 {

@@ -3,8 +3,6 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/job/scoped.h"

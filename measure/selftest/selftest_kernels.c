@@ -1,6 +1,5 @@
 /* selftest_kernels.c - runs each kernel of a table on one fixed input and keeps all it wrote; two tables are equal when
  * the bytes are. Small on purpose: tests/kernelcheck looks for the hard cases. */
-#include <string.h>
 
 #include "core/base/cpu.h"
 #include "kernels/kernels.h"

@@ -1,8 +1,6 @@
 /* sensitivity_advice.c - which tensors stand out, from the figures of all of them: those whose error is far above the
  * median. What is far is a matter of taste and is written down in sensitivity.h; the rest is counting. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/array.h"
 #include "measure/sensitivity/sensitivity_parts.h"

@@ -18,7 +18,6 @@
  *     group of the hidden size  a new graph without them: normalizations take means over all channels, also zeros
  */
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/base/thread_pool.h"
 #include "facade/all_candidates.h"

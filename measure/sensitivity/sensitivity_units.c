@@ -8,7 +8,6 @@
 #include "measure/sensitivity/sensitivity_units.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "measure/sensitivity/sensitivity_changes.h"

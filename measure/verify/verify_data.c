@@ -13,7 +13,6 @@
  *     anything else        bytes                        the digest alone
  *
  * A file may be wrong in many places: a fault ends the work on its tensor and no other. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "core/model/code_schemes.h"

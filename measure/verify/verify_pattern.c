@@ -6,7 +6,6 @@
  *                           0.1 0 0.2 0.3 | ...                      3 of 4: a finding
  *     block:1x4             0.1 0.2 0.4 0.3 | 0 0 0 0 | ...          fine */
 
-#include "core/base/checked.h"
 #include "measure/verify/verify_parts.h"
 #include "passes/select.h"
 #include "passes/values.h"

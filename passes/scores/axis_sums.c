@@ -16,9 +16,6 @@
  * A run waits until the one beside it is there; so few wait at a time. */
 #include "passes/scores/axis_sums.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 
 /* The sums of 2^level tiles, the index-th such run, until the run beside it is there. */

@@ -9,9 +9,6 @@
  * number. */
 #include "passes/scores/keys.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define BIN_BITS 16
 
 void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limit)

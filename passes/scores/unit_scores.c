@@ -2,8 +2,6 @@
 #include "passes/scores/unit_scores.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/ctx.h"
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "passes/decode.h"
 #include "passes/graph_params.h"
 #include "passes/select.h"

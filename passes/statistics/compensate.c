@@ -12,8 +12,6 @@
  */
 #include "passes/statistics/compensate.h"
 
-#include <stdlib.h>
-
 #include "kernels/grid_codes.h"
 
 struct vc_compensation {

@@ -2,7 +2,6 @@
 #include "passes/statistics/refit.h"
 
 #include <math.h>
-#include <string.h>
 
 #define R      VC_REFIT_ROWS
 #define CHUNK  256  /* terms of a product that are added up before they are added to the others */

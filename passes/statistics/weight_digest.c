@@ -2,9 +2,7 @@
  * them at equal distances, so that a model of 100 GB is known again without reading all of it.
  *
  *     4 MiB:  |16 KiB|.....|16 KiB|..... ... |16 KiB|      training moves practically every weight: no piece stays */
-#include <stdlib.h>
 
-#include "core/base/checked.h"
 #include "passes/statistics/calibration.h"
 
 #define PIECE_BYTES 16384

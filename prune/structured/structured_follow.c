@@ -10,7 +10,6 @@
  *     layers.0.mlp.up_proj.weight, layers.1.mlp.experts.0.up_proj.weight, layers.1.mlp.shared_experts.up_proj.weight
  *
  * A group that leaves some of them out would be written with a configuration that is wrong about those. */
-#include <stdlib.h>
 
 #include "prune/structured/removal.h"
 

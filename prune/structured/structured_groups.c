@@ -7,7 +7,6 @@
  *
  * vc_structured_list asks each group in turn (judge): may it be cut, and by how much? What is known then is either how
  * many units go (n_go), or which ones (goes), or that scores of all groups decide together. */
-#include <stdlib.h>
 
 #include "core/base/array.h"
 #include "core/text/glob.h"

@@ -6,7 +6,6 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/base/checked.h"
 #include "core/chain/pass.h"
 
 /* A granularity with which the scheme is a candidate. */

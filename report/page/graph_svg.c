@@ -7,7 +7,6 @@
  *     | MatMul              fc1   ...       --+--.   a value that is used further down
  *     | Add                               <---+--'
  *     +---------------------------------------+ */
-#include <string.h>
 
 #include <vcompress/graph.h>
 

@@ -5,7 +5,6 @@
  *                  ... <script type="application/json" id="document">@document@</script> ...
  *
  * Decides nothing: what is shown of a document is the work of the scripts, and without them of page_tables.c. */
-#include <string.h>
 
 #include <vcompress/page.h>
 

@@ -7,8 +7,6 @@
  *                                               fc1.weight  8, 4  */
 #include "report/page/page_tables.h"
 
-#include <string.h>
-
 #include "report/document_tree.h"
 #include "report/page/svg_text.h"
 

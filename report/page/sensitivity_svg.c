@@ -7,8 +7,6 @@
  *
  * Numbers are printed from integers, so that no locale puts a comma into them. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <vcompress/sensitivity.h>
 

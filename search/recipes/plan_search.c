@@ -6,10 +6,8 @@
  *     choices      every combination that makes sense, with the memory it takes and whether that fits
  *     recipes      those that no other choice beats, in order, with words and a command (plan_words) */
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "graph/sizes.h"
 #include "memory/estimate.h"

@@ -1,7 +1,5 @@
 /* plan_words.c - what a recipe is called, and its command lines: the passes that make the model smaller, and the
  * question that is answered with yes then. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/text/text.h"
 #include "search/recipes/plan_inside.h"

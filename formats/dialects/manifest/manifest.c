@@ -15,7 +15,6 @@
 #include "formats/json/json_skip.h"
 #include "formats/json/json_walk.h"
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/code_schemes.h"
 #include "core/values/tile.h"

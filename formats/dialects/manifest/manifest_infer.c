@@ -3,7 +3,6 @@
  *
  * Only what can mean one thing is taken for it; everything else stays the plain integers it is. */
 
-#include "core/base/checked.h"
 #include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest_internal.h"

@@ -4,7 +4,6 @@
  * FN(vc_exp) ours for REAL. Nothing here is fast. Every sum is in REAL and in a fixed order: front to back, or by tens of
  * elements that are then added pairwise (sum_of, SUMMED_FIRST), which keeps f32 sums of long rows exact enough to judge. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/ops/einsum.h"
 #include "graph/ops/ops.h"
