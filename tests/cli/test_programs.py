@@ -345,6 +345,9 @@ graph (float[n, 64] x, float[64, 512] u, float[512, 64] w) => (float[n, 64] y) %
             done = self.run_program("fit", "--json", name, *more, codes=(0, 1))
             self.assertEqual(json.loads(done.stdout)["devices"][0]["verdict"], verdict, (name, more))
             self.assertEqual(done.returncode, verdict not in ("fits", "weights fit"), (name, more))
+        row = json.loads(self.run_program("fit", "--gpu", "B200", "--json", "--max-batch", "--max-ctx", name, codes=(1,)).stdout)["devices"][0]
+        self.assertEqual((row["max_batch"], row["max_ctx"]), (None, None))  # not 0, which is an answer
+        self.assertTrue(self.run_program("fit", "--gpu", "B200", "--max-batch", "--porcelain", name, codes=(1,)).stdout.endswith("\tunknown\t?\n"))
         table = self.run_program("plan", "--gpu", "B200", name, codes=(0, 1)).stdout.split("\n")
         self.assertIn("unknown", [line for line in table if line.endswith("as it is")][0])
         self.assertIn("the need is not known: what its layers with a state", self.run_program(name).stdout)

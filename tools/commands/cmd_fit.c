@@ -429,21 +429,35 @@ static const char *name_of(const struct vc_fit_row *row)
     return row->gpu != NULL ? row->gpu->name : "a device";
 }
 
+/* A largest size, with commas or as digits alone; "?": what the model needs is not known. */
+static const char *largest_word(char *buf, const struct vc_fit *fit, uint64_t largest, bool commas)
+{
+    if (fit->verdict == VC_FITS_UNKNOWN && largest == 0) {
+        return "?";
+    }
+    if (commas) {
+        return fmt_count(buf, largest);
+    }
+    snprintf(buf, CELL_BYTES, "%llu", (unsigned long long)largest);
+    return buf;
+}
+
 /* A line per device with tabs: name, need, usable, verdict. The need is rounded up to MiB and the room down, so that
  * comparing the two is safe. */
 static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 {
     for (size_t k = 0; k < cli->n_rows; k++) {
         const struct vc_fit_row *row = &cli->rows[k];
+        char buf[CELL_BYTES];
 
         print_clean(app->out.to, name_of(row));
         fprintf(app->out.to, "\t%llu\t%llu\t%s", (unsigned long long)((row->fit.need_bytes + 1048575) >> 20),
                 (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_word(&row->fit, row));
         if (row->has_batch) {
-            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_batch);
+            fprintf(app->out.to, "\t%s", largest_word(buf, &row->fit, row->largest_batch, false));
         }
         if (row->has_context) {
-            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_context);
+            fprintf(app->out.to, "\t%s", largest_word(buf, &row->fit, row->largest_context, false));
         }
         if (row->has_layers) {
             fprintf(app->out.to, "\t%u", row->largest_layers);
@@ -469,10 +483,10 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
                                                 : INK_WARN,
               vc_fit_word(&row->fit, row));
     if (cli->max_batch) {
-        table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));
+        table_add(table, INK_NONE, largest_word(buf, &row->fit, row->largest_batch, true));
     }
     if (cli->max_ctx) {
-        table_add(table, INK_NONE, fmt_count(buf, row->largest_context));
+        table_add(table, INK_NONE, largest_word(buf, &row->fit, row->largest_context, true));
     }
     if (cli->max_layers) {
         snprintf(buf, sizeof buf, "%u of %u", row->largest_layers, row->n_layers);
