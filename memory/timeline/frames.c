@@ -195,6 +195,19 @@ static void hold_before_activation(struct frames *f, const struct vc_graph_node 
     }
 }
 
+/* x and y of norm(x + y), of a module that adds them and has the norm: x is its variable, y its argument. */
+static void hold_added(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_graph_node *from = maker_of(f, node->n_inputs == 0 ? VC_NO_VALUE : node->inputs[0]);
+    bool only = from != NULL && vc_node_is(node, VC_OP_layer_norm) && vc_node_is(from, VC_OP_add) &&
+                f->s->last_use[f->s->root[from->outputs[0]]] == n;
+
+    if (only && *from->block != '\0' && is_in(node->block, from->block, strlen(from->block))) {
+        hold(f, from->inputs[0], n);
+        hold(f, from->inputs[1], n);
+    }
+}
+
 /* The parameter that a product multiplies with. */
 static const struct vc_graph_param *weight_of(const struct frames *f, const struct vc_graph_node *node)
 {
@@ -465,6 +478,7 @@ static void walk(struct frames *f)
             }
         }
         hold_before_activation(f, node, n);
+        hold_added(f, node, n);
         hold_slices(f, node, n);
         hold_rows(f, node);
         if (vc_node_is(node, VC_OP_attention)) {
