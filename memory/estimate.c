@@ -276,6 +276,25 @@ static uint64_t scan_bytes(struct vc_estimate *e)
     return vc_estimate_product(e, vc_estimate_product(e, whole, (uint64_t)batch), 4);
 }
 
+/* What a model has that lived by the stand-in: as much more as was measured of its type, with the scores that its modules
+ * write out, whether they are there at the fullest step or not. */
+static uint64_t measured_bytes(struct vc_estimate *e, uint64_t live)
+{
+    const struct vc_net_others *others = &e->graph->others;
+    bool half = vc_dtype_size(e->options.activations) == 2;
+    uint64_t scores = 0;
+
+    for (uint32_t n = 0; others->scores[half] != 0 && n < e->storages.n_nodes; n++) {
+        if (vc_node_is(vc_graph_node(e->graph, n), VC_OP_attention)) {
+            scores = vc_max_u64(scores, vc_storages_scores(&e->storages, n));
+        }
+    }
+    if (others->live[half] != 0) {
+        live = vc_ceil_div_u64(vc_estimate_product(e, live, others->live[half]), 100);
+    }
+    return vc_estimate_sum(e, live, vc_estimate_product(e, scores, others->scores[half]));
+}
+
 /* The same run as PyTorch's eager mode has it: how much more lives at its fullest step. */
 static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
 {
@@ -286,6 +305,7 @@ static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
     VC_TRY(vc_frames_make(&e->storages));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &timeline));
     VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, &most, &step));
+    most = e->graph->stands_in ? measured_bytes(e, most) : most;
     most = vc_estimate_sum(e, most, most / 1000);  /* statistics of rows, numbers of positions, and the like */
     if (e->graph->stands_in && e->model == NULL) { /* weights that the sizes in a configuration do not tell */
         most = vc_estimate_sum(e, most, e->out->components[VC_MEMORY_PARAMETERS].bytes / 100);
@@ -433,7 +453,7 @@ static void set_unread(struct vc_estimate *e)
     out->eager = (struct vc_memory_part){0, VC_KNOWN_NOT};
 }
 
-/* Of a decoder that stands in for one whose layers scan or convolve: PyTorch's modules write the steps of a scan out, which
+/* Of a model whose type takes what no size bounds, and of a decoder that stands in for one whose layers scan or convolve: PyTorch's modules write the steps of a scan out, which
  * is many times what the stand-in has, and is counted for some (scan_bytes). llama.cpp has one operator for it, and of vLLM
  * only weights and cache are counted. */
 static bool is_unbounded(const struct vc_estimate *e)
@@ -441,13 +461,18 @@ static bool is_unbounded(const struct vc_estimate *e)
     bool counted = e->graph->others.scan != 0 && e->options.reuse && !vc_estimate_trains(e) &&
                    !vc_memory_program_facts(e->options.program)->ideal;
 
-    return e->graph->stands_in && e->graph->others.state && has_frames(e->options.program) && !counted;
+    return e->graph->stands_in && has_frames(e->options.program) &&
+           (e->graph->others.open || (e->graph->others.state && !counted));
 }
 
 /* Weights, keys and values are known as those of any stand-in, all else is not. */
 static void set_unbounded(struct vc_estimate *e)
 {
-    set_unknown(e, "what its layers with a state or a convolution take while they compute is not known here", NULL);
+    set_unknown(e,
+                e->graph->others.state
+                    ? "what its layers with a state or a convolution take while they compute is not known here"
+                    : "what models of its type take while they compute is not known here",
+                NULL);
     e->out->components[VC_MEMORY_KV_CACHE].known = VC_KNOWN_ASSUMED;
     vc_estimate_cache(e);
     vc_estimate_note_stand_in(e);

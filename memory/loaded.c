@@ -151,19 +151,26 @@ static void add_params(struct vc_estimate *e)
 static void add_others(struct vc_estimate *e)
 {
     const struct vc_net_others *others = &e->graph->others;
-    const uint64_t shape[] = {1, others->coded};
+    uint64_t known = vc_estimate_sum(e, e->out->n_params, others->params + others->coded);
+    uint64_t all =
+        vc_estimate_product(e, known, vc_max_u64(others->weights, 100)) / 100; /* as was measured of its type */
+    const uint64_t shape[] = {1, others->coded + all - known};
     unsigned floats = e->coded ? 2 : vc_float_bytes(e, e->options.weights);
     uint64_t unread = 0;
 
-    e->out->n_params = vc_estimate_sum(e, e->out->n_params, others->params + others->coded);
+    e->out->n_params = all;
+    if (others->masks != 0) {
+        vc_estimate_request(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, others->masks, 1), VC_NO_PARAM, false,
+                            "(masks)");
+    }
     if (others->params != 0) {
         vc_estimate_request(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, others->params, floats), VC_NO_PARAM, false,
                             "(towers)");
     }
-    if (others->coded != 0) {
+    if (shape[1] != 0) {
         vc_estimate_request(e, VC_MEMORY_PARAMETERS,
-                            e->coded ? coded_bytes(e, "(layers)", others->coded, 2, shape, false, &unread)
-                                     : vc_estimate_block(e, others->coded, floats),
+                            e->coded ? coded_bytes(e, "(layers)", shape[1], 2, shape, false, &unread)
+                                     : vc_estimate_block(e, shape[1], floats),
                             VC_NO_PARAM, false, "(layers)");
     }
 }

@@ -2,7 +2,7 @@
 """architectures.py FOLDER: writes arch_classes.inc to FOLDER (arch/), from the transformers that this Python has.
 
 VC_ARCH: for each model_type what its configuration class takes where config.json does not say; and "mlp_has_no_gate=true", which is no key,
-where its model, made without memory, has two matrices in each feed-forward part.
+where its model, made without memory, has two matrices in each feed-forward part. What scripts/stand_ins.py measured is kept.
 VC_ARCH_LIST: for each list with an entry per layer that a class makes where config.json has none, the rule by which it makes it.
 The classes are asked, not read: each is made with 8, 12, 23, 24 and 48 layers, then with every other key changed.
 What the classes of the models do by a layer's number is no part of this: tests that load models judge that.
@@ -239,18 +239,21 @@ def main():
                 if getattr(s, "model_type", "") and inspect.isclass(s)} for t, c in found.items()}
     parts = {s.get(k) for s in subs.values() for k in ("text_config", "llm_config", "language_config")}
     head = f"/* Made by scripts/architectures.py of transformers {transformers.__version__}: do not edit. What a row means: arch.h. */\n"
+    path = os.path.join(sys.argv[1], "arch_classes.inc")
+    with open(path) as f:  # what stand_ins.py measured stays
+        measured = {t: re.findall(r"\b(?:weights|rows|masks|live|scores)(?:_half)?=\w+", words) for t, words in re.findall(r'^VC_ARCH\("([^"]+)", "[^"]*", "([^"]*)"\)', f.read(), re.M)}
     types, rows = [], []
     for model_type, c in sorted(found.items()):
         if make(c) is None:
             continue
         text = next((subs[model_type][k] for k in ("text_config", "llm_config", "language_config") if k in subs[model_type]), "")
         has_text = any(k in (getattr(c, "sub_configs", None) or {}) for k in ("text_config", "llm_config", "language_config"))
-        words = default_words(c, is_for_text(model_type, c, parts), has_text)
+        words = default_words(c, is_for_text(model_type, c, parts), has_text) + measured.get(model_type, [])
         own = list_rows(model_type, c)
         rows += own
         if words or text or own:
             types.append(f'VC_ARCH({quoted(model_type)}, {quoted(text)}, {quoted(" ".join(words))})\n')
-    with open(os.path.join(sys.argv[1], "arch_classes.inc"), "w") as f:
+    with open(path, "w") as f:
         f.write(head + "".join(types))
         for t, name, rule, number, key, a, b, unless, instead in rows:
             f.write(f"VC_ARCH_LIST({quoted(t)}, {quoted(name)}, {rule}, {number}, {quoted(key)}, {quoted(word(a))}, {quoted(word(b))}, "

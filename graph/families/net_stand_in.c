@@ -545,6 +545,28 @@ static double plain_params(const json_t *text, const char *type, double h, doubl
     return (has_no_gate(type) ? layers * (9 * h + f) : 0) + (rotary || longest > 8192 ? 0 : (longest + 2) * h);
 }
 
+/* Tables beside those of words, of each pair of sizes "X_vocab_size" and "X_embed_dim" (RoCBERT's shapes and sounds) or
+ * "X_emb_size" (entities). */
+static double table_params(const json_t *text)
+{
+    static const char end[] = "_vocab_size";
+    double sum = 0;
+    const char *key;
+    const json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)text, key, value)
+    {
+        int stem = (int)strlen(key) - (int)strlen(end);
+        char other[128];
+
+        if (stem > 0 && ends_in(key, end)) {
+            snprintf(other, sizeof other, "%.*s_embed_dim|%.*s_emb_size", stem, key, stem, key);
+            sum += (double)size_in(value) * (double)size_of(text, other, 0);
+        }
+    }
+    return sum;
+}
+
 /* The sizes of the decoder. */
 static json_t *make(const json_t *text, const char *type, json_int_t h, json_int_t layers, json_int_t words,
                     struct vc_net_others *others)
@@ -611,7 +633,8 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
 static json_t *make_encoder(const json_t *text, const char *type, const char *name, json_int_t h, json_int_t layers,
                             json_int_t words, struct vc_net_others *others)
 {
-    bool tells = ends_in(name, "LM") || ends_in(name, "LMHeadModel") || ends_in(name, "ForPreTraining");
+    bool tells = ends_in(name, "LM") || ends_in(name, "LMHeadModel") || ends_in(name, "ForPreTraining") ||
+                 ends_in(name, "Decoder");
     json_int_t f = size_of(text, "intermediate_size|n_inner|hidden_dim|d_inner", 4 * h);
     json_int_t heads = size_of(text, "num_attention_heads|n_heads|n_head", 1);
     json_int_t narrow = size_of(text, "input_embedding_size", 0) + size_of(text, "output_embedding_size", 0);
@@ -623,8 +646,7 @@ static json_t *make_encoder(const json_t *text, const char *type, const char *na
                             size_of(text, "type_vocab_size", 1));
 
     others->params =
-        elems((double)words * (double)(narrow - h)) +
-        elems((double)size_of(text, "entity_vocab_size", 0) * (double)size_of(text, "entity_emb_size", 0)) +
+        elems((double)words * (double)(narrow - h)) + elems(table_params(text)) +
         (narrow == 0 && json_is_false(json_object_get(text, "tie_word_embeddings")) ? elems((double)words * (double)h)
                                                                                     : 0);
     others->coded =
@@ -697,6 +719,21 @@ static json_int_t layers_of(const json_t *text)
                                 kinds);
 }
 
+/* What was measured of models of the type. */
+static void set_measured(const struct vc_arch *arch, const json_t *text, double h, struct vc_net_others *others)
+{
+    double n = (double)size_of(text, "n_positions|max_position_embeddings|n_ctx", 0);
+
+    others->params += elems(vc_arch_number(arch, "rows", 0) * h);
+    others->masks = elems(vc_arch_number(arch, "masks", 0) * (double)layers_of(text) * n * n);
+    others->weights = (uint32_t)vc_arch_number(arch, "weights", 0);
+    others->live[0] = (uint32_t)vc_arch_number(arch, "live", 0);
+    others->live[1] = (uint32_t)vc_arch_number(arch, "live_half", 0);
+    others->scores[0] = (uint32_t)vc_arch_number(arch, "scores", 0);
+    others->scores[1] = (uint32_t)vc_arch_number(arch, "scores_half", 0);
+    others->open = vc_arch_is(arch, "live", "unknown");
+}
+
 json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
 {
     static const char *const towers[] = {"vision_config", "audio_config", "vision_tower_config", "audio_encoder_config",
@@ -722,6 +759,7 @@ json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)
         out = form == FORM_ENCODER ? make_encoder(text, type, name, h, layers, words, others)
                                    : make(text, type, h, layers, words, others);
     }
+    set_measured(vc_arch_find_text(type), text, (double)h, others);
     for (size_t k = 0; out != NULL && k < sizeof towers / sizeof *towers; k++) {
         const json_t *tower = json_object_get(config, towers[k]);
 
