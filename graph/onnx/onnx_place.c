@@ -74,6 +74,7 @@ enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct
     size_t rows = with->transposed ? (size_t)t->shape[t->n_dims - 2] : 1; /* of c, which are columns of w */
     size_t columns = with->transposed ? (size_t)t->shape[t->n_dims - 1] : (size_t)t->n_elems;
     size_t from = (size_t)(with->count != 0 ? with->first * (other->n_elems / other->shape[0]) : 0);
+    size_t again = (size_t)(with->count != 0 ? with->count : other->n_elems); /* of a vector that is repeated */
 
     VC_CALL_ALLOC(c);
     VC_CALL_ALLOC(w);
@@ -82,7 +83,7 @@ enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct
     *like = (struct vc_onnx_likeness){.same = true, .uniform = true};
     for (size_t k = 0; k < (size_t)t->n_elems; k++) {
         size_t in = k % (rows * columns);
-        size_t at = from + k - in + in % columns * rows + in / columns;
+        size_t at = from + (with->repeated ? k % again : k - in + in % columns * rows + in / columns);
         double x = (double)c[k];
         double y = (double)w[at];
 

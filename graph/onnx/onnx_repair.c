@@ -270,7 +270,7 @@ static enum vc_status find_other_values(struct vc_onnx_build *b, const struct vc
     struct vc_onnx_likeness like = {.same = true};
 
     for (size_t k = 0; k < count_own(b) && like.same; k++) {
-        if (b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates && !b->matches[k].repeated) {
+        if (b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates) {
             VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
             *found = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
         }
@@ -382,10 +382,12 @@ static enum vc_status find_repeated(struct vc_onnx_build *b, size_t own, const s
             same = c[i] == w[i % n]; /* 0 and -0, too */
             uniform = uniform && c[i] == c[0];
         }
-        if (same && !uniform) {
+        if (same && !uniform && vc_model_tensor(b->source->weights, b->matches[k].index)->n_dims == 1) {
             to->index = b->matches[k].index;
+            to->first = b->matches[k].first;
+            to->count = b->matches[k].count;
             to->repeated = true;
-        } else if (same && to->reader != NULL && strcmp(to->reader->op, "Add") == 0) {
+        } else if (same && (!uniform || (to->reader != NULL && strcmp(to->reader->op, "Add") == 0))) {
             VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
             *from = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
         }
@@ -432,7 +434,8 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
         if ((b->matches[k].open || b->matches[k].unnamed) && b->matches[k].index == VC_NO_TENSOR) {
             VC_CALL(find_source(b, k, claimed, &from));
             made = vc_model_tensor(b->source->model, k)->name;
-            changed = from != NULL && b->matches[k].reader->trace != NULL && vc_onnx_is_moved(made);
+            const struct vc_program_node *reader = b->matches[k].reader;
+            changed = from != NULL && reader != NULL && reader->trace != NULL && vc_onnx_is_moved(made);
         }
     }
     if (variance == NULL && from == NULL) {

@@ -30,19 +30,45 @@ static bool is_named(const char *word, size_t n, const char *name)
     return k == n && name[k] == '\0';
 }
 
-/* The word "%p_fc_weight" as a tensor of the checkpoint; VC_NO_TENSOR: it is something else, or two could be meant. */
+/* How many tensors of the checkpoint are named so; *found: the last of them. */
+static size_t count_named(const struct vc_onnx_build *b, const char *word, size_t n, size_t *found)
+{
+    size_t n_found = 0;
+
+    for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
+        if (is_named(word, n, vc_model_tensor(b->source->weights, i)->name)) {
+            *found = i;
+            n_found++;
+        }
+    }
+    return n_found;
+}
+
+/* Letters in front of "_1" at the end; 0: there is none. */
+static size_t before_number(const char *word, size_t n)
+{
+    size_t k = n;
+
+    while (k > 1 && isdigit((unsigned char)word[k - 1])) {
+        k--;
+    }
+    return k < n && word[k - 1] == '_' ? k - 1 : 0;
+}
+
+/* The word "%p_fc_weight" as a tensor of the checkpoint; VC_NO_TENSOR: it is something else, or two could be meant. Where
+ * names of two tensors, a.fc.weight and a_fc.weight, become one word, torch.export puts _1 behind the second, which is no
+ * tensor "a_fc.weight_1" then. */
 static size_t tensor_of(const struct vc_onnx_build *b, const char *word, size_t n)
 {
     size_t found = VC_NO_TENSOR;
+    size_t other;
 
-    if (n < 4 || (strncmp(word, "%p_", 3) != 0 && strncmp(word, "%b_", 3) != 0)) {
+    if (n < 4 || (strncmp(word, "%p_", 3) != 0 && strncmp(word, "%b_", 3) != 0) ||
+        count_named(b, word + 3, n - 3, &found) != 1) {
         return VC_NO_TENSOR;
     }
-    for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
-        if (is_named(word + 3, n - 3, vc_model_tensor(b->source->weights, i)->name)) {
-            VC_RETURN_IF(found != VC_NO_TENSOR, VC_NO_TENSOR);
-            found = i;
-        }
+    for (size_t k = before_number(word + 3, n - 3); k != 0; k = before_number(word + 3, k)) {
+        VC_RETURN_IF(count_named(b, word + 3, k, &other) > 1, VC_NO_TENSOR);
     }
     return found;
 }

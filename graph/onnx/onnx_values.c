@@ -418,7 +418,7 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
             shape[d] = (int64_t)t->shape[d];
         }
         if (repeated) { /* [8] of [4]: [2, 4] first */
-            uint64_t n = spec.shape[spec.n_dims - 1];
+            uint64_t n = spec.sliced ? spec.count : spec.shape[spec.n_dims - 1];
             int64_t rows[2] = {(int64_t)(t->n_elems / n), (int64_t)n};
             value = vc_onnx_with_ints(b, "Expand", value, rows, 2);
         }

@@ -719,11 +719,31 @@ class Graphs(unittest.TestCase):
         z = x.reshape(2, 4, 10)
         scaled = (z - four["n.running_mean"][:, None]) / np.sqrt(four["n.running_var"][:, None] + 1e-5) * four["n.weight"][:, None] + four["n.bias"][:, None]
         np.testing.assert_allclose(graph(norm, {**{"val_%d" % k: np.ones(8, "f4") for k in range(4)}, **sizes}, four), scaled.reshape(x.shape), rtol=1e-4, atol=1e-5)
+        # a constant that is such a statistic again and again
+        ones = {**{"val_%d" % k: np.ones(8, "f4") for k in range(4)}, **sizes, "val_9": np.ones((1, 8), "f4")}
+        norm[2] = helper.make_node("Reshape", ["q", "flat"], ["r"])
+        made = graph(norm + [helper.make_node("Add", ["r", "val_9"], ["y"])], ones, {k: np.ones(4, "f4") for k in four})
+        np.testing.assert_allclose(made, x + 1, rtol=1e-4, atol=1e-4)
         # the first step of an unrolled RNN: 0 W + bias, again and again
         first = [node("Add", ["x", "linear"], "a", "add.Tensor", "%x, %linear"), node("Add", ["a", "r.bias_hh_l0"], "y", "linear.default", "%a, %p_r_weight_hh_l0, %p_r_bias_hh_l0")]
         v = rng.standard_normal(8).astype("f4")
         np.testing.assert_allclose(graph(first, {"linear": np.broadcast_to(v, (1, 5, 8)).copy(), "r.bias_hh_l0": v}, {"r.bias_hh_l0": v + 1}), x + 2 * v + 2, rtol=1e-4, atol=1e-5)
         self.assertIn("linear was computed of", graph(first, {"linear": np.zeros((1, 5, 8), "f4"), "r.bias_hh_l0": 0 * v}, {"r.bias_hh_l0": v}))
+        first[1] = node("Add", ["a", "val_5"], "y", "linear.default", "%a, %mul, %view")
+        np.testing.assert_allclose(graph(first, {"linear": np.broadcast_to(v, (1, 5, 8)).copy(), "val_5": v}, {"r.b": v[:, None]}), x + 2 * v, rtol=1e-4, atol=1e-5)
+        # such a vector that is a part of a tensor
+        old = rng.standard_normal((3, 8)).astype("f4")
+        v = old.ravel() * np.float32(1.1)
+        parts = [helper.make_node("Add", [["x", "a", "b", "c"][k], "onnx::Add_%d" % k], [["a", "b", "c", "y"][k]], name="/attn/Add_%d" % k) for k in range(4)]
+        old = {**{"onnx::Add_%d" % k: old[k] for k in range(3)}, "onnx::Add_3": np.stack([old[1]] * 5)[None]}
+        parts = graph(parts, old, {"attn.in_proj_bias": v})
+        np.testing.assert_allclose(parts, x + v[:8] + 2 * v[8:16] + v[16:], rtol=1e-4, atol=1e-5)
+        # a_fc.weight, whose word is that of a.fc.weight, which torch.export numbers; the third one is another tensor
+        nodes = [helper.make_node("Transpose", ["a.fc.weight"], ["t"], perm=[1, 0]), node("MatMul", ["x", "t"], "l", "linear.default", "%x, %p_a_fc_weight"),
+                 node("MatMul", ["l", "val_0"], "y", "linear.default", "%l, %p_a_fc_weight_1")]
+        old = {k: rng.standard_normal((8, 8)).astype("f4") for k in ("a.fc.weight", "val_0")}
+        found = {k: rng.standard_normal((8, 8)).astype("f4") for k in ("a.fc.weight", "a_fc.weight", "a_fc.weight_1")}
+        self.assertIn("val_0 was computed of other tensors", graph(nodes, old, found))
 
     def save(self, name, nodes, inputs, output, stored):
         f32 = onnx.TensorProto.FLOAT
