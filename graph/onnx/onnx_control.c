@@ -533,21 +533,24 @@ static void take_loop(struct vc_onnx_build *b, const struct vc_onnx_node *node)
 
 /* ---- Scan ---- */
 
-/* The size of the first input that is scanned; false: refused. */
-static bool scan_steps(struct loop *l)
+/* The size of input j that is scanned, which is that of the others; false: refused. */
+static bool scan_steps(struct loop *l, size_t j)
 {
-    const struct vc_graph_value *x = vc_onnx_input(l->b, l->node, (unsigned)l->n_carried);
-    int64_t axis = int_at(l->node, "scan_input_axes", 0);
+    const struct vc_graph_value *x = vc_onnx_input(l->b, l->node, (unsigned)(l->n_carried + j));
+    int64_t axis = int_at(l->node, "scan_input_axes", j);
     char text[200], why[300];
 
     axis += axis < 0 && x != NULL ? (int64_t)x->n_dims : 0;
     VC_RETURN_IF(x == NULL || axis < 0 || axis >= (int64_t)x->n_dims,
                  vc_onnx_refuse(l->b, l->node, "its scan_input_axes are not those of its inputs"));
+    VC_RETURN_IF(j != 0 && !vc_dim_is_number(x->shape[axis]), true);
     (void)vc_dim_text(&l->b->graph->dims, x->shape[axis], text, sizeof text);
     (void)snprintf(why, sizeof why,
                    "the number of its steps is %.100s, which the sizes of the inputs decide: %s NAME=N says a size",
                    text, vc_option(l->b->ctx, "known"));
     VC_RETURN_IF(!vc_dim_is_number(x->shape[axis]), vc_onnx_refuse(l->b, l->node, why));
+    VC_RETURN_IF(j != 0 && x->shape[axis].size != l->n_steps,
+                 vc_onnx_refuse(l->b, l->node, "its inputs have different numbers of steps"));
     l->n_steps = x->shape[axis].size;
     VC_RETURN_IF(l->n_steps < 1 || l->n_steps > MAX_STEPS,
                  vc_onnx_refuse(l->b, l->node,
@@ -574,8 +577,10 @@ static void take_scan(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     }
     l.n_carried = node->n_inputs - (size_t)n_scanned;
     l.n_joined = node->from->n_outputs - l.n_carried;
-    if (!scan_steps(&l)) {
-        return;
+    for (size_t j = 0; j < (size_t)n_scanned; j++) {
+        if (!scan_steps(&l, j)) {
+            return;
+        }
     }
     l.carried =
         vc_calloc_array(b->ctx, VC_TAG_NAMES, l.n_carried + l.n_joined * (size_t)l.n_steps + 1, sizeof *l.carried);

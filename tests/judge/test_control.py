@@ -346,6 +346,7 @@ class Control(Judge):
         for turned in ("[0, 1]", "[0, 0]"), ("scan_output_directions = [1]", "scan_output_directions = [0]"), ("scan_output_axes = [2]", "scan_output_axes = [-1]"):
             self.same(self.model(SCAN.replace(*turned)), {"x": x})
         self.refuses(self.model(SCAN.replace("scan_input_axes = [1, 1]", "scan_input_axes = [0, 1]")), "Scan 'y': the number of its steps is n, which the sizes of the inputs decide: --known NAME=N says a size")
+        self.refuses(self.model(SCAN.replace("  h = ", "  s2 = Concat <axis = 1> (a, b)\n  h = ").replace("s, s)", "s, s2)")), "Scan 'y': its inputs have different numbers of steps")
         self.refuses(self.model(SCAN.replace("scan_input_axes = [1, 1]", "scan_input_axes = [3, 1]")), "Scan 'y': its scan_input_axes are not those of its inputs")
         self.refuses(self.model(SCAN.replace(", float[n, 6] q)", ")").replace("(q, inner)", "(p, inner)")), "Scan 'y': its body does not take and give what it scans")
 
