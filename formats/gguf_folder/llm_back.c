@@ -554,6 +554,8 @@ static enum vc_status add_activation(struct llm_back *b, const struct vc_arch_si
                                     .values = value};
 
             VC_CALL_ALLOC(value);
+            VC_REFUSE_IF(!json_is_number(json_array_get(list, i)), b->ctx, VC_E_UNSUPPORTED,
+                         "metadata key 'xielu.%s': entry %zu is no finite number", vc_llm_xielu[k], i);
             *value = (float)json_number_value(json_array_get(list, i));
             VC_CALL_ALLOC(to.name = make_name(b, plan->arena, name, to.layer, 0, ""));
             VC_CALL(push(b, plan, to, NULL));

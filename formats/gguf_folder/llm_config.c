@@ -487,9 +487,10 @@ enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *con
     if (block == NULL && vc_arch_is(config->arch, "rope_type", "proportional")) {
         out->type = "proportional";
     }
-    out->share = vc_llm_real_of(
-        config, block, "partial_rotary_factor",
-        vc_llm_real(config, "partial_rotary_factor|rotary_pct", vc_llm_usual(config, "partial_rotary_factor", 1.0)));
+    const char *names = strcmp(family->class_name, "Bamba") == 0 ? "" : "partial_rotary_factor|rotary_pct";
+    out->share = vc_llm_real_of(/* Bamba's class has 0.5 in the place of what stands outside of the block */
+                                config, block, "partial_rotary_factor",
+                                vc_llm_real(config, names, vc_llm_usual(config, "partial_rotary_factor", 1.0)));
     if (vc_llm_find(config, "rotary_dim") != NULL && vc_llm_find(config, "head_dim") != NULL &&
         vc_arch_has(family, VC_ARCH_PARTIAL)) { /* MiniMax says the elements themselves */
         out->share = vc_llm_real(config, "rotary_dim", 0.0) / vc_llm_real(config, "head_dim", 1.0);

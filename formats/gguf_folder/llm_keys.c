@@ -722,6 +722,8 @@ enum vc_status vc_llm_xielu_put(struct vc_ctx *ctx, const struct vc_model *sourc
             }
             VC_REFUSE_IF(at == source->n_tensors, ctx, VC_E_UNSUPPORTED,
                          "no tensor of the folder is '%s', which llama.cpp needs of this activation", name);
+            VC_REFUSE_IF(source->tensors[at].n_elems != 1, ctx, VC_E_UNSUPPORTED,
+                         "%s: it has %" PRIu64 " elements, expected 1", name, source->tensors[at].n_elems);
             VC_CALL(vc_llm_value_read(ctx, source, at, 0, &value));
             vc_llm_element_f32(pairs, value);
         }

@@ -292,6 +292,24 @@ def test_towers():
     check(found and rc == 3 and "28 tensors are bounds" in err, f"gemma4: exit {rc}: {err.strip()}")
 
 
+def test_bamba():
+    """Half of each head is rotated, which transformers' class puts in the place of another share outside of the block."""
+    at, (q, k) = "model.layers.0.", ("blk.0.attn_q.weight", "blk.0.attn_k.weight")
+    shapes = [("self_attn.q_proj", "attn_q", (16, 16)), ("self_attn.k_proj", "attn_k", (8, 16)), ("self_attn.v_proj", "attn_v", (8, 16)), ("self_attn.o_proj", "attn_output", (16, 16)),
+              ("feed_forward.gate_proj", "ffn_gate", (6, 16)), ("feed_forward.up_proj", "ffn_up", (6, 16)), ("feed_forward.down_proj", "ffn_down", (16, 6)),
+              ("input_layernorm", "attn_norm", (16,)), ("pre_ff_layernorm", "ffn_norm", (16,))]
+    rules = [(f"{at}{a}.weight", f"blk.0.{b}.weight", s) for a, b, s in shapes]
+    rules += [("model.embed_tokens.weight", "token_embd.weight", (V, 16)), ("model.final_layernorm.weight", "output_norm.weight", (16,)), ("lm_head.weight", "output.weight", (V, 16))]
+    config = {"model_type": "bamba", "hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1, "intermediate_size": 6, "vocab_size": V,
+              "max_position_embeddings": 64, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1, "mamba_d_conv": 3, "attn_layer_indices": [0],
+              "rope_theta": 20000.0, "partial_rotary_factor": 1.0}
+    found = named("bamba", config, rules, {"granitehybrid.rope.dimension_count": 4, "granitehybrid.rope.freq_base": 20000.0}, (q, k))
+    order = [(0, 2, 1, 3, 4, 5, 6, 7)[r % 8] + r // 8 * 8 for r in range(16)]
+    for name, said in ((q, "q_proj"), (k, "k_proj")) if found else ():
+        x = found[1][f"{at}self_attn.{said}.weight"][1]
+        check(found[0].tensors[name][2] == [v for r in order[:len(x) // 16] for v in x[16 * r:16 * r + 16]], f"bamba: {name}")
+
+
 def test_falcon_h1():
     """Numbers that multiply are in the matrices; those of ssm_in by its parts: 2 x 8 rows, 2 x 4 of states, 2 of steps."""
     shapes = [("self_attn.q_proj.weight", "attn_q.weight", (8, 8)), ("self_attn.k_proj.weight", "attn_k.weight", (4, 8)), ("self_attn.v_proj.weight", "attn_v.weight", (4, 8)),
@@ -686,6 +704,7 @@ def test_refusals():
     refused("share of a stretched head", "\"partial_rotary_factor\" is not 1",
             change={"partial_rotary_factor": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0}})
     refused("yarn of its own", "takes a scaling with numbers of its own", "ministral3", change={"rope_parameters": None})
+    refused("two slopes", "layers.1.mlp.act_fn.alpha_p: it has 2 elements", "apertus", tensors={"model.layers.1.mlp.act_fn.alpha_p": ((2,), [1.0, 2.0])})
     refused("broken", "tokenizer.model", options=(), tokenizer__model=b"\x0a\x7f")
     refused("no JSON", "tokenizer.json", options=(), tokenizer__json="{")
     for options, says in ((["--pre", "x", "--no-vocab"], "choose one"), (["--emit", "y.npz"], "runs of their own")):
@@ -955,4 +974,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_vision, test_towers, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
+    main(test_families, test_vision, test_towers, test_bamba, test_falcon_h1, test_t5, test_gemma3n, test_nomic, test_graphs, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_heads, test_pooling, test_gpt_oss, test_shared, test_nvfp4, test_codes, test_statistics)
