@@ -356,22 +356,64 @@ static void hold_parts(struct frames *f, const struct vc_graph_node *node, uint3
     }
 }
 
+/* Whether the attention that reads the keys of that node gets values that the graph makes behind them. */
+static bool makes_values_later(const struct frames *f, uint32_t keys)
+{
+    for (uint32_t k = keys + 1; k < f->s->n_nodes && k < keys + 16; k++) {
+        const struct vc_graph_node *node = vc_graph_node(f->s->graph, k);
+
+        if (vc_node_is(node, VC_OP_attention) && node->n_inputs > 2) {
+            const struct vc_graph_value *value = vc_graph_value(f->s->graph, f->s->root[node->inputs[2]]);
+
+            return value->kind == VC_VALUE_RESULT && value->node > keys;
+        }
+    }
+    return false;
+}
+
+/* The node that turns the keys of the queries that node n turns; n_nodes: none does. */
+static uint32_t keys_of(const struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    uint32_t keys = n + 1;
+
+    while (keys < f->s->n_nodes && keys < n + 8 &&
+           !vc_node_is(vc_graph_node(f->s->graph, keys), VC_OP_rotary_embedding)) {
+        keys++;
+    }
+    return keys < f->s->n_nodes && keys < n + 8 && strcmp(vc_graph_node(f->s->graph, keys)->block, node->block) == 0
+               ? keys
+               : f->s->n_nodes;
+}
+
+/* One function turns queries and keys: the queries as they were are variables until the keys are turned, too, and keys
+ * and values are there before, which the graph makes behind the queries. */
+static void hold_queries(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    uint32_t keys = keys_of(f, node, n);
+
+    if (keys < f->s->n_nodes && makes_values_later(f, keys)) {
+        uint64_t key = f->s->bytes[vc_graph_node(f->s->graph, keys)->outputs[0]];
+
+        hold(f, node->inputs[0], keys);
+        f->out->extra[n] += 2 * key;
+        f->out->extra[keys] += key;
+    }
+}
+
 /* Queries and keys of half precision that one function turns in f32: of each x, x cos, the turned x and that with sin;
  * the queries as f32, and what comes of them, until the keys are turned. */
 static void add_wide_rotation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
     const struct vc_storages *s = f->s;
     uint32_t y = node->outputs[0];
-    uint32_t keys = n + 1;
 
     if (!vc_graph_value(s->graph, y)->wide_scale || s->width[y] != 2) {
+        hold_queries(f, node, n);
         return;
     }
+    uint32_t keys = keys_of(f, node, n);
     f->out->extra[n] += 5 * s->bytes[y]; /* with the two that any rotation has, and y: 16 bytes of each element */
-    while (keys < s->n_nodes && keys < n + 8 && !vc_node_is(vc_graph_node(s->graph, keys), VC_OP_rotary_embedding)) {
-        keys++;
-    }
-    if (keys < s->n_nodes && strcmp(vc_graph_node(s->graph, keys)->block, node->block) == 0) {
+    if (keys < s->n_nodes) {
         uint64_t key = s->bytes[vc_graph_node(s->graph, keys)->outputs[0]];
 
         f->out->kept[n] += 4 * s->bytes[y];

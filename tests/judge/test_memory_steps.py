@@ -153,7 +153,7 @@ MODELS = [
     ("resnet-18", lambda: T.ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], num_labels=1000),
      "ResNetForImageClassification", dict(batch=8)),
 ]
-USUAL = ("phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18",
+USUAL = ("bert, narrow, few words", "phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18",
          "granite", "stablelm, parallel", "phi", "cohere")
 
 # ---- runs: name, mode, type of floats, attention, optimizer, autocast, checkpointing ----
@@ -293,7 +293,8 @@ class Steps(unittest.TestCase):
         few = dict(vocab_size=1000, hidden_size=512, intermediate_size=1024, num_attention_heads=8, num_hidden_layers=3, max_position_embeddings=1024, pad_token_id=1)
         for kind, config in (("BloomForCausalLM", T.BloomConfig(vocab_size=1000, hidden_size=512, n_head=8, n_layer=3)),
                              ("MptForCausalLM", T.MptConfig(vocab_size=1000, d_model=512, n_heads=8, n_layers=3)), ("EsmForMaskedLM", T.EsmConfig(**few)),
-                             ("IBertForMaskedLM", T.IBertConfig(**few)), ("RoCBertForMaskedLM", T.RoCBertConfig(**few)), ("BitNetForCausalLM", T.BitNetConfig(num_key_value_heads=8, **few))):
+                             ("IBertForMaskedLM", T.IBertConfig(**few)), ("RoCBertForMaskedLM", T.RoCBertConfig(**few)), ("BitNetForCausalLM", T.BitNetConfig(num_key_value_heads=8, **few)),
+                             ("LlamaForCausalLM", T.LlamaConfig(**dict(few, vocab_size=300, intermediate_size=512)))):  # a graph of its own: narrow, with few words
             for dtype in (torch.float32, torch.bfloat16):
                 config.architectures, config.dtype = [kind], dtype
                 with torch.device("meta"):
