@@ -369,5 +369,6 @@ enum vc_status vc_llm_vision_make(struct vc_ctx *ctx, const struct llm_config *c
         VC_CALL(add_break(ctx, source, folder, &sizes, plan));
     }
     vc_llm_general_put(config, row->family.gguf, "mmproj", plan, pairs);
-    return put_keys(ctx, &vision, config, row, &sizes, folder, pairs);
+    VC_CALL(put_keys(ctx, &vision, config, row, &sizes, folder, pairs));
+    return vc_llm_config_check(ctx, &vision); /* of what keys are made of, too */
 }

@@ -273,6 +273,10 @@ def test_towers():
         write("internvl/config.json", json.dumps({**config, **change}))
         rc, _, err = run("convert", "internvl", "-o", "no.gguf", "--mmproj")
         check(rc == 3 and ("ps_version" in err or "vision_feature_layer" in err), f"internvl: {change}: exit {rc}: {err.strip()}")
+    for change in ({"max_dynamic_patch": 0.5}, {"vision_config": {**config["vision_config"], "layer_norm_eps": "x"}}):
+        write("internvl/config.json", json.dumps({**config, **change}))
+        rc, _, err = run("convert", "internvl", "-o", "no.gguf", "--mmproj")
+        check(rc == 3 and ", not a " in err, f"internvl: {change}: exit {rc}: {err.strip()}")
     at, linear = "model.vision_tower.encoder.layers.0.", {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_out": "self_attn.o_proj",
                                                           "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
     rules = [(f"{at}{a}.linear.weight", f"v.blk.0.{b}.weight", (8, 12) if b == "ffn_down" else (12, 8) if "ffn" in b else (8, 8)) for b, a in linear.items()]
