@@ -35,7 +35,7 @@ OF_LAYERS = """mlp_only_layers cross_attention_layers full_attn_idxs moe_layers 
     cross_attention_freq cross_attention_frequency layer_group_size n_layers_per_attn_res_block index_topk_freq""".split()
 OF_TEXT = """num_attention_heads num_key_value_heads head_dim max_position_embeddings sliding_window rms_norm_eps layer_norm_eps
     num_experts num_local_experts num_experts_per_tok moe_intermediate_size shared_expert_intermediate_size query_pre_attn_scalar
-    attn_logit_softcapping final_logit_softcapping tie_word_embeddings""".split()
+    attn_logit_softcapping final_logit_softcapping norm_topk_prob attention_bias use_parallel_residual tie_word_embeddings""".split()
 OF_FEED_FORWARD = "intermediate_size ffn_hidden_size n_inner ffn_dim decoder_ffn_dim ffn_size dff d_inner".split()
 OF_ROPE = "rope_theta rope_type partial_rotary_factor".split()
 # Lists, by name, that some class makes of another key: config.json may have that in place of the list.

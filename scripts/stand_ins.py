@@ -199,14 +199,15 @@ def words_of(name, rows):
 
 def write(folder, found):
     path = os.path.join(folder, "arch_classes.inc")
-    head, *lines = open(path).read().split("\n")
+    text = open(path).read()
+    head, *lines = text.split("\n")
     rows = {m[1]: m for m in (re.fullmatch(r'VC_ARCH\("([^"]+)", "([^"]*)", "([^"]*)"\)', line) for line in lines) if m}
     for name, words in found.items():
         old = rows[name][3].split() if name in rows else []
         new = [w for w in old if w.split("=")[0] not in WORDS] + [f"{k}={v}" for k, v in words.items()]
         rows[name] = (None, name, rows[name][2] if name in rows else "", " ".join(new))
     with open(path, "w") as f:
-        f.write("\n".join([head] + ['VC_ARCH("%s", "%s", "%s")' % tuple(rows[k][i] for i in (1, 2, 3)) for k in sorted(rows) if rows[k][2] or rows[k][3]]
+        f.write("\n".join([head] + ['VC_ARCH("%s", "%s", "%s")' % tuple(rows[k][i] for i in (1, 2, 3)) for k in sorted(rows) if rows[k][2] or rows[k][3] or f'VC_ARCH_LIST("{k}",' in text]
                           + [line for line in lines if not line.startswith("VC_ARCH(")]))
 
 

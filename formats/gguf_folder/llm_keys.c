@@ -304,7 +304,7 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
 {
     static const char cap[] = "attn_logit_softcapping";
 
-    bool sum_is_1 = vc_llm_flag(config, "norm_topk_prob", false);
+    bool sum_is_1 = vc_llm_flag(config, "norm_topk_prob", vc_arch_flag(config->arch, "norm_topk_prob"));
 
     if (vc_arch_has(family, VC_ARCH_SUM_KEY) && sum_is_1 != vc_arch_has(family, VC_ARCH_SUM_IS_1)) {
         return refuse_key(ctx, family, "norm_topk_prob", sum_is_1 ? "is true" : "is false");

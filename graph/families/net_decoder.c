@@ -220,12 +220,14 @@ static void read_config(struct vc_decoder *d)
     d->head_dim = vc_net_size(net, "head_dim", (int64_t)if_absent(d, "head_dim", 0));
     d->epsilon = read_epsilon(d);
     d->tied = vc_net_flag(net, "tie_word_embeddings", vc_arch_flag(d->usual, "tie_word_embeddings"));
-    d->output_bias = (has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", false)) ||
-                     (builds(d, VC_BUILD_USE_BIAS) && vc_net_flag(net, "use_bias", true));
+    d->output_bias =
+        (has(d, VC_ARCH_BIASES) && vc_net_flag(net, "attention_bias", vc_arch_flag(d->usual, "attention_bias"))) ||
+        (builds(d, VC_BUILD_USE_BIAS) && vc_net_flag(net, "use_bias", true));
     d->qkv_bias = d->output_bias || (has(d, VC_ARCH_QKV_BIAS) && vc_net_flag(net, "qkv_bias", true)) ||
                   (builds(d, VC_BUILD_USE_QKV_BIAS) && vc_net_flag(net, "use_qkv_bias", false));
     d->parallel = builds(d, VC_BUILD_PARALLEL) ||
-                  (builds(d, VC_BUILD_USE_PARALLEL) && vc_net_flag(net, "use_parallel_residual", false));
+                  (builds(d, VC_BUILD_USE_PARALLEL) &&
+                   vc_net_flag(net, "use_parallel_residual", vc_arch_flag(d->usual, "use_parallel_residual")));
     d->score_dropout = vc_net_probability(net, "attention_dropout", 0);
     d->dropout = has(d, VC_ARCH_DROPS) ? vc_net_probability(net, "resid_pdrop|residual_dropout", 0) : 0;
     read_mlp(d);

@@ -53,7 +53,7 @@ void vc_decoder_read_experts(struct vc_decoder *d)
     d->expert_inner = d->inner;
     if (!vc_decoder_is_mixtral(d)) {
         d->expert_inner = vc_net_size(net, "moe_intermediate_size", usual(d, "moe_intermediate_size"));
-        d->sum_is_1 = vc_net_flag(net, "norm_topk_prob", false);
+        d->sum_is_1 = vc_net_flag(net, "norm_topk_prob", vc_arch_flag(d->usual, "norm_topk_prob"));
         d->sparse_step = vc_net_size(net, "decoder_sparse_step", 1);
         d->mlp_layers = vc_net_get(net, "mlp_only_layers");
     }

@@ -254,7 +254,7 @@ FAMILIES = {
     "deepseek_v3": ("deepseek2", (LATENT + [r for r in DENSE if "mlp" in r[0]], LATENT + MOE_BIAS),
                     {"head_dim": 4, "q_lora_rank": 14, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 5, "n_routed_experts": E,
                      "num_experts_per_tok": 2, "moe_intermediate_size": M, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 1,
-                     "topk_group": 1, "routed_scaling_factor": 2.5, "norm_topk_prob": True, "num_key_value_heads": A},
+                     "topk_group": 1, "routed_scaling_factor": 2.5, "num_key_value_heads": A},  # its class divides by the sum ("norm_topk_prob")
                     {"attention.head_count_kv": 1, "attention.key_length": 14, "attention.value_length": 10, "attention.key_length_mla": 10,
                      "attention.value_length_mla": 5, "attention.q_lora_rank": 14, "attention.kv_lora_rank": 10, "rope.dimension_count": 4,
                      "expert_count": E, "expert_shared_count": 2, "leading_dense_block_count": 1, "expert_weights_scale": 2.5,
