@@ -281,7 +281,8 @@ static uint64_t scan_bytes(struct vc_estimate *e)
 static uint64_t measured_bytes(struct vc_estimate *e, uint64_t live)
 {
     const struct vc_net_others *others = &e->graph->others;
-    bool half = vc_dtype_size(e->options.activations) == 2;
+    bool half =
+        vc_dtype_size(e->options.activations != VC_DTYPE_NONE ? e->options.activations : e->options.weights) == 2;
     uint64_t scores = 0;
 
     for (uint32_t n = 0; others->scores[half] != 0 && n < e->storages.n_nodes; n++) {

@@ -183,7 +183,7 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
         VC_CALL(status);
     }
     if (s->options.data == NULL) {
-        return s->gpu != NULL ? add_recipes(s, s->sized != NULL) : VC_OK;
+        return s->gpu != NULL ? add_recipes(s, s->couplings != NULL) : VC_OK;
     }
     if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
         VC_CALL(add_pruned(s, (struct vc_shrink_chain){.two_four = true}));

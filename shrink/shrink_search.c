@@ -111,6 +111,24 @@ static void set_limits(struct vc_shrinking *s)
     s->budget = (struct vc_search_budget){r->limit_bytes, s->gpu != NULL};
 }
 
+/* Of an architecture that is not known, without data: what stands in for it with the sizes of its configuration, as fit and
+ * plan count it; the weights alone where it states none. */
+static enum vc_status open_sizes(struct vc_shrinking *s, bool says_none)
+{
+    const char *why = says_none ? "" : vc_arena_printf(s->ctx, &s->arena, ": %s", vc_ctx_message(s->ctx));
+    enum vc_status status = vc_graph_build_sizes(s->ctx, s->given, NULL, &s->sized);
+
+    VC_CALL_ALLOC(why);
+    if (status == VC_OK) {
+        VC_CALL(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_facts(s->given)->format));
+        return add_note(s, "no graph is known: the sizes that the configuration states count%s", why);
+    }
+    vc_graph_close(s->sized);
+    s->sized = NULL;
+    VC_CALL(vc_without_refusal(s->ctx, status));
+    return add_note(s, "no graph is known: weights alone count%s", why);
+}
+
 /* The graph, where the model or a file says it. Without data a model may go without.
  * It is opened twice: the teacher's graph keeps its open sizes for evaluation, and the second has usual
  * ones for estimates of memory and for couplings. */
@@ -123,11 +141,9 @@ static enum vc_status open_graph(struct vc_shrinking *s)
     if (vc_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
         bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
 
-        VC_CALL(add_note(s, "no graph is known: weights alone count%s%s", says_none ? "" : ": ",
-                         says_none ? "" : vc_ctx_message(s->ctx)));
         vc_graph_close(s->teacher.graph);
         s->teacher.graph = NULL;
-        return vc_without_refusal(s->ctx, status);
+        return open_sizes(s, says_none);
     }
     VC_CALL(status);
     VC_CALL(vc_graph_open(s->ctx, s->options.graph_path, s->given, false, &beside, &s->sized));

@@ -59,6 +59,8 @@ class Models:
         self.rows["llama-tied"] = lambda path: self.decoder(path, "llama", 512, 2, "BF16", tied=True)
         self.rows["llama-words"] = lambda path: self.decoder(path, "llama", 256, 1, "F32", words=20011)
         self.rows["llama-untold"] = lambda path: folder(path, *llama(448, 1216, 2, 7, 7, 5003, False))  # without a tokenizer: no GGUF of it
+        for kind in ("strange", "mpt"):  # architectures that are not known: by their sizes, and by what was measured of the type
+            self.rows[kind + "-448"] = lambda path, k=kind: self.other(path, k)
         for dtype, width in (("F32", 384), ("F16", 512)):
             self.rows["bert-" + dtype] = lambda path, d=dtype, w=width: folder(path, *bert(w, 4 * w, 2, w // 64, 6007), d)
         for name, of in (("plain.npz", "llama-448"), ("encoder.npz", "bert-F32"), ("plain.pt", "qwen2-256"), ("plain.safetensors", "olmo2-256")):
@@ -106,6 +108,13 @@ class Models:
         heads = width // 64
         folder(path, *decoder(kind, width, width * 11 // 256 * 64, layers, heads, heads if heads % 2 else heads // 2, words, tied), dtype)
         tokenizer(path)
+
+    def other(self, path, kind):
+        self.decoder(path, "llama", 448, 2, "F16")
+        with open(path + "/config.json") as f:
+            config = json.load(f)
+        with open(path + "/config.json", "w") as f:
+            json.dump(dict(config, model_type=kind, architectures=[kind.capitalize() + "ForCausalLM"]), f)
 
     def alone(self, path, kind, *sizes):
         os.mkdir(path)

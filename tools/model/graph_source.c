@@ -73,9 +73,8 @@ static bool take_config_in(struct app *app)
     return true;
 }
 
-/* A decoder with the sizes of an architecture that is not known takes the place of what could not be built. False: there is
- * none, and no graph. */
-static bool take_sizes(struct app *app, struct graph_source *source, const struct vc_model *model, const char *path)
+bool graph_source_take_sizes(struct app *app, struct graph_source *source, const struct vc_model *model,
+                             const char *path)
 {
     vc_graph_close(source->graph);
     source->graph = NULL;
@@ -92,7 +91,8 @@ static enum vc_status build_config(struct app *app, struct graph_source *source,
 {
     enum vc_status status = vc_graph_open(app->ctx, app->subject, NULL, false, &source->model, &source->graph);
 
-    if (status == VC_E_FORMAT && wanted == GRAPH_OR_WEIGHTS && take_sizes(app, source, NULL, app->subject)) {
+    if (status == VC_E_FORMAT && wanted == GRAPH_OR_WEIGHTS &&
+        graph_source_take_sizes(app, source, NULL, app->subject)) {
         return VC_OK;
     }
     if (status == VC_E_FORMAT && source->graph == NULL) { /* once more, for its sentences */
@@ -115,7 +115,7 @@ static bool goes_without(struct app *app, struct graph_source *source, enum grap
     if (status == VC_E_FORMAT || source->graph != NULL) {
         source->refused = strdup(vc_ctx_message(app->ctx));
     }
-    if (take_sizes(app, source, source->model, NULL)) {
+    if (graph_source_take_sizes(app, source, source->model, NULL)) {
         free(source->refused);
         source->refused = NULL;
     }

@@ -47,6 +47,10 @@ bool graph_source_size(void *group, const char *value);
 
 /* A JSON file that is not the index of a divided checkpoint: a config.json. */
 bool graph_source_is_config(const char *path);
+/* A decoder with the sizes of an architecture that is not known takes the place of what could not be built. False: there is
+ * none, and no graph. */
+bool graph_source_take_sizes(struct app *app, struct graph_source *source, const struct vc_model *model,
+                             const char *path);
 /* Opens app->subject: a config.json, the text of a graph, or a model. Prints all that is wrong. GO_ON or a status. */
 int graph_source_open(struct app *app, struct graph_source *source, enum graph_wanted wanted);
 /* Gives the sizes that people leave out, then those that they said. */

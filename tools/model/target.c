@@ -31,7 +31,7 @@ void targets_close(struct targets *targets)
 }
 
 /* Builds the graph of the model, or that of the file of --graph, with the usual sizes of its inputs. A file that does not say what it computes, or says
- * it wrongly, has none: the question is then about the weights alone. */
+ * it wrongly, has what stands in for it with the sizes of its configuration; without one the question is about the weights alone. */
 static int open_graph(struct app *app, const char *path, const struct vc_model *model, struct graph_source *source)
 {
     const struct vc_model *weights =
@@ -39,9 +39,10 @@ static int open_graph(struct app *app, const char *path, const struct vc_model *
     enum vc_status status = vc_graph_open(app->ctx, path, weights, false, &source->model, &source->graph);
 
     if (path == NULL && (status == VC_E_UNSUPPORTED || status == VC_E_FORMAT)) {
-        vc_graph_close(source->graph);
-        source->graph = NULL;
-        return GO_ON;
+        if (!graph_source_take_sizes(app, source, model, NULL)) {
+            return GO_ON;
+        }
+        status = VC_OK;
     }
     if (status == VC_OK) {
         status = vc_memory_bind_usual(app->ctx, source->graph, vc_model_layout(model), vc_model_facts(model)->format);
