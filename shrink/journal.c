@@ -99,6 +99,9 @@ static void add_options(const struct vc_shrinking *s, struct vc_text *text)
         vc_text_add(text, " device=%u,%u,%" PRIu64 " native=%d", s->gpu->types, s->gpu->count, s->gpu->visible_bytes,
                     (int)o->native);
     }
+    if (o->drop_optimizer || o->drop_other) {
+        vc_text_add(text, " drop=%d,%d", (int)o->drop_optimizer, (int)o->drop_other);
+    }
     if (o->loss != VC_TEACHER_LOSS_AUTO) {
         vc_text_add(text, " compares=%d", (int)o->loss);
     }

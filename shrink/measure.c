@@ -241,6 +241,12 @@ static enum vc_status plan_chain(struct vc_shrinking *s, size_t k, struct vc_wri
     write.layout = vc_shrink_layout(s, k);
     write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
     VC_CALL(vc_job_create(s->ctx, s->given, job));
+    if (s->options.drop_optimizer) {
+        VC_CALL(vc_job_drop(s->ctx, *job, VC_ROLE_OPTIMIZER));
+    }
+    if (s->options.drop_other) {
+        VC_CALL(vc_job_drop(s->ctx, *job, VC_ROLE_OTHER));
+    }
     (*job)->sizes_only = s->write.dry_run && scheme != NULL && scheme->target == VC_TARGET_NVFP4;
     VC_CALL(vc_chain_add(s, &s->chains[k], *job));
     return vc_job_plan(s->ctx, *job, &write);

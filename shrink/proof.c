@@ -147,6 +147,8 @@ static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink
     if (layout != NULL) {
         vc_text_add(&text, " --layout %s", layout);
     }
+    vc_text_add(&text, "%s%s", s->options.drop_optimizer ? " --drop optimizer" : "",
+                s->options.drop_other ? " --drop other" : "");
     add_files(s, &text);
     for (size_t k = 0; k < c->n_lines; k++) {
         vc_text_add(&text, "%s\n", c->lines[k]);

@@ -560,8 +560,8 @@ static void add_states(const struct vc_shrinking *s, struct vc_text *text)
 
         bytes += tensor->role == VC_ROLE_OPTIMIZER && tensor->alias_of == VC_NO_TENSOR ? tensor->size_bytes : 0;
     }
-    if (bytes != 0) {
-        vc_text_add(text, "; %llu bytes are an optimizer's states, which a conversion leaves out (%s optimizer)",
+    if (bytes != 0 && !s->options.drop_optimizer) {
+        vc_text_add(text, "; %llu bytes are an optimizer's states, which %s optimizer leaves out",
                     (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
     }
 }

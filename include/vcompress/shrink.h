@@ -87,6 +87,8 @@ struct vc_shrink_options {
     const struct vc_shrink_types *types; /* NULL: the candidate's type is that of all tensors */
     struct vc_metric_limits limits;      /* of the output on the rows to prove; needs data */
     double min_accuracy;                 /* the same; 0: no limit */
+    bool drop_optimizer; /* of a training checkpoint: the output has no states of an optimizer (vc_job_drop) */
+    bool drop_other;     /* ... and no other tensors that are not weights */
 };
 
 /* No limit, no data. The caller sets model, write and a limit. */

@@ -27,7 +27,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
         type_file: Optional[Path] = None, time: Optional[Values] = None, steps: Optional[int] = None, seed: Optional[int] = None, keep_going: bool = False,
         resume: bool = False, recipe: Optional[Path] = None, force: bool = False,
         layout: Optional[Literal["auto", "plain", "compressed-tensors", "w8a8", "bitsandbytes", "gptq", "awq", "fp8", "onnx", "onnx-qdq", "comfyui", "mlx"]] = None,
-        dry_run: bool = False, known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None,
+        drop: Optional[Values] = None, dry_run: bool = False, known: Optional[Values] = None, device: Optional[str] = None, threads: Optional[int] = None,
         max_memory: Optional[Union[int, str]] = None, cpu_mask: Optional[str] = None, html: Optional[Path] = None, diffable: bool = False) -> Report:
     """Make a model as small as a limit asks, and prove the result.
 
@@ -78,6 +78,7 @@ def shrink(input: Input, output: Optional[Path] = None, *, progress: Show = None
     recipe (FILE): text file for the passes that were chosen, with which vcompress run makes the same bytes (default: the output's name and .recipe)
     force: replace an existing file (never the input), and an older journal
     layout (auto|plain|compressed-tensors|w8a8|bitsandbytes|gptq|awq|fp8|onnx|onnx-qdq|comfyui|mlx): layout of codes, as in vcompress quantize
+    drop (optimizer|other): drop tensors of a training checkpoint that are not weights, as in vcompress quantize (default: they are kept)
     dry_run: count the candidates from headers
     known (NAME=N): an input of one number, or a size that inputs leave open, is N in every run: If and Loop of ONNX that depend on it are one of their branches and so many steps (sr=16000)
     device (auto|cpu|cuda|cuda:N): where to compute

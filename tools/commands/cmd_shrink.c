@@ -89,6 +89,17 @@ static bool take_time(void *group, const char *value)
     return end != value && isfinite(x) && cli->shrink.seconds > 0;
 }
 
+/* --drop, repeatable. */
+static bool take_drop(void *group, const char *value)
+{
+    struct vc_shrink_options *o = &((struct shrink_cli *)group)->shrink;
+    bool optimizer = strcmp(value, "optimizer") == 0, other = strcmp(value, "other") == 0;
+
+    o->drop_optimizer = o->drop_optimizer || optimizer;
+    o->drop_other = o->drop_other || other;
+    return optimizer || other;
+}
+
 /* --eval-array, repeatable. set_rows gives the list to the library. */
 static bool take_eval_array(void *group, const char *value)
 {
@@ -175,6 +186,8 @@ static const struct opt output_opts[] = {
      .help = "replace an existing file (never the input), and an older journal"},
     {.name = "layout", .value = "auto", .more = layout_name, .kind = OPT_WORD, OPT_FIELD(struct shrink_cli, write.layout),
      .help = "layout of codes, as in vcompress quantize"},
+    {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop, .option = "vc_job_drop",
+     .help = "drop tensors of a training checkpoint that are not weights, as in vcompress quantize (default: they are kept)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct shrink_cli, write.dry_run),
      .help = "count the candidates from headers; measure and write nothing"},
 };
