@@ -45,12 +45,28 @@ static uint32_t to_real(const struct grid *g, uint32_t x)
     return vc_onnx_cast(g->b, x, VC_ONNX_FLOAT);
 }
 
-/* Floor or Round of x as integers. No gradient goes through: x comes by way of integers, its bits down to 2^-30 among them. */
-static uint32_t to_int(const struct grid *g, const char *op, uint32_t x)
+/* The greatest integer that is not above x: x without its fraction, less 1 where that is more. Integers, through which no
+ * gradient goes. */
+static uint32_t floor_of(const struct grid *g, uint32_t x)
 {
-    x = vc_onnx_cast(g->b, with_real(g, "Mul", x, 0x1p30), VC_ONNX_INT64);
-    x = with_real(g, "Mul", to_real(g, x), 0x1p-30);
-    return vc_onnx_cast(g->b, vc_onnx_one_in(g->b, op, x), VC_ONNX_INT64);
+    uint32_t whole = vc_onnx_cast(g->b, x, VC_ONNX_INT64);
+    uint32_t above = vc_onnx_cast(g->b, two(g, "Greater", to_real(g, whole), x), VC_ONNX_INT64);
+
+    return two(g, "Sub", whole, above);
+}
+
+/* The nearest integer, of two the even one: floor + 1 where the fraction is above a half, or a half behind an odd one. */
+static uint32_t nearest_of(const struct grid *g, uint32_t x)
+{
+    struct vc_graph *graph = g->b->graph;
+    uint32_t low = floor_of(g, x);
+    uint32_t half = floor_of(g, with_real(g, "Mul", to_real(g, low), 0.5));
+    uint32_t odd = two(g, "Sub", low, two(g, "Mul", half, vc_graph_add_int(graph, 2)));
+    uint32_t fraction = two(g, "Sub", x, to_real(g, low));
+    uint32_t above = vc_onnx_cast(g->b, with_real(g, "Greater", fraction, 0.5), VC_ONNX_INT64);
+    uint32_t tie = vc_onnx_cast(g->b, with_real(g, "Equal", fraction, 0.5), VC_ONNX_INT64);
+
+    return two(g, "Add", low, two(g, "Add", above, two(g, "Mul", tie, odd)));
 }
 
 /* Back and forth between the middles of the outer elements (aligned) or their edges: a wave of that period.
@@ -62,7 +78,7 @@ static uint32_t reflect(const struct grid *g, uint32_t p, uint32_t last)
     uint32_t period = with_real(g, "Mul", range, 2);
     uint32_t t = vc_onnx_one_in(g->b, "Abs", with_real(g, "Sub", p, low));
 
-    t = two(g, "Sub", t, two(g, "Mul", to_real(g, to_int(g, "Floor", two(g, "Div", t, period))), period));
+    t = two(g, "Sub", t, two(g, "Mul", to_real(g, floor_of(g, two(g, "Div", t, period))), period));
     t = vc_onnx_one_in(g->b, "Abs", two(g, "Sub", t, range));
     return with_real(g, "Add", two(g, "Sub", range, t), low);
 }
@@ -92,7 +108,7 @@ static struct along along_axis(const struct grid *g, unsigned axis)
 
     a.last = two(g, "Sub", a.size, vc_graph_add_int(g->b->graph, 1));
     uint32_t p = places(g, axis, to_real(g, a.last));
-    a.at = to_int(g, g->nearest ? "Round" : "Floor", p);
+    a.at = g->nearest ? nearest_of(g, p) : floor_of(g, p);
     a.behind = g->nearest ? VC_NO_VALUE : two(g, "Sub", p, to_real(g, a.at));
     return a;
 }
