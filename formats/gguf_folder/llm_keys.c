@@ -296,6 +296,35 @@ static enum vc_status check_cohere_moe(struct vc_ctx *ctx, const struct llm_conf
                : VC_OK;
 }
 
+/* Layers that keep a state, alone or between those of attention: their heads, and which layers they are. */
+static enum vc_status check_recurrent(struct vc_ctx *ctx, const struct llm_config *config,
+                                      const struct vc_arch_family *family, const struct vc_arch_sizes *sizes)
+{
+    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
+        return refuse_key(ctx, family, "linear_value_head_dim", "is not \"linear_key_head_dim\"");
+    }
+    if (sizes->value_units % sizes->key_units != 0) {
+        return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
+    }
+    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
+        return refuse_key(ctx, family, "full_attention_interval", "is 0");
+    }
+    if (vc_is_one_of(family->gguf, "granitehybrid|jamba") && vc_arch_size_of(sizes, 'i') != 2 * sizes->hidden) {
+        return refuse_key(ctx, family, "mamba_expand", "is not 2");
+    }
+    if (is(family, "jamba") &&
+        (vc_llm_count(config, "attn_layer_period", 0) == 0 || vc_llm_find(config, "attn_layer_offset") == NULL ||
+         vc_llm_count(config, "expert_layer_period", 2) == 0)) {
+        return refuse_key(ctx, family, "attn_layer_period", "or \"attn_layer_offset\" is not there");
+    }
+    if (is(family, "falcon-h1") &&
+        (vc_llm_count(config, "mamba_d_ssm", vc_arch_size_of(sizes, 'i')) != vc_arch_size_of(sizes, 'i') ||
+         (vc_llm_flag(config, "mamba_rms_norm", false) && vc_llm_flag(config, "mamba_norm_before_gate", true)))) {
+        return refuse_key(ctx, family, "mamba_norm_before_gate", "is true, or \"mamba_d_ssm\" not all heads together");
+    }
+    return VC_OK;
+}
+
 /* What llama.cpp's graph of a family does without asking a key: another value in config.json cannot be written, so it
  * is refused. A row per check; the order decides which sentence is seen first, nothing else. */
 static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config,
@@ -309,15 +338,7 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (vc_arch_has(family, VC_ARCH_SUM_KEY) && sum_is_1 != vc_arch_has(family, VC_ARCH_SUM_IS_1)) {
         return refuse_key(ctx, family, "norm_topk_prob", sum_is_1 ? "is true" : "is false");
     }
-    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "linear_value_head_dim", 128) != sizes->unit) {
-        return refuse_key(ctx, family, "linear_value_head_dim", "is not \"linear_key_head_dim\"");
-    }
-    if (sizes->value_units % sizes->key_units != 0) {
-        return refuse_key(ctx, family, "linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
-    }
-    if (vc_llm_says_recurrent(family) && vc_llm_count(config, "full_attention_interval", 4) == 0) {
-        return refuse_key(ctx, family, "full_attention_interval", "is 0");
-    }
+    VC_CALL(check_recurrent(ctx, config, family, sizes));
     if (is(family, "olmoe") && vc_llm_find(config, "clip_qkv") != NULL) {
         return refuse_key(ctx, family, "clip_qkv", "is there");
     }
@@ -325,14 +346,6 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
         return refuse_key(ctx, family, "num_key_value_heads", "is not the number of heads");
     }
     VC_CALL(check_latent(ctx, config, family, sizes));
-    if (vc_is_one_of(family->gguf, "granitehybrid|jamba") && vc_arch_size_of(sizes, 'i') != 2 * sizes->hidden) {
-        return refuse_key(ctx, family, "mamba_expand", "is not 2");
-    }
-    if (is(family, "jamba") &&
-        (vc_llm_count(config, "attn_layer_period", 0) == 0 || vc_llm_find(config, "attn_layer_offset") == NULL ||
-         vc_llm_count(config, "expert_layer_period", 2) == 0)) {
-        return refuse_key(ctx, family, "attn_layer_period", "or \"attn_layer_offset\" is not there");
-    }
     if (is(family, "cohere2moe")) {
         return check_cohere_moe(ctx, config, family, sizes);
     }
@@ -380,11 +393,6 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     }
     if (is(family, "nomic-bert")) {
         return check_nomic(ctx, config, family);
-    }
-    if (is(family, "falcon-h1") &&
-        (vc_llm_count(config, "mamba_d_ssm", vc_arch_size_of(sizes, 'i')) != vc_arch_size_of(sizes, 'i') ||
-         (vc_llm_flag(config, "mamba_rms_norm", false) && vc_llm_flag(config, "mamba_norm_before_gate", true)))) {
-        return refuse_key(ctx, family, "mamba_norm_before_gate", "is true, or \"mamba_d_ssm\" not all heads together");
     }
     if (is(family, "smollm3") && !is_every_fourth(config, sizes->layers)) {
         return refuse_key(ctx, family, "no_rope_layers", "is not every fourth layer");
