@@ -454,9 +454,9 @@ static void set_unread(struct vc_estimate *e)
     out->eager = (struct vc_memory_part){0, VC_KNOWN_NOT};
 }
 
-/* Of a model whose type takes what no size bounds, and of a decoder that stands in for one whose layers scan or convolve: PyTorch's modules write the steps of a scan out, which
- * is many times what the stand-in has, and is counted for some (scan_bytes). llama.cpp has one operator for it, and of vLLM
- * only weights and cache are counted. */
+/* Of a model whose type takes what no size bounds, and of a decoder that stands in for one whose layers scan or
+ * convolve: PyTorch's modules write the steps of a scan out, which is many times what the stand-in has, and is counted
+ * for some (scan_bytes). llama.cpp has one operator for it, and of vLLM only weights and cache are counted. */
 static bool is_unbounded(const struct vc_estimate *e)
 {
     bool counted = e->graph->others.scan != 0 && e->options.reuse && !vc_estimate_trains(e) &&

@@ -7,9 +7,6 @@
  *     folder, codes   the layout's own loader: transformers (decoded), vLLM or bitsandbytes (kept)
  *     others          PyTorch            by the layout */
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "graph/sizes.h"
 #include "memory/scheme.h"

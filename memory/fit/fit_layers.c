@@ -1,6 +1,5 @@
 /* fit_layers.c - how many layers of a model a device has room for, when the others, or their experts, are on the host. */
 
-#include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "memory/estimate.h"
 #include "memory/fit/fit_written.h"

@@ -1,5 +1,4 @@
 /* fit_report.c - whether a model fits a device before and after a job, by the job's report. */
-#include <string.h>
 
 #include "core/base/ctx.h"
 #include "memory/written.h"

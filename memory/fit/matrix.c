@@ -5,9 +5,6 @@
  *     A100          yes         yes    yes     yes                 cells: vc_fit_decide */
 #include <vcompress/fit.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/ctx.h"
 #include "memory/float_type.h"
 
