@@ -93,11 +93,12 @@ static bool take_time(void *group, const char *value)
 static bool take_drop(void *group, const char *value)
 {
     struct vc_shrink_options *o = &((struct shrink_cli *)group)->shrink;
-    bool optimizer = strcmp(value, "optimizer") == 0, other = strcmp(value, "other") == 0;
+    int role = 0;
+    bool known = dropped_role(value, &role);
 
-    o->drop_optimizer = o->drop_optimizer || optimizer;
-    o->drop_other = o->drop_other || other;
-    return optimizer || other;
+    o->drop_optimizer = o->drop_optimizer || (known && role == VC_ROLE_OPTIMIZER);
+    o->drop_other = o->drop_other || (known && role == VC_ROLE_OTHER);
+    return known;
 }
 
 /* --eval-array, repeatable. set_rows gives the list to the library. */

@@ -178,12 +178,18 @@ static bool take_shard(void *group, const char *value)
            write->shard >= 1 && write->shard <= write->n_shards;
 }
 
+bool dropped_role(const char *value, int *role)
+{
+    static const struct opt_word words[] = {{"optimizer", VC_ROLE_OPTIMIZER}, {"other", VC_ROLE_OTHER}, {NULL, 0}};
+
+    return options_choice(words, value, role);
+}
+
 /* --drop optimizer and --drop other, repeatable: both may be given. */
 static bool take_drop(void *group, const char *value)
 {
-    static const struct opt_word words[] = {{"optimizer", VC_ROLE_OPTIMIZER}, {"other", VC_ROLE_OTHER}, {NULL, 0}};
     int role = 0;
-    bool known = options_choice(words, value, &role);
+    bool known = dropped_role(value, &role);
 
     if (known) {
         ((struct convert_options *)group)->drop[role] = true;

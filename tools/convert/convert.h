@@ -44,6 +44,8 @@ void convert_defaults(struct convert_options *options);
 bool expected_share(const char *value, double *share);
 /* The same from 0 on. */
 bool growth_share(const char *value, double *share);
+/* The value of --drop as an enum vc_role; false: it is none of its words. */
+bool dropped_role(const char *value, int *role);
 
 /* What a command does to a model. */
 struct conversion {
