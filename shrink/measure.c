@@ -232,6 +232,16 @@ static size_t same_before(struct vc_shrinking *s, size_t k, const struct vc_repo
     return VC_NO_CANDIDATE;
 }
 
+/* A job of the model without passes: what every job of the search begins with. */
+enum vc_status vc_shrink_job(struct vc_shrinking *s, struct vc_job **job)
+{
+    VC_CALL(vc_job_create(s->ctx, s->given, job));
+    if (s->options.drop_optimizer) {
+        VC_CALL(vc_job_drop(s->ctx, *job, VC_ROLE_OPTIMIZER));
+    }
+    return s->options.drop_other ? vc_job_drop(s->ctx, *job, VC_ROLE_OTHER) : VC_OK;
+}
+
 /* The job of the whole chain, planned. Its sizes alone are asked for in a dry run of codes whose scale of the tensor is found
  * by reading it. */
 static enum vc_status plan_chain(struct vc_shrinking *s, size_t k, struct vc_write_options write, struct vc_job **job)
@@ -240,13 +250,7 @@ static enum vc_status plan_chain(struct vc_shrinking *s, size_t k, struct vc_wri
 
     write.layout = vc_shrink_layout(s, k);
     write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
-    VC_CALL(vc_job_create(s->ctx, s->given, job));
-    if (s->options.drop_optimizer) {
-        VC_CALL(vc_job_drop(s->ctx, *job, VC_ROLE_OPTIMIZER));
-    }
-    if (s->options.drop_other) {
-        VC_CALL(vc_job_drop(s->ctx, *job, VC_ROLE_OTHER));
-    }
+    VC_CALL(vc_shrink_job(s, job));
     (*job)->sizes_only = s->write.dry_run && scheme != NULL && scheme->target == VC_TARGET_NVFP4;
     VC_CALL(vc_chain_add(s, &s->chains[k], *job));
     return vc_job_plan(s->ctx, *job, &write);

@@ -66,7 +66,7 @@ enum vc_status vc_shrink_try_output(struct vc_shrinking *s)
     VC_SCOPED_JOB struct vc_job *job = NULL;
 
     write.layout = NULL;
-    VC_CALL(vc_job_create(s->ctx, s->given, &job));
+    VC_CALL(vc_shrink_job(s, &job));
     enum vc_status status = vc_job_plan(s->ctx, job, &write);
     if (status != VC_OK && status != VC_E_ARGUMENT) { /* of the copy: types, and room for it */
         vc_clear_error(s->ctx);

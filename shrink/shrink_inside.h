@@ -133,6 +133,7 @@ enum vc_status vc_shrink_add(struct vc_shrinking *s, const struct vc_shrink_chai
 const char *vc_shrink_layout(const struct vc_shrinking *s, size_t k);
 /* From headers: size, memory, whether it is within the limits; `reason` if the passes refuse it. */
 enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k);
+enum vc_status vc_shrink_job(struct vc_shrinking *s, struct vc_job **job);
 /* Makes the candidate as a file in the work folder, and measures it: with data on the rows to choose. */
 enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k);
 /* Makes the file of an untrained candidate again. */

@@ -187,7 +187,7 @@ static enum vc_status try_refit(struct vc_shrinking *s)
     options.reconstruct = true;
     options.calibration = s->stats;
     write.dry_run = true;
-    VC_CALL(vc_job_create(s->ctx, s->given, &job));
+    VC_CALL(vc_shrink_job(s, &job));
     VC_CALL(vc_job_add_prune(s->ctx, job, &options));
     enum vc_status status = vc_job_plan(s->ctx, job, &write);
     s->refits = status == VC_OK;
@@ -643,10 +643,31 @@ static enum vc_status choose(struct vc_shrinking *s)
 
 /* ---- the call ---- */
 
-/* Refuses a model that needs no change. */
+/* What the model would take in a file without what the caller drops; its size as it is where that is not known by headers. */
+static enum vc_status bytes_without(struct vc_shrinking *s, uint64_t *bytes)
+{
+    struct vc_write_options write = s->write;
+    VC_SCOPED_JOB struct vc_job *job = NULL;
+
+    *bytes = s->result.input_bytes;
+    if (!s->options.drop_optimizer && !s->options.drop_other) {
+        return VC_OK;
+    }
+    write.layout = NULL;
+    write.dry_run = true;
+    VC_CALL(vc_shrink_job(s, &job));
+    enum vc_status status = vc_job_plan(s->ctx, job, &write);
+    if (status == VC_OK && vc_job_report(job)->totals.file_after != 0) {
+        *bytes = vc_job_report(job)->totals.file_after;
+    }
+    return vc_without_refusal(s->ctx, status);
+}
+
+/* Refuses a model that needs no change, or no other one than what a conversion drops. */
 static enum vc_status check_need(struct vc_shrinking *s)
 {
     struct vc_fit fit = {.verdict = VC_FITS};
+    uint64_t bytes;
 
     if (s->gpu != NULL) {
         VC_CALL(vc_shrink_fit(s, s->given, s->sized, &fit));
@@ -656,6 +677,11 @@ static enum vc_status check_need(struct vc_shrinking *s)
                  s->sized != NULL && fit.weights_only
                      ? ", as far as weights alone tell (of the rest sizes of inputs are open)"
                      : "");
+    VC_CALL(bytes_without(s, &bytes));
+    VC_REFUSE_IF(s->options.max_loss < 0 && vc_search_within(&s->budget, bytes, &fit), s->ctx, VC_E_ARGUMENT,
+                 "is within the limits with %llu bytes once what %s names is left out, which a conversion does: "
+                 "no weight has to change",
+                 (unsigned long long)bytes, vc_option(s->ctx, "vc_job_drop"));
     return VC_OK;
 }
 
