@@ -3,7 +3,7 @@
 as words of the rows of arch_classes.inc in FOLDER (arch/). PROGRAM is one that was built with none of these words in that file, which `stand_ins.py - FOLDER`
 takes away.
 
-Each type that stands in is made three times with small random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
+Each type that stands in is made twice with small random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
 
     weights=198         percent of the weights that the program counts of config.json alone
     rows=2600           so many rows of the hidden width are weights, too: tables whose sizes the program does not read
@@ -38,7 +38,7 @@ KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FO
 WORDS = ("weights", "rows", "masks", "live", "live_half", "scores", "scores_half")
 RUNS = ((1000, 1, 1021), (8000, 2, 251))  # words, sequences, positions: primes, which no other size is a multiple of
 # With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
-# whose values are up to 2.5 times those of the stand-in, while those of its own sizes are 0.75 of them; the others cannot be made or run without data.
+# whose values are up to 2.5 times those of the stand-in, while those of its class's sizes are 0.7 to 0.9 of them; the others cannot be made or run without data.
 SKIPPED = ("granitemoehybrid", "gemma4_text", "gemma4_unified_text", "dbrx", "dots1", "jetmoe", "longcat_flash")
 OPEN = ("head_dim", "num_experts_per_tok", "num_key_value_heads", "n_group", "topk_group")  # sizes that a class leaves open
 DROPPED = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
