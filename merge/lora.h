@@ -58,6 +58,7 @@ struct vc_lora_place {
     size_t module, tensor;
     const char *parameter; /* its name in memory; NULL: the module's weight, or a whole tensor */
     bool cut;
+    bool joined; /* the tensor has the rows of three modules; this one's begin at first_row */
     /* A whole one that the adapter has under a second name, too, which the model does not have: it is tied. */
     bool twice;
     uint64_t n_experts, expert, first_row; /* 1, 0, 0 of what is no parameter of experts */

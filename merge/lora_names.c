@@ -6,9 +6,11 @@
  */
 
 #include "core/base/array.h"
+#include "core/text/text.h"
 #include "merge/lora.h"
 
 #define NAME_BYTES 512
+#define IN_PROJ    ".attn.in_proj_weight" /* of OpenCLIP: queries, keys and values */
 
 /* ---- names with dots ---- */
 
@@ -148,12 +150,14 @@ static const struct {
     {"lora_transformer_", "transformer.", {"transformer/", "model.diffusion_model.", "diffusion_model.", ""}},
     {"lora_te1_",
      "text_encoder.",
-     {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.", ""}},
+     {"text_encoder/", "conditioner.embedders.0.transformer.", "text_encoders.clip_l.transformer.",
+      "cond_stage_model.transformer.", ""}},
     {"lora_te2_",
      "text_encoder_2.",
-     {"text_encoder_2/", "text_encoders.clip_g.transformer.", "text_encoders.t5xxl.transformer.", ""}},
-    {"lora_te3_", "text_encoder_3.", {"text_encoder_3/", "text_encoders.t5xxl.transformer.", ""}},
-    {"lora_te_", "text_encoder.", {"text_encoder/", "cond_stage_model.transformer.", ""}},
+     {"text_encoder_2/", "conditioner.embedders.1.model.", "text_encoders.clip_g.transformer.",
+      "text_encoders.t5xxl.transformer.", ""}},
+    {"lora_te3_", "text_encoder_3.", {"text_encoder_3/", "text_encoder_2/", "text_encoders.t5xxl.transformer.", ""}},
+    {"lora_te_", "text_encoder.", {"text_encoder/", "cond_stage_model.transformer.", "cond_stage_model.model.", ""}},
 };
 
 #define N_PARTS   (sizeof parts / sizeof parts[0])
@@ -190,10 +194,24 @@ static const char *beginning(const struct vc_model *model, size_t part)
     }
 }
 
-/* Ends of resnets' names, in diffusers and in stable-diffusion's own files. */
-static const char *resnet_end(const char *end)
+/* CLIP's names have this in front, or not: transformers 5 writes none. */
+static const char *of_text(const char *name)
 {
-    static const char *const pairs[][2] = {{"conv1", "in_layers_2"},
+    const size_t n = strlen("text_model.");
+
+    return strncmp(name, "text_model.", n) == 0 || strncmp(name, "text_model_", n) == 0 ? name + n : name;
+}
+
+/* Ends of names of resnets and text encoders, in diffusers and in stable-diffusion's own files. */
+static const char *other_end(const char *end)
+{
+    static const char *const pairs[][2] = {{"self_attn_q_proj", "attn_in_proj"},
+                                           {"self_attn_k_proj", "attn_in_proj"},
+                                           {"self_attn_v_proj", "attn_in_proj"},
+                                           {"self_attn_out_proj", "attn_out_proj"},
+                                           {"mlp_fc1", "mlp_c_fc"},
+                                           {"mlp_fc2", "mlp_c_proj"},
+                                           {"conv1", "in_layers_2"},
                                            {"conv2", "out_layers_3"},
                                            {"time_emb_proj", "emb_layers_1"},
                                            {"conv_shortcut", "skip_connection"}};
@@ -211,6 +229,10 @@ static const char *resnet_end(const char *end)
  *
  *     down_blocks_1_attentions_0_proj_in   ->   input_blocks_4_1_proj_in          4 = 3 * 1 + 0 + 1
  *     up_blocks_2_resnets_1_conv1          ->   output_blocks_7_0_in_layers_2     7 = 3 * 2 + 1
+ *
+ * And of OpenCLIP's text encoders, which have queries, keys and values in one matrix:
+ *
+ *     encoder_layers_3_self_attn_q_proj    ->   transformer_resblocks_3_attn_in_proj
  *
  * False for other names. `other`: a block that changes the size stands behind an attention or not. */
 static bool to_original(const char *name, bool other, char *out, size_t room)
@@ -232,19 +254,21 @@ static bool to_original(const char *name, bool other, char *out, size_t room)
     if (sscanf(name, "down_blocks_%3u_attentions_%3u_%n", &i, &j, &end) == 2 && end != 0) {
         (void)snprintf(out, room, "input_blocks_%u_1_%s", 3 * i + j + 1, name + end);
     } else if (sscanf(name, "down_blocks_%3u_resnets_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "input_blocks_%u_0_%s", 3 * i + j + 1, resnet_end(name + end));
+        (void)snprintf(out, room, "input_blocks_%u_0_%s", 3 * i + j + 1, other_end(name + end));
     } else if (sscanf(name, "down_blocks_%3u_downsamplers_0_conv%n", &i, &end) == 1 && end != 0) {
         (void)snprintf(out, room, "input_blocks_%u_0_op", 3 * i + 3);
     } else if (sscanf(name, "mid_block_attentions_%3u_%n", &i, &end) == 1 && end != 0) {
         (void)snprintf(out, room, "middle_block_%u_%s", 2 * i + 1, name + end);
     } else if (sscanf(name, "mid_block_resnets_%3u_%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "middle_block_%u_%s", 2 * i, resnet_end(name + end));
+        (void)snprintf(out, room, "middle_block_%u_%s", 2 * i, other_end(name + end));
     } else if (sscanf(name, "up_blocks_%3u_attentions_%3u_%n", &i, &j, &end) == 2 && end != 0) {
         (void)snprintf(out, room, "output_blocks_%u_1_%s", 3 * i + j, name + end);
     } else if (sscanf(name, "up_blocks_%3u_resnets_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "output_blocks_%u_0_%s", 3 * i + j, resnet_end(name + end));
+        (void)snprintf(out, room, "output_blocks_%u_0_%s", 3 * i + j, other_end(name + end));
     } else if (sscanf(name, "up_blocks_%3u_upsamplers_0_conv%n", &i, &end) == 1 && end != 0) {
         (void)snprintf(out, room, "output_blocks_%u_%u_conv", 3 * i + 2, other ? 1u : 2u);
+    } else if (sscanf(name, "encoder_layers_%3u_%n", &i, &end) == 1 && end != 0) {
+        (void)snprintf(out, room, "transformer_resblocks_%u_%s", i, other_end(name + end));
     } else {
         return false;
     }
@@ -270,10 +294,11 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
             size_t length = strlen(name);
 
             if (strncmp(name, begin, strlen(begin)) != 0 || length < strlen(".weight") + strlen(begin) ||
-                strcmp(name + length - strlen(".weight"), ".weight") != 0) {
+                !(vc_ends_in(name, ".weight") || vc_ends_in(name, IN_PROJ))) {
                 continue;
             }
-            char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
+            name = of_text(name + strlen(begin));
+            char *copy = vc_arena_copy(ctx, arena, name, strlen(name) - strlen(".weight"));
             VC_CALL_ALLOC(copy);
             for (char *c = copy; *c != '\0'; c++) {
                 *c = *c == '.' ? '_' : *c;
@@ -323,9 +348,10 @@ static size_t find_kohya(const struct flat *list, size_t n, const char *name)
         if (strncmp(name, parts[p].part, k) != 0) {
             continue;
         }
-        found = find_flat(list, n, p, name + k);
+        name = of_text(name + k);
+        found = find_flat(list, n, p, name);
         for (unsigned other = 0; found == VC_NO_TENSOR && other < 2; other++) {
-            if (to_original(name + k, other != 0, original, sizeof original)) {
+            if (to_original(name, other != 0, original, sizeof original)) {
                 found = find_flat(list, n, p, original);
             }
         }
@@ -354,6 +380,14 @@ static size_t find_diffusers(const struct flat *list, size_t n, const char *name
         }
     }
     return found;
+}
+
+/* The first row of that matrix that is the module's. */
+static uint64_t row_of(const struct vc_tensor *t, const char *module)
+{
+    unsigned third = vc_ends_in(module, "k_proj") ? 1 : vc_ends_in(module, "v_proj") ? 2 : 0;
+
+    return t->shape[0] / 3 * third;
 }
 
 /* ---- all ---- */
@@ -557,6 +591,8 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
                        : module->flat ? find_kohya(l.flat, l.n_flat, module->name)
                                       : look_up(&l, module->name, is_whole(module));
         if (place.tensor != VC_NO_TENSOR) {
+            place.joined = vc_ends_in(model->tensors[place.tensor].name, IN_PROJ) && !is_whole(module);
+            place.first_row = place.joined ? row_of(&model->tensors[place.tensor], module->name) : 0;
             VC_CALL(add_place(ctx, arena, &found, place));
         }
         missing[i] = found.n == n;

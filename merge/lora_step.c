@@ -71,17 +71,20 @@ static void lay_out(const struct vc_lora_term *term, const float *a, const float
     size_t rank = (size_t)term->rank;
     size_t experts = (size_t)term->place.n_experts;
     size_t inputs = (size_t)(term->transposed ? s->per : s->width);
+    size_t begin = term->place.joined ? (size_t)term->place.first_row : 0; /* of this module's rows; others get zeros */
+    size_t end = term->place.joined ? begin + (size_t)s->per / 3 : (size_t)s->per;
 
-    b += term->place.first_row * rank * experts;
+    b += term->place.joined ? 0 : term->place.first_row * rank * experts;
     for (size_t e = 0; e < s->n_experts; e++) {
         const float *own_a = a + (term->place.expert + e) * rank * inputs;
         const float *own_b = b + term->place.expert + e;
         float *left = f->left + e * s->per * f->rank;
         float *right = f->right + e * f->rank * s->width;
 
-        for (size_t i = 0; i < s->per; i++) {
+        for (size_t i = begin; i < end; i++) {
             for (size_t k = 0; k < rank; k++) {
-                left[i * f->rank + k] = term->transposed ? own_a[k * inputs + i] : own_b[(i * rank + k) * experts];
+                left[i * f->rank + k] =
+                    term->transposed ? own_a[k * inputs + i] : own_b[((i - begin) * rank + k) * experts];
             }
         }
         for (size_t k = 0; k < rank; k++) {

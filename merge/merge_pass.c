@@ -130,9 +130,10 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_model *model
     bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && a->shape[0] == rank * place->n_experts &&
                    b->shape[1] == a->shape[0] && behind(b, 2) == 1 && t->n_dims >= 2;
     bool straight = factors && (!place->cut || t->n_dims == 2) && behind(t, first + 1) == behind(a, 1) &&
-                    (place->cut ? place->first_row + t->shape[0] <= b->shape[0] : t->shape[first] == b->shape[0]);
-    bool turned = factors && t->n_dims == first + 2 && !place->cut && t->shape[first] == behind(a, 1) &&
-                  t->shape[first + 1] == b->shape[0];
+                    (place->cut ? place->first_row + t->shape[0] <= b->shape[0]
+                                : t->shape[first] == b->shape[0] * (place->joined ? 3 : 1));
+    bool turned = factors && t->n_dims == first + 2 && !place->cut && !place->joined &&
+                  t->shape[first] == behind(a, 1) && t->shape[first + 1] == b->shape[0];
     char text[3][96];
 
     if (module->embedding) {
@@ -163,14 +164,17 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_model *model
 /* DoRA has a magnitude for each output, and its weight can only be 1: half of a norm is no norm of half the
  * change. */
 static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_list *list,
-                                      const struct vc_lora_module *module, double weight)
+                                      const struct vc_lora_place *place, double weight)
 {
+    const struct vc_lora_module *module = &list->modules[place->module];
     size_t m = module->tensors[VC_LORA_MAGNITUDE];
     const struct vc_tensor *b = &list->adapter->tensors[module->tensors[VC_LORA_UP]];
 
     VC_REFUSE_IF(m != VC_NO_TENSOR && list->adapter->tensors[m].n_elems != b->shape[0], ctx, VC_E_UNSUPPORTED,
                  "%s: %s: DoRA has a magnitude for each of %llu outputs here, not %llu", list->adapter->path,
                  module->name, (unsigned long long)b->shape[0], (unsigned long long)list->adapter->tensors[m].n_elems);
+    VC_REFUSE_IF(m != VC_NO_TENSOR && place->joined, ctx, VC_E_UNSUPPORTED,
+                 "%s: %s has a magnitude, and is a third of a matrix of the model", list->adapter->path, module->name);
     VC_REFUSE_IF(m != VC_NO_TENSOR && weight != 1.0, ctx, VC_E_ARGUMENT,
                  "%s: is one of DoRA, whose magnitudes have no share: its weight is 1", list->adapter->path);
     return VC_OK;
@@ -272,7 +276,7 @@ static enum vc_status add_place(struct vc_ctx *ctx, struct merge *m, const struc
                  "%s: %s has a magnitude or a bias, and is a parameter (%s), for which peft has neither",
                  list->adapter->path, module->name, place->parameter);
     VC_CALL(find_turn(ctx, model, &term));
-    VC_CALL(check_magnitude(ctx, list, module, weight));
+    VC_CALL(check_magnitude(ctx, list, place, weight));
     VC_CALL(find_scale(ctx, list, place, term.rank, &scale));
     term.scale = scale * weight;
     VC_CALL(add_term(ctx, m, model, term));

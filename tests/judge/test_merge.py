@@ -246,6 +246,45 @@ class Definition(Merge):
                 self.near(got[tensor][0], expected, np.abs(up) @ np.abs(down), 4, "f32", tensor)
                 self.same_bits(got["else.weight"][0], w)
 
+    def test_text_encoders(self):
+        """CLIP's names with "text_model." in front and without, in files and in adapters; and OpenCLIP's in single files, whose queries, keys
+        and values are one matrix."""
+        rng = np.random.default_rng(7)
+        clip = {"self_attn.q_proj": (8, 8), "self_attn.k_proj": (8, 8), "self_attn.v_proj": (8, 8), "self_attn.out_proj": (8, 8), "mlp.fc1": (12, 8), "mlp.fc2": (8, 12)}
+        other = {"self_attn.out_proj": "attn.out_proj", "mlp.fc1": "mlp.c_fc", "mlp.fc2": "mlp.c_proj"}
+        ways = (("cond_stage_model.transformer.", "lora_te_", "text_encoder."), ("cond_stage_model.transformer.", "lora_te1_", "text_encoder."),
+                ("conditioner.embedders.0.transformer.", "lora_te1_", "text_encoder."), ("text_encoders.clip_g.transformer.", "lora_te2_", "text_encoder_2."),
+                ("", "lora_te1_", "text_encoder."), ("conditioner.embedders.1.model.", "lora_te2_", "text_encoder_2."), ("cond_stage_model.model.", "lora_te_", "text_encoder."))
+        number = 0
+        for place, flat, dotted in ways:
+            for said in ("text_model.", ""):
+                for held in ("text_model.", "") if "model.model" not in place and "1.model" not in place else (None,):
+                    number += 1
+                    base, wanted, parts = {}, {}, {}
+                    for i in range(2):
+                        for name, (outputs, inputs) in clip.items():
+                            module, rank = "encoder.layers.%d.%s" % (i, name), int(rng.integers(1, 5))
+                            w = rng.standard_normal((outputs, inputs)).astype("f4")
+                            down, up = rng.standard_normal((rank, inputs)).astype("f4"), rng.standard_normal((outputs, rank)).astype("f4")
+                            alpha, chosen = float(rng.integers(1, 9)), rng.random() < 0.7
+                            if number % 2:
+                                key = flat + (said + module).replace(".", "_")
+                                own = {".lora_down.weight": down, ".lora_up.weight": up, ".alpha": np.float32(alpha).reshape(())}
+                            else:
+                                key, alpha, own = dotted + said + module, rank, {".lora_A.weight": down, ".lora_B.weight": up}
+                            parts.update({key + end: x for end, x in own.items()} if chosen else {})
+                            after = w.astype("f8") + (alpha / rank * up.astype("f8") @ down.astype("f8") if chosen else 0)
+                            tensor = place + (held + module if held is not None else "transformer.resblocks.%d.%s" % (i, other.get(name, "attn.in_proj_"))) + ".weight"
+                            if tensor.endswith("in_proj_.weight"):
+                                tensor = tensor.replace("_.", "_")
+                                w, after = (np.concatenate([x[tensor], y]) if tensor in x else y for x, y in ((base, w), (wanted, after)))
+                            base[tensor], wanted[tensor] = w, after
+                    model = self.write("m%d.safetensors" % number, {"model.diffusion_model.x.weight": np.ones((2, 2), "f4"), **base} if place else base)
+                    out = self.path("o%d.safetensors" % number)
+                    self.vc("merge", "-q", "--lora", self.write("a%d.safetensors" % number, parts), model, "-o", out)
+                    for name, (x, _) in self.read(out).items():
+                        np.testing.assert_allclose(x, wanted.get(name, 1), rtol=2e-5, atol=2e-5, err_msg=str((place, said, held, name)))
+
     def test_refused(self):
         rng = np.random.default_rng(7)
         w = rng.standard_normal((8, 8)).astype("f4")
