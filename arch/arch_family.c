@@ -425,7 +425,10 @@ static const struct vc_arch_name rules_of_jamba[] = {
 static const struct vc_arch_name rules_of_apertus[] = {
     {.from = "layers.#.attention_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
     {.from = "layers.#.feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.mlp.act_fn."},
+    {.from = "layers.#.mlp.act_fn.alpha_n"},
+    {.from = "layers.#.mlp.act_fn.alpha_p"},
+    {.from = "layers.#.mlp.act_fn.beta"},
+    {.from = "layers.#.mlp.act_fn.eps"},
     {.from = NULL},
 };
 

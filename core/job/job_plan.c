@@ -77,10 +77,24 @@ static bool is_part(const struct vc_quant *quant, size_t tensor)
     return i < quant->n_parts;
 }
 
+/* Whether codes stay as they are in the file. */
+static bool keeps_codes(const struct vc_job *job)
+{
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_tensor *t = &job->model->tensors[i];
+
+        if ((t->quant != NULL || (t->undecoded != NULL && t->part_of == VC_NO_TENSOR)) &&
+            vc_job_root(job, i)->chain->n_steps == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What follows from the steps planned so far; called again whenever these may have changed.
  * - The source's parts of a quantized tensor are not written (merged) where steps make new ones of them. Nor are
  * tensors beside it that are no parts (its shape, say) where the output has another format: only the source's needs
- * them.
+ * them. A mark of all codes stays as long as some of them do.
  * - Second names look like the first one's result. */
 void vc_job_settle_parts(struct vc_job *job)
 {
@@ -93,7 +107,10 @@ void vc_job_settle_parts(struct vc_job *job)
         const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
-            items[i].merged = vc_job_root(job, owner)->chain->n_steps != 0 || !needed || items[i].in_other_shard;
+            bool made =
+                job->model->tensors[i].of_all_codes ? !keeps_codes(job) : vc_job_root(job, owner)->chain->n_steps != 0;
+
+            items[i].merged = made || !needed || items[i].in_other_shard;
         } else if (root != &items[i]) { /* the descriptor of the source where a pass removed its steps again */
             items[i].desc = root->chain->n_steps != 0 ? root->desc : items[i].first;
         }

@@ -246,15 +246,19 @@ static enum vc_status find_layer(struct vc_search *s, const char *name, size_t n
     return VC_OK;
 }
 
-/* The file's mark of the older kind: "scaled_fp8", behind a prefix of the layer's name. VC_NO_TENSOR if there is none. */
-static size_t find_old_mark(const struct vc_search *s, const char *name, size_t n_stem)
+/* The file's mark of the older kind, "scaled_fp8", behind a prefix of the layer's name: it goes with the codes. */
+static void claim_old_mark(const struct vc_search *s, size_t codes, size_t n_stem)
 {
-    size_t found = vc_search_find(s, "", 0, "scaled_fp8");
+    const char *name = s->model->tensors[codes].name;
+    size_t mark = vc_search_find(s, "", 0, "scaled_fp8");
 
-    for (size_t i = 0; i < n_stem && found == VC_NO_TENSOR; i++) {
-        found = name[i] == '.' ? vc_search_find(s, name, i + 1, "scaled_fp8") : found;
+    for (size_t i = 0; i < n_stem && mark == VC_NO_TENSOR; i++) {
+        mark = name[i] == '.' ? vc_search_find(s, name, i + 1, "scaled_fp8") : mark;
     }
-    return found;
+    if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
+        s->model->tensors[mark].part_of = codes;
+        s->model->tensors[mark].of_all_codes = true;
+    }
 }
 
 /* ---- reading ---- */
@@ -359,10 +363,6 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, c
         return VC_OK;
     }
     vc_search_claim(s, codes, name, n_stem, "comfy_quant scale_input input_scale");
-    size_t mark = find_old_mark(s, name, n_stem);
-    if (mark != VC_NO_TENSOR && vc_search_is_free(s, mark)) {
-        s->model->tensors[mark].part_of = codes;
-    }
     return VC_OK;
 }
 
@@ -384,6 +384,7 @@ static enum vc_status find_codes(struct vc_search *s, size_t codes, bool *found)
         goto out;
     }
     *found = true;
+    claim_old_mark(s, codes, n_stem);
     for (size_t i = 0; i < N_FORMATS; i++) {
         bool typed = t->dtype == formats[i].dtype || (t->dtype == VC_DTYPE_U8 && formats[i].scheme == VC_SCHEME_FP8);
 

@@ -502,13 +502,11 @@ struct numbers {
 };
 
 /* NaN and infinities in a config.json are 0 here (hf_json.c). An epsilon of 0 would divide by 0 at a row of zeros. */
-static enum vc_status check_epsilon(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_pair *key)
+enum vc_status vc_llm_epsilon_check(struct vc_ctx *ctx, const struct llm_config *config, const char *names)
 {
-    bool fine = key->source != VC_FROM_EPSILON || vc_llm_real(config, key->names, 1.0) > 0.0;
-
-    return fine ? VC_OK
-                : vc_fail(ctx, VC_E_FORMAT, "%s: \"%s\" is no number above 0, which norms add to a mean of squares",
-                          VC_HF_CONFIG_NAME, key->names);
+    VC_REFUSE_IF(!(vc_llm_real(config, names, 1.0) > 0.0), ctx, VC_E_FORMAT,
+                 "%s: \"%s\" is no number above 0, which norms add to a mean of squares", VC_HF_CONFIG_NAME, names);
+    return VC_OK;
 }
 
 /* Hybrids whose attention has no rotary positions. */
@@ -814,7 +812,9 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     vc_llm_general_put(config, family->gguf, "model", plan, pairs);
     for (const struct vc_arch_pair *key = vc_arch_pairs; key->gguf != NULL; key++) {
         if (vc_arch_writes_pair(family, key)) {
-            VC_CALL(check_epsilon(ctx, config, key));
+            if (key->source == VC_FROM_EPSILON) {
+                VC_CALL(vc_llm_epsilon_check(ctx, config, key->names));
+            }
             put_key(&from, key, pairs);
         }
     }

@@ -248,6 +248,8 @@ extern const char *const vc_llm_rest[];
 /* What the configuration says that llama.cpp does in another way: refused, or a note of the model; NULL: none. */
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                             const struct vc_arch_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
+/* Whether the number under the first of the names that is there is above 0. */
+enum vc_status vc_llm_epsilon_check(struct vc_ctx *ctx, const struct llm_config *config, const char *names);
 /* general.* and <architecture>.* */
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct vc_arch_family *family,
                                const struct vc_arch_sizes *sizes, const struct llm_rope *rope,

@@ -241,9 +241,9 @@ static void rename_norm(char *name)
 {
     size_t n = strlen(name);
 
-    if (vc_ends_in(name, ".gamma") && n + 2 < NAME_BYTES) {
+    if (vc_ends_in(name, "LayerNorm.gamma") && n + 2 < NAME_BYTES) {
         memcpy(name + n - 5, "weight", sizeof "weight");
-    } else if (vc_ends_in(name, ".beta")) {
+    } else if (vc_ends_in(name, "LayerNorm.beta")) {
         memcpy(name + n - 4, "bias", sizeof "bias");
     }
 }

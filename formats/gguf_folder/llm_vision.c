@@ -224,6 +224,7 @@ static enum vc_status put_keys(struct vc_ctx *ctx, const struct llm_config *visi
     vc_llm_put_u32(pairs, ".vision.feed_forward_length", sizes->feed_forward);
     vc_llm_put_u32(pairs, ".vision.block_count", sizes->layers);
     vc_llm_put_u32(pairs, ".vision.attention.head_count", sizes->heads);
+    VC_CALL(vc_llm_epsilon_check(ctx, vision, "layer_norm_eps|rms_norm_eps"));
     vc_llm_put_f32(pairs, ".vision.attention.layer_norm_epsilon", real(vision, "layer_norm_eps|rms_norm_eps"));
     if (sizes->merge != row->merge) {
         vc_llm_put_u32(pairs, row->merge_key, sizes->merge);

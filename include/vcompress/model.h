@@ -156,6 +156,8 @@ struct vc_tensor {
     /* Codes, or a part of codes, that cannot be decoded: why, as a sentence goes on behind the name, "is codes of AQLM,
      * which are not decoded here". Passes leave the tensor as it is, and dequantize refuses. NULL if it is not one. */
     const char *undecoded;
+    /* Part of codes, and of all others of the file: a mark without which a loader takes none of them for codes. */
+    bool of_all_codes;
 };
 
 struct vc_model;

@@ -223,6 +223,8 @@ def test_vision():
                                     ("no \"image_std\" with three numbers above 0", {}, {"preprocessor_config__json": {"image_mean": [0.5, 0, 0.5], "image_std": [0.5, 0, 0.5]}}),
                                     ("no added token \"[IMG_BREAK]\"", {}, {"tokenizer__json": {}}), ("no file for pictures", {"vision_config": 7}, {}),
                                     ("by config.json", {"vision_config": {**mistral["vision_config"], "patch_size": 4}}, {}),
+                                    ("is no number above 0", {"vision_config": {**mistral["vision_config"], "layer_norm_eps": 0}}, {}),
+                                    ("is no number above 0", {"vision_config": {**mistral["vision_config"], "rms_norm_eps": -1e-5}}, {}),
                                     ("'v.blk.1.attn_q.weight'", {"vision_config": {**mistral["vision_config"], "num_hidden_layers": 2}}, {}),
                                     ("1 tensors join patches, expected 2", {}, {"dropped": "norm.weight"})):
             dropped = "multi_modal_projector." + files.pop("dropped", "")
@@ -709,6 +711,7 @@ def test_refusals():
             change={"partial_rotary_factor": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0}})
     refused("yarn of its own", "takes a scaling with numbers of its own", "ministral3", change={"rope_parameters": None})
     refused("two slopes", "layers.1.mlp.act_fn.alpha_p: it has 2 elements", "apertus", tensors={"model.layers.1.mlp.act_fn.alpha_p": ((2,), [1.0, 2.0])})
+    refused("another number of the activation", "layers.1.mlp.act_fn.gamma: llama.cpp has no such tensor", "apertus", tensors={"model.layers.1.mlp.act_fn.gamma": ((1,), [1.0])})
     refused("broken", "tokenizer.model", options=(), tokenizer__model=b"\x0a\x7f")
     refused("no JSON", "tokenizer.json", options=(), tokenizer__json="{")
     for options, says in ((["--pre", "x", "--no-vocab"], "choose one"), (["--emit", "y.npz"], "runs of their own")):

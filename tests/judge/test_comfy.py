@@ -261,6 +261,24 @@ class Comfy(Judge):
             self.vc("dequantize", "-q", path, "-o", self.path("f%d.safetensors" % number))
             decoded = np.frombuffer(st_read(self.path("f%d.safetensors" % number))[0][stem + "weight"][2], "f4")
             np.testing.assert_array_equal(decoded, d.float_values("e4m3", q.astype("u1").reshape(-1)).astype("f4") * np.float32(0.5))
+    def test_old_mark(self):
+        """`scaled_fp8` stays as long as some codes do, whichever are decoded; those of e5m2 are not, and their mark keeps its type."""
+        names, path, out = ("a.", "b."), self.path("m.safetensors"), self.path("left.safetensors")
+        for types in (("F8_E4M3", "F8_E4M3"), ("F8_E4M3", "F8_E5M2"), ("F8_E5M2", "F8_E4M3")):
+            for mark in ("F8_E4M3", "F8_E5M2"):
+                old = [("scaled_fp8", mark, (2,), bytes(2))]
+                st_write(path, old + [t for n, kind in zip(names, types) for t in ((n + "weight", kind, (64, 64), bytes(4096)), (n + "scale_weight", "F32", (), bytes(4)))], {})
+                for left in names if types[0] == types[1] else [n for n, kind in zip(names, types) if kind == "F8_E5M2"]:
+                    self.vc("dequantize", "-q", "--force", path, "-o", out, "--exclude", left + "*")
+                    tensors = st_read(out)[0]
+                    self.assertEqual(tensors["scaled_fp8"], (mark, (2,), bytes(2)), (types, left))
+                    self.assertEqual(set(tensors), {"scaled_fp8", "a.weight", "b.weight", left + "scale_weight"})
+                if types[0] == types[1]:
+                    self.vc("dequantize", "-q", "--force", path, "-o", out)
+                    self.assertEqual(set(st_read(out)[0]), {"a.weight", "b.weight"})
+
+    def test_rotated(self):
+        scale, path, out = ("weight_scale", "F32", (), np.float32(0.5).tobytes()), self.path("m.safetensors"), self.path("o.safetensors")
         for rotated in ({"convrot": True}, {"params": {"convrot": True}}):
             text = json.dumps({"format": "int8_tensorwise", **rotated}).encode()
             st_write(path, [("a.weight", "I8", (64, 64), bytes(4096)), ("a.weight_scale", *scale[1:]), ("a.comfy_quant", "U8", (len(text),), text)], {})
