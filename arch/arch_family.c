@@ -1,6 +1,6 @@
 /* arch_family.c - see arch_family.h. To add a family: a row of `families`, with rules for the names of its tensors where they
  * differ from those of all; docs/formats.md has how close llama.cpp comes to transformers in each. */
-#include "arch/arch_family.h"
+#include "arch/arch_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,47 +50,30 @@
 #define TANH "gelu_pytorch_tanh"
 
 /* A recurrent layer of Mamba 2; `at` stands in front of its names. */
-#define MAMBA_RULES(at)                                                                       \
-    {.from = "layers.#." at "in_proj", .to = "blk.#.ssm_in", .shape = "zH"},                  \
-        {"layers.#." at "conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_ALL, VC_MATRIX_CHANNELS}, \
-        {.from = "layers.#." at "dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v"},          \
-        {"layers.#." at "A_log", "blk.#.ssm_a", "v1", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},      \
-        {"layers.#." at "D", "blk.#.ssm_d", "v1", VC_ROWS_ALL, VC_MATRIX_FLAT},               \
-        {"layers.#." at "norm", "blk.#.ssm_norm", "Kx", VC_ROWS_ALL, VC_MATRIX_FLAT},         \
-    {                                                                                         \
-        .from = "layers.#." at "out_proj", .to = "blk.#.ssm_out", .shape = "Hi"               \
-    }
+#define MAMBA_RULES(at)                                                                         \
+    IN(at "in_proj", "ssm_in", "zH"), IN_AS(at "conv1d", "ssm_conv1d", "cL", ALL, CHANNELS),    \
+        IN(at "dt_bias", "ssm_dt.bias", "v"), IN_AS(at "A_log", "ssm_a", "v1", ALL, LOGARITHM), \
+        IN_AS(at "D", "ssm_d", "v1", ALL, FLAT), IN_AS(at "norm", "ssm_norm", "Kx", ALL, FLAT), \
+        IN(at "out_proj", "ssm_out", "Hi")
 #define MAMBA_SIZES "mamba_n_heads|mamba_d_head|mamba_d_state|mamba_n_groups|mamba_d_conv|mamba_expand"
 #define MAMBA_1     "attn_norm ssm_in ssm_conv1d ssm_x ssm_dt ssm_dt.bias ssm_a ssm_d ssm_out"
 #define CONVOLUTION "shortconv.conv.weight shortconv.in_proj.weight shortconv.out_proj.weight"
 #define MAMBA       "ssm_in ssm_conv1d ssm_dt.bias ssm_a ssm_d ssm_norm ssm_out"
 
 /* Experts that all tokens use, as one matrix of the sizes of all of them. */
-#define SHARED_RULES                                                                                 \
-    {.from = "layers.#.mlp.shared_experts.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},  \
-        {.from = "layers.#.mlp.shared_experts.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},  \
-    {                                                                                                \
-        .from = "layers.#.mlp.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs" \
-    }
+#define SHARED_RULES SHARED_MATRICES("mlp.shared_experts.")
 
 /* Norms before and behind attention and the feed-forward part. */
-#define FOUR_NORMS                                                                                  \
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"}, \
-        {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},       \
-    {                                                                                               \
-        .from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"    \
-    }
+#define FOUR_NORMS                                                                                                \
+    IN("post_attention_layernorm", "post_attention_norm", "H"), IN("pre_feedforward_layernorm", "ffn_norm", "H"), \
+        IN("post_feedforward_layernorm", "post_ffw_norm", "H")
 
 /* Layers have an input of their own beside the states. */
-#define LAYER_INPUTS                                                                         \
-    {.from = "embed_tokens_per_layer", .to = "per_layer_token_embd", .shape = "VJ"},         \
-        {.from = "per_layer_model_projection", .to = "per_layer_model_proj", .shape = "JH"}, \
-        {.from = "per_layer_projection_norm", .to = "per_layer_proj_norm", .shape = "I"},    \
-        {.from = "layers.#.per_layer_input_gate", .to = "blk.#.inp_gate", .shape = "IH"},    \
-        {.from = "layers.#.per_layer_projection", .to = "blk.#.proj", .shape = "HI"},        \
-    {                                                                                        \
-        .from = "layers.#.post_per_layer_input_norm", .to = "blk.#.post_norm", .shape = "H"  \
-    }
+#define LAYER_INPUTS                                                                                               \
+    TO("embed_tokens_per_layer", "per_layer_token_embd", "VJ"),                                                    \
+        TO("per_layer_model_projection", "per_layer_model_proj", "JH"),                                            \
+        TO("per_layer_projection_norm", "per_layer_proj_norm", "I"), IN("per_layer_input_gate", "inp_gate", "IH"), \
+        IN("per_layer_projection", "proj", "HI"), IN("post_per_layer_input_norm", "post_norm", "H")
 
 /* Parts of lists of tensors. */
 #define QKVO       "attn_q attn_k attn_v attn_output"
@@ -114,575 +97,430 @@
 /* Rules of all families; those of a family come before them. The order is that of a model: the embedding, the last
  * norm, the head, then what a layer has. */
 const struct vc_arch_name vc_arch_names[] = {
-    {.from = "embed_tokens", .to = "token_embd", .shape = "VH"},
-    {.from = "norm", .to = "output_norm", .shape = "H"},
-    {.from = "lm_head", .to = "output", .shape = "VH"},
+    TO("embed_tokens", "token_embd", "VH"), TO("norm", "output_norm", "H"), TO("lm_head", "output", "VH"),
     /* attention */
-    {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
-    {.from = "layers.#.self_attn.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
-    {.from = "layers.#.self_attn.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
-    {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "d"},
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    IN("input_layernorm", "attn_norm", "H"), IN("self_attn.q_proj", "attn_q", "qH"),
+    IN("self_attn.k_proj", "attn_k", "kH"), IN("self_attn.v_proj", "attn_v", "kH"),
+    IN("self_attn.o_proj", "attn_output", "Hq"), IN("self_attn.q_norm", "attn_q_norm", "d"),
+    IN("self_attn.k_norm", "attn_k_norm", "d"), IN("post_attention_layernorm", "ffn_norm", "H"),
     /* the feed-forward part */
-    {.from = "layers.#.mlp.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
-    {.from = "layers.#.mlp.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.mlp.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    MATRICES("mlp.", "gate_proj", "up_proj", "down_proj"),
     /* a router and its experts: a matrix for each, or those of all in one, gate and up joined */
-    {.from = "layers.#.mlp.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.mlp.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.mlp.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.mlp.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    IN("mlp.gate.weight", "ffn_gate_inp.weight", "EH"),
+    EXPERT_MATRICES("mlp.experts.*.", "gate_proj", "up_proj", "down_proj"), STACKED("mlp.experts.", STRAIGHT),
     /* the expert that all tokens use */
-    {.from = "layers.#.mlp.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
-    {.from = "layers.#.mlp.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
-    {.from = "layers.#.mlp.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
-    {.from = "layers.#.mlp.shared_expert_gate", .to = "blk.#.ffn_gate_inp_shexp", .shape = "1H"},
+    SHARED_MATRICES("mlp.shared_expert."), IN("mlp.shared_expert_gate", "ffn_gate_inp_shexp", "1H"),
     /* what is added to the router's numbers before it chooses */
-    {.from = "layers.#.mlp.gate.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    {.from = NULL},
-};
+    IN("mlp.gate.e_score_correction_bias", "exp_probs_b.bias", "E"), LAST};
 
 /* Norms before and behind attention and the feed-forward part. */
-static const struct vc_arch_name four_norms[] = {FOUR_NORMS, {.from = NULL}};
+static const struct vc_arch_name four_norms[] = {FOUR_NORMS, LAST};
 
 /* Tables and matrices with a part for each layer; experts beside the dense feed-forward part, gate and up joined. */
-static const struct vc_arch_name rules_of_gemma4[] = {
-    FOUR_NORMS,
-    LAYER_INPUTS,
-    {.from = "layers.#.layer_scalar", .to = "blk.#.layer_output_scale.weight", .shape = "1"},
-    {.from = "layers.#.pre_feedforward_layernorm_2", .to = "blk.#.pre_ffw_norm_2", .shape = "H"},
-    {.from = "layers.#.post_feedforward_layernorm_1", .to = "blk.#.post_ffw_norm_1", .shape = "H"},
-    {.from = "layers.#.post_feedforward_layernorm_2", .to = "blk.#.post_ffw_norm_2", .shape = "H"},
-    {.from = "layers.#.experts.gate_up_proj", .to = "blk.#.ffn_gate_up_exps.weight", .shape = "EgH"},
-    {.from = "layers.#.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
-    {.from = "layers.#.router.proj", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
-    {.from = "layers.#.router.scale", .to = "blk.#.ffn_gate_inp.scale", .shape = "H"},
-    {.from = "layers.#.router.per_expert_scale", .to = "blk.#.ffn_down_exps.scale", .shape = "E"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_gemma4[] = {FOUR_NORMS,
+                                                      LAYER_INPUTS,
+                                                      IN("layer_scalar", "layer_output_scale.weight", "1"),
+                                                      IN("pre_feedforward_layernorm_2", "pre_ffw_norm_2", "H"),
+                                                      IN("post_feedforward_layernorm_1", "post_ffw_norm_1", "H"),
+                                                      IN("post_feedforward_layernorm_2", "post_ffw_norm_2", "H"),
+                                                      IN("experts.gate_up_proj", "ffn_gate_up_exps.weight", "EgH"),
+                                                      IN("experts.down_proj", "ffn_down_exps.weight", "EHe"),
+                                                      IN("router.proj", "ffn_gate_inp", "EH"),
+                                                      IN("router.scale", "ffn_gate_inp.scale", "H"),
+                                                      IN("router.per_expert_scale", "ffn_down_exps.scale", "E"),
+                                                      LAST};
 
 /* Several copies of the states ("altup"), of which attention changes one and all are predicted and corrected; a path of
  * low rank beside attention ("laurel"). */
 static const struct vc_arch_name rules_of_gemma3n[] = {
     FOUR_NORMS,
     LAYER_INPUTS,
-    {.from = "altup_projections.*", .to = "altup_proj", .shape = "CHH"},
-    {.from = "altup_unembed_projections.*", .to = "altup_unembd_proj", .shape = "CHH"},
-    {.from = "layers.#.altup.correct_output_scale", .to = "blk.#.altup_correct_scale.weight", .shape = "H"},
-    {.from = "layers.#.altup.correction_coefs", .to = "blk.#.altup_correct_coef", .shape = "tt"},
-    {.from = "layers.#.altup.prediction_coefs", .to = "blk.#.altup_predict_coef", .shape = "Ut"},
-    {.from = "layers.#.altup.modality_router", .to = "blk.#.altup_router", .shape = "tH"},
-    {.from = "layers.#.altup.router_norm", .to = "blk.#.altup_router_norm", .shape = "H"},
-    {.from = "layers.#.laurel.linear_left", .to = "blk.#.laurel_l", .shape = "lH"},
-    {.from = "layers.#.laurel.linear_right", .to = "blk.#.laurel_r", .shape = "Hl"},
-    {.from = "layers.#.laurel.post_laurel_norm", .to = "blk.#.laurel_post_norm", .shape = "H"},
-    {.from = NULL},
-};
+    TO("altup_projections.*", "altup_proj", "CHH"),
+    TO("altup_unembed_projections.*", "altup_unembd_proj", "CHH"),
+    IN("altup.correct_output_scale", "altup_correct_scale.weight", "H"),
+    IN("altup.correction_coefs", "altup_correct_coef", "tt"),
+    IN("altup.prediction_coefs", "altup_predict_coef", "Ut"),
+    IN("altup.modality_router", "altup_router", "tH"),
+    IN("altup.router_norm", "altup_router_norm", "H"),
+    IN("laurel.linear_left", "laurel_l", "lH"),
+    IN("laurel.linear_right", "laurel_r", "Hl"),
+    IN("laurel.post_laurel_norm", "laurel_post_norm", "H"),
+    LAST};
 
 /* Norms behind them alone; those of queries and keys go over all heads together. */
 static const struct vc_arch_name rules_of_olmo2[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
-    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
-    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
-    {.from = NULL},
-};
+    IN("post_attention_layernorm", "post_attention_norm", "H"), IN("post_feedforward_layernorm", "post_ffw_norm", "H"),
+    IN("self_attn.q_norm", "attn_q_norm", "q"), IN("self_attn.k_norm", "attn_k_norm", "k"), LAST};
 
 /* The norms of queries and keys alone. */
 #define rules_of_olmoe (rules_of_olmo2 + 2)
 
 /* Joined matrices stay joined. */
-static const struct vc_arch_name rules_of_phi3[] = {
-    {.from = "layers.#.self_attn.qkv_proj", .to = "blk.#.attn_qkv", .shape = "QH"},
-    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_phi3[] = {IN("self_attn.qkv_proj", "attn_qkv", "QH"),
+                                                    IN("mlp.gate_up_proj", "ffn_up", "GH"), LAST};
 
 /* Norms of queries and keys go over all heads together; a number is added to the router's before it chooses. Experts are
  * called by numbers: w1 is the gate, w3 goes up, w2 down. */
 static const struct vc_arch_name rules_of_minimax[] = {
-    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
-    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
-    {.from = "layers.#.block_sparse_moe.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = NULL},
-};
+    IN("self_attn.q_norm", "attn_q_norm", "q"),
+    IN("self_attn.k_norm", "attn_k_norm", "k"),
+    IN("block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias", "E"),
+    IN("block_sparse_moe.gate.weight", "ffn_gate_inp.weight", "EH"),
+    EXPERT_MATRICES("block_sparse_moe.experts.*.", "w1", "w3", "w2"),
+    LAST};
 
 /* The experts alone. */
 #define rules_of_mixtral (rules_of_minimax + 3)
 
 /* Experts in one tensor, gate and up as its halves. */
 static const struct vc_arch_name rules_of_granitemoe[] = {
-    {.from = "layers.#.block_sparse_moe.router.layer.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {"layers.#.block_sparse_moe.input_linear.weight", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF,
-     VC_MATRIX_STRAIGHT},
-    {"layers.#.block_sparse_moe.input_linear.weight", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF,
-     VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.block_sparse_moe.output_linear.weight", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
-    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_gate_shexp.weight", "sH", VC_ROWS_FIRST_HALF,
-     VC_MATRIX_STRAIGHT},
-    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up_shexp.weight", "sH", VC_ROWS_SECOND_HALF,
-     VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.shared_mlp.output_linear.weight", .to = "blk.#.ffn_down_shexp.weight", .shape = "Hs"},
+    IN("block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", "EH"),
+    HALVES("block_sparse_moe.input_linear.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "EeH", STRAIGHT),
+    IN("block_sparse_moe.output_linear.weight", "ffn_down_exps.weight", "EHe"),
+    HALVES("shared_mlp.input_linear.weight", "ffn_gate_shexp.weight", "ffn_up_shexp.weight", "sH", STRAIGHT),
+    IN("shared_mlp.output_linear.weight", "ffn_down_shexp.weight", "Hs"),
     MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
+    LAST};
 
 /* The same without experts: what all tokens use is the feed-forward part. */
 static const struct vc_arch_name rules_of_granitehybrid[] = {
-    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_gate.weight", "FH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
-    {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up.weight", "FH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.shared_mlp.output_linear.weight", .to = "blk.#.ffn_down.weight", .shape = "HF"},
-    MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
+    HALVES("shared_mlp.input_linear.weight", "ffn_gate.weight", "ffn_up.weight", "FH", STRAIGHT),
+    IN("shared_mlp.output_linear.weight", "ffn_down.weight", "HF"), MAMBA_RULES("mamba."), LAST};
 
 /* Experts as transformers writes them, [E, 2 e, H], and as the first files have them, [E, H, 2 e]: by their shapes. */
-static const struct vc_arch_name rules_of_qwen3_vl[] = {
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_qwen3_vl[] = {STACKED("mlp.experts.", STRAIGHT),
+                                                        STACKED("mlp.experts.", TURNED), LAST};
 
 /* Keys and values come of a vector of few elements, `r`, and a part that is rotated: llama.cpp has the matrices that make
  * keys and values of it head by head, that of the keys turned. So do queries, or they are made at once. */
 static const struct vc_arch_name rules_of_mistral4[] = {
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF, VC_MATRIX_STRAIGHT},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
-    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "mH"},
-    {.from = "layers.#.self_attn.q_a_proj", .to = "blk.#.attn_q_a", .shape = "RH"},
-    {.from = "layers.#.self_attn.q_a_layernorm", .to = "blk.#.attn_q_a_norm", .shape = "R"},
-    {.from = "layers.#.self_attn.q_b_proj", .to = "blk.#.attn_q_b", .shape = "mR"},
-    {.from = "layers.#.self_attn.kv_a_proj_with_mqa", .to = "blk.#.attn_kv_a_mqa", .shape = "MH"},
-    {.from = "layers.#.self_attn.kv_a_layernorm", .to = "blk.#.attn_kv_a_norm", .shape = "r"},
-    {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_k_b.weight", "Arn", VC_ROWS_HEAD_KEYS, VC_MATRIX_TURNED},
-    {"layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_v_b.weight", "AWr", VC_ROWS_HEAD_VALUES, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hw"},
-    {.from = "layers.#.self_attn.indexer.wq_b", .to = "blk.#.indexer.attn_q_b", .shape = "7R"},
-    {.from = "layers.#.self_attn.indexer.wk", .to = "blk.#.indexer.attn_k", .shape = "6H"},
-    {.from = "layers.#.self_attn.indexer.k_norm", .to = "blk.#.indexer.k_norm", .shape = "6"},
-    {.from = "layers.#.self_attn.indexer.weights_proj", .to = "blk.#.indexer.proj", .shape = "5H"},
+    STACKED("mlp.experts.", STRAIGHT),
+    IN("self_attn.q_proj", "attn_q", "mH"),
+    IN("self_attn.q_a_proj", "attn_q_a", "RH"),
+    IN("self_attn.q_a_layernorm", "attn_q_a_norm", "R"),
+    IN("self_attn.q_b_proj", "attn_q_b", "mR"),
+    IN("self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", "MH"),
+    IN("self_attn.kv_a_layernorm", "attn_kv_a_norm", "r"),
+    IN_AS("self_attn.kv_b_proj.weight", "attn_k_b.weight", "Arn", HEAD_KEYS, TURNED),
+    IN_AS("self_attn.kv_b_proj.weight", "attn_v_b.weight", "AWr", HEAD_VALUES, STRAIGHT),
+    IN("self_attn.o_proj", "attn_output", "Hw"),
+    IN("self_attn.indexer.wq_b", "indexer.attn_q_b", "7R"),
+    IN("self_attn.indexer.wk", "indexer.attn_k", "6H"),
+    IN("self_attn.indexer.k_norm", "indexer.k_norm", "6"),
+    IN("self_attn.indexer.weights_proj", "indexer.proj", "5H"),
     SHARED_RULES,
-    {.from = NULL},
-};
+    LAST};
 
 /* DeepSeek's files have a matrix for each expert: without the first three. */
 #define rules_of_deepseek (rules_of_mistral4 + 3)
 
 /* Recurrent layers whose queries, keys, values and gates are one matrix, key head by key head. */
 static const struct vc_arch_name rules_of_qwen3_next[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
-    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_qkv.weight", "cH", VC_ROWS_QKV, VC_MATRIX_STRAIGHT},
-    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_gate.weight", "iH", VC_ROWS_GATE, VC_MATRIX_STRAIGHT},
-    {.from = "layers.#.linear_attn.in_proj_ba", .to = "blk.#.ssm_ba", .shape = "bH"},
-    {"layers.#.linear_attn.conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
-    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "v", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},
-    {.from = "layers.#.linear_attn.dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v"},
-    {.from = "layers.#.linear_attn.norm", .to = "blk.#.ssm_norm", .shape = "u"},
-    {.from = "layers.#.linear_attn.out_proj", .to = "blk.#.ssm_out", .shape = "Hi"},
-    {.from = NULL},
-};
+    IN("post_attention_layernorm", "post_attention_norm", "H"),
+    IN("self_attn.q_proj", "attn_q", "pH"),
+    IN_AS("linear_attn.in_proj_qkvz.weight", "attn_qkv.weight", "cH", QKV, STRAIGHT),
+    IN_AS("linear_attn.in_proj_qkvz.weight", "attn_gate.weight", "iH", GATE, STRAIGHT),
+    IN("linear_attn.in_proj_ba", "ssm_ba", "bH"),
+    IN_AS("linear_attn.conv1d", "ssm_conv1d", "cL", ALL, CHANNELS),
+    IN_AS("linear_attn.A_log", "ssm_a", "v", ALL, LOGARITHM),
+    IN("linear_attn.dt_bias", "ssm_dt.bias", "v"),
+    IN("linear_attn.norm", "ssm_norm", "u"),
+    IN("linear_attn.out_proj", "ssm_out", "Hi"),
+    LAST};
 
 /* Layers of a short convolution between those of attention. llama.cpp's "token_embd_norm" is the last norm. */
-static const struct vc_arch_name rules_of_lfm2[] = {
-    {.from = "embedding_norm", .to = "token_embd_norm", .shape = "H"},
-    {.from = "layers.#.operator_norm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "layers.#.ffn_norm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {"layers.#.conv.conv", "blk.#.shortconv.conv", "HL", VC_ROWS_ALL, VC_MATRIX_CHANNELS},
-    {.from = "layers.#.conv.in_proj", .to = "blk.#.shortconv.in_proj", .shape = "3H"},
-    {.from = "layers.#.conv.out_proj", .to = "blk.#.shortconv.out_proj", .shape = "HH"},
-    {.from = "layers.#.self_attn.q_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.k_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.out_proj", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "layers.#.feed_forward.w1", .to = "blk.#.ffn_gate", .shape = "FH"},
-    {.from = "layers.#.feed_forward.w3", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.feed_forward.w2", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "layers.#.feed_forward.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.feed_forward.expert_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    {.from = "layers.#.feed_forward.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.feed_forward.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.feed_forward.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_lfm2[] = {TO("embedding_norm", "token_embd_norm", "H"),
+                                                    IN("operator_norm", "attn_norm", "H"),
+                                                    IN("ffn_norm", "ffn_norm", "H"),
+                                                    IN_AS("conv.conv", "shortconv.conv", "HL", ALL, CHANNELS),
+                                                    IN("conv.in_proj", "shortconv.in_proj", "3H"),
+                                                    IN("conv.out_proj", "shortconv.out_proj", "HH"),
+                                                    IN("self_attn.q_layernorm", "attn_q_norm", "d"),
+                                                    IN("self_attn.k_layernorm", "attn_k_norm", "d"),
+                                                    IN("self_attn.out_proj", "attn_output", "Hq"),
+                                                    MATRICES("feed_forward.", "w1", "w3", "w2"),
+                                                    IN("feed_forward.gate.weight", "ffn_gate_inp.weight", "EH"),
+                                                    IN("feed_forward.expert_bias", "exp_probs_b.bias", "E"),
+                                                    EXPERT_MATRICES("feed_forward.experts.*.", "w1", "w3", "w2"),
+                                                    LAST};
 
 /* Experts are matrices of [in, out], the gate before the other part. */
-static const struct vc_arch_name rules_of_llama4[] = {
-    {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
-    {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "layers.#.feed_forward.router.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_FIRST_HALF,
-     VC_MATRIX_TURNED},
-    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_SECOND_HALF,
-     VC_MATRIX_TURNED},
-    {"layers.#.feed_forward.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {.from = "layers.#.feed_forward.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
-    {.from = "layers.#.feed_forward.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
-    {.from = "layers.#.feed_forward.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_llama4[] = {MATRICES("feed_forward.", "gate_proj", "up_proj", "down_proj"),
+                                                      IN("feed_forward.router.weight", "ffn_gate_inp.weight", "EH"),
+                                                      STACKED("feed_forward.experts.", TURNED),
+                                                      SHARED_MATRICES("feed_forward.shared_expert."), LAST};
 
 /* Each layer is one of attention, a recurrent one, or a feed-forward part, and is called "mixer" in any case. */
 static const struct vc_arch_name rules_of_nemotron_h[] = {
-    {.from = "layers.#.mixer.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
-    {.from = "layers.#.mixer.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
-    {.from = "layers.#.mixer.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
-    {.from = "layers.#.mixer.o_proj", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "layers.#.mixer.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.mixer.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "layers.#.mixer.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.mixer.gate.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    {.from = "layers.#.mixer.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.mixer.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = "layers.#.mixer.shared_experts.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
-    {.from = "layers.#.mixer.shared_experts.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
-    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "norm_f", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
+    IN("mixer.q_proj", "attn_q", "qH"),
+    IN("mixer.k_proj", "attn_k", "kH"),
+    IN("mixer.v_proj", "attn_v", "kH"),
+    IN("mixer.o_proj", "attn_output", "Hq"),
+    IN("mixer.up_proj", "ffn_up", "FH"),
+    IN("mixer.down_proj", "ffn_down", "HF"),
+    IN("mixer.gate.weight", "ffn_gate_inp.weight", "EH"),
+    IN("mixer.gate.e_score_correction_bias", "exp_probs_b.bias", "E"),
+    IN("mixer.experts.*.up_proj", "ffn_up_exps", "EeH"),
+    IN("mixer.experts.*.down_proj", "ffn_down_exps", "EHe"),
+    IN("mixer.shared_experts.up_proj", "ffn_up_shexp", "sH"),
+    IN("mixer.shared_experts.down_proj", "ffn_down_shexp", "Hs"),
+    TO("embeddings", "token_embd", "VH"),
+    TO("norm_f", "output_norm", "H"),
+    IN("norm", "attn_norm", "H"),
     MAMBA_RULES("mixer."),
-    {.from = NULL},
-};
+    LAST};
 
 /* Recurrent layers alone. */
 #define rules_of_mamba2 (rules_of_nemotron_h + 12)
 
 /* A feed-forward part, and the last norm, of hybrids. */
-#define HYBRID_RULES                                                                        \
-    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},                         \
-        {.from = "layers.#.feed_forward.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"}, \
-        {.from = "layers.#.feed_forward.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},     \
-    {                                                                                       \
-        .from = "layers.#.feed_forward.down_proj", .to = "blk.#.ffn_down", .shape = "HF"    \
-    }
+#define HYBRID_RULES \
+    TO("final_layernorm", "output_norm", "H"), MATRICES("feed_forward.", "gate_proj", "up_proj", "down_proj")
 
 /* Attention and a recurrent part side by side in each layer; llama.cpp calls a norm without ".weight". */
-static const struct vc_arch_name rules_of_falcon_h1[] = {
-    {.from = "layers.#.pre_ff_layernorm.weight", .to = "blk.#.ffn_norm", .shape = "H"},
-    HYBRID_RULES,
-    MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_falcon_h1[] = {IN("pre_ff_layernorm.weight", "ffn_norm", "H"), HYBRID_RULES,
+                                                         MAMBA_RULES("mamba."), LAST};
 
 /* Layers have one of both, as Granite's hybrids. */
-static const struct vc_arch_name rules_of_bamba[] = {
-    {.from = "layers.#.pre_ff_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    HYBRID_RULES,
-    MAMBA_RULES("mamba."),
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_bamba[] = {IN("pre_ff_layernorm", "ffn_norm", "H"), HYBRID_RULES,
+                                                     MAMBA_RULES("mamba."), LAST};
 
 /* A recurrent layer of Mamba 1; `at` stands in front of its names. */
-#define MAMBA_1_RULES(at)                                                                     \
-    {.from = "layers.#." at "in_proj", .to = "blk.#.ssm_in", .shape = "jH"},                  \
-        {"layers.#." at "conv1d", "blk.#.ssm_conv1d", "iL", VC_ROWS_ALL, VC_MATRIX_CHANNELS}, \
-        {.from = "layers.#." at "x_proj", .to = "blk.#.ssm_x", .shape = "Xi"},                \
-        {.from = "layers.#." at "dt_proj", .to = "blk.#.ssm_dt", .shape = "iD"},              \
-        {"layers.#." at "A_log", "blk.#.ssm_a", "iN", VC_ROWS_ALL, VC_MATRIX_LOGARITHM},      \
-        {.from = "layers.#." at "D", .to = "blk.#.ssm_d", .shape = "i"},                      \
-    {                                                                                         \
-        .from = "layers.#." at "out_proj", .to = "blk.#.ssm_out", .shape = "Hi"               \
-    }
+#define MAMBA_1_RULES(at)                                                                    \
+    IN(at "in_proj", "ssm_in", "jH"), IN_AS(at "conv1d", "ssm_conv1d", "iL", ALL, CHANNELS), \
+        IN(at "x_proj", "ssm_x", "Xi"), IN(at "dt_proj", "ssm_dt", "iD"),                    \
+        IN_AS(at "A_log", "ssm_a", "iN", ALL, LOGARITHM), IN(at "D", "ssm_d", "i"), IN(at "out_proj", "ssm_out", "Hi")
 
-static const struct vc_arch_name rules_of_mamba[] = {
-    {.from = "embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "norm_f", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.norm", .to = "blk.#.attn_norm", .shape = "H"},
-    MAMBA_1_RULES("mixer."),
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_mamba[] = {TO("embeddings", "token_embd", "VH"),
+                                                     TO("norm_f", "output_norm", "H"), IN("norm", "attn_norm", "H"),
+                                                     MAMBA_1_RULES("mixer."), LAST};
 
 /* Such layers, with norms inside, between those of attention; some have experts. */
 static const struct vc_arch_name rules_of_jamba[] = {
-    {.from = "layers.#.pre_ff_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    IN("pre_ff_layernorm", "ffn_norm", "H"),
     HYBRID_RULES,
     MAMBA_1_RULES("mamba."),
-    {.from = "layers.#.mamba.dt_layernorm", .to = "blk.#.ssm_dt_norm", .shape = "D"},
-    {.from = "layers.#.mamba.b_layernorm", .to = "blk.#.ssm_b_norm", .shape = "N"},
-    {.from = "layers.#.mamba.c_layernorm", .to = "blk.#.ssm_c_norm", .shape = "N"},
-    {.from = "layers.#.feed_forward.router.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.feed_forward.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.feed_forward.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.feed_forward.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = NULL},
-};
+    IN("mamba.dt_layernorm", "ssm_dt_norm", "D"),
+    IN("mamba.b_layernorm", "ssm_b_norm", "N"),
+    IN("mamba.c_layernorm", "ssm_c_norm", "N"),
+    IN("feed_forward.router.weight", "ffn_gate_inp.weight", "EH"),
+    EXPERT_MATRICES("feed_forward.experts.*.", "gate_proj", "up_proj", "down_proj"),
+    LAST};
 
 /* The numbers of its activation are tensors, of which llama.cpp has lists in its metadata. */
-static const struct vc_arch_name rules_of_apertus[] = {
-    {.from = "layers.#.attention_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "layers.#.feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.mlp.act_fn.alpha_n"},
-    {.from = "layers.#.mlp.act_fn.alpha_p"},
-    {.from = "layers.#.mlp.act_fn.beta"},
-    {.from = "layers.#.mlp.act_fn.eps"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_apertus[] = {IN("attention_layernorm", "attn_norm", "H"),
+                                                       IN("feedforward_layernorm", "ffn_norm", "H"),
+                                                       LEFT("layers.#.mlp.act_fn.alpha_n"),
+                                                       LEFT("layers.#.mlp.act_fn.alpha_p"),
+                                                       LEFT("layers.#.mlp.act_fn.beta"),
+                                                       LEFT("layers.#.mlp.act_fn.eps"),
+                                                       LAST};
 
 /* Norms of queries and keys have names of their own. */
 static const struct vc_arch_name rules_of_hunyuan_moe[] = {
-    {.from = "layers.#.mlp.gate.wg.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.mlp.shared_mlp.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
-    {.from = "layers.#.mlp.shared_mlp.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
-    {.from = "layers.#.mlp.shared_mlp.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
-    {.from = "layers.#.self_attn.query_layernorm", .to = "blk.#.attn_q_norm", .shape = "d"},
-    {.from = "layers.#.self_attn.key_layernorm", .to = "blk.#.attn_k_norm", .shape = "d"},
-    {.from = NULL},
-};
+    IN("mlp.gate.wg.weight", "ffn_gate_inp.weight", "EH"), SHARED_MATRICES("mlp.shared_mlp."),
+    IN("self_attn.query_layernorm", "attn_q_norm", "d"), IN("self_attn.key_layernorm", "attn_k_norm", "d"), LAST};
 
 /* ... without experts. */
 #define rules_of_hunyuan (rules_of_hunyuan_moe + 4)
 
 static const struct vc_arch_name rules_of_exaone_moe[] = {
-    {.from = "layers.#.mlp.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "E"},
-    {.from = "layers.#.mlp.moe_statics.e_score_correction_bias", .to = "blk.#.exp_probs_b.bias", .shape = "1E"},
-    SHARED_RULES,
-    {.from = NULL},
-};
+    IN("mlp.e_score_correction_bias", "exp_probs_b.bias", "E"),
+    IN("mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias", "1E"), SHARED_RULES, LAST};
 
 /* The same from the second or third on. */
 #define rules_of_ernie_moe (rules_of_exaone_moe + 1)
 #define rules_of_dots1     (rules_of_exaone_moe + 2)
 
 /* llama.cpp calls the norm before the feed-forward part as if it were behind attention. */
-static const struct vc_arch_name rules_of_glm4_moe[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    SHARED_RULES,
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_glm4_moe[] = {IN("post_attention_layernorm", "post_attention_norm", "H"),
+                                                        SHARED_RULES, LAST};
 
 /* Norms behind attention and the feed-forward part, and of each head. */
-static const struct vc_arch_name rules_of_exaone4[] = {
-    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_exaone4[] = {IN("post_feedforward_layernorm", "post_ffw_norm", "H"),
+                                                       IN("post_attention_layernorm", "post_attention_norm", "H"),
+                                                       LAST};
 
 /* The norm before the feed-forward part is called as if it were behind attention, and llama.cpp does so too. */
 #define rules_of_seed_oss (rules_of_exaone4 + 1)
 
-static const struct vc_arch_name rules_of_starcoder2[] = {
-    {.from = "layers.#.mlp.c_fc", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.mlp.c_proj", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_starcoder2[] = {IN("mlp.c_fc", "ffn_up", "FH"),
+                                                          IN("mlp.c_proj", "ffn_down", "HF"), LAST};
 
 /* Of GPT-2's kind: the order of the names is that of its layers. */
-#define GPT2_RULES                                                                                             \
-    {.from = "wte", .to = "token_embd", .shape = "VH"}, {.from = "wpe", .to = "position_embd", .shape = "PH"}, \
-        {.from = "ln_f", .to = "output_norm", .shape = "H"},                                                   \
-        {.from = "h.#.ln_1", .to = "blk.#.attn_norm", .shape = "H"},                                           \
-    {                                                                                                          \
-        .from = "h.#.ln_2", .to = "blk.#.ffn_norm", .shape = "H"                                               \
-    }
+#define GPT2_RULES                                                                                   \
+    TO("wte", "token_embd", "VH"), TO("wpe", "position_embd", "PH"), TO("ln_f", "output_norm", "H"), \
+        TO("h.#.ln_1", "blk.#.attn_norm", "H"), TO("h.#.ln_2", "blk.#.ffn_norm", "H")
 
-static const struct vc_arch_name rules_of_gpt_bigcode[] = {
-    GPT2_RULES,
-    {.from = "h.#.attn.c_attn", .to = "blk.#.attn_qkv", .shape = "QH"},
-    {.from = "h.#.attn.c_proj", .to = "blk.#.attn_output", .shape = "HH"},
-    {.from = "h.#.mlp.c_fc", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "h.#.mlp.c_proj", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_gpt_bigcode[] = {GPT2_RULES,
+                                                           TO("h.#.attn.c_attn", "blk.#.attn_qkv", "QH"),
+                                                           TO("h.#.attn.c_proj", "blk.#.attn_output", "HH"),
+                                                           TO("h.#.mlp.c_fc", "blk.#.ffn_up", "FH"),
+                                                           TO("h.#.mlp.c_proj", "blk.#.ffn_down", "HF"),
+                                                           LAST};
 
 /* Matrices are [in, out]. */
-static const struct vc_arch_name rules_of_gpt2[] = {
-    GPT2_RULES,
-    {"h.#.attn.c_attn", "blk.#.attn_qkv", "3H", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {"h.#.attn.c_proj", "blk.#.attn_output", "HH", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {"h.#.mlp.c_fc", "blk.#.ffn_up", "FH", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {"h.#.mlp.c_proj", "blk.#.ffn_down", "HF", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_gpt2[] = {GPT2_RULES,
+                                                    TO_AS("h.#.attn.c_attn", "blk.#.attn_qkv", "3H", ALL, TURNED),
+                                                    TO_AS("h.#.attn.c_proj", "blk.#.attn_output", "HH", ALL, TURNED),
+                                                    TO_AS("h.#.mlp.c_fc", "blk.#.ffn_up", "FH", ALL, TURNED),
+                                                    TO_AS("h.#.mlp.c_proj", "blk.#.ffn_down", "HF", ALL, TURNED),
+                                                    LAST};
 
 /* Queries, keys and values are one matrix, head by head. */
 static const struct vc_arch_name rules_of_gpt_neox[] = {
-    {.from = "embed_in", .to = "token_embd", .shape = "VH"},
-    {.from = "final_layer_norm", .to = "output_norm", .shape = "H"},
-    {.from = "embed_out", .to = "output", .shape = "VH"},
-    {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "layers.#.attention.query_key_value", .to = "blk.#.attn_qkv", .shape = "QH", .rows = VC_ROWS_QKV},
-    {.from = "layers.#.attention.dense", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "layers.#.mlp.dense_h_to_4h", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.mlp.dense_4h_to_h", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+    TO("embed_in", "token_embd", "VH"),
+    TO("final_layer_norm", "output_norm", "H"),
+    TO("embed_out", "output", "VH"),
+    IN("input_layernorm", "attn_norm", "H"),
+    IN_AS("attention.query_key_value", "attn_qkv", "QH", QKV, STRAIGHT),
+    IN("attention.dense", "attn_output", "Hq"),
+    IN("mlp.dense_h_to_4h", "ffn_up", "FH"),
+    IN("mlp.dense_4h_to_h", "ffn_down", "HF"),
+    LAST};
 
 static const struct vc_arch_name rules_of_bloom[] = {
-    {.from = "word_embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "word_embeddings_layernorm", .to = "token_embd_norm", .shape = "H"},
-    {.from = "ln_f", .to = "output_norm", .shape = "H"},
-    {.from = "h.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "h.#.ln_attn", .to = "blk.#.attn_norm_2", .shape = "H"}, /* of larger Falcons */
-    {.from = "h.#.ln_mlp", .to = "blk.#.attn_norm", .shape = "H"},
-    {.from = "h.#.self_attention.query_key_value", .to = "blk.#.attn_qkv", .shape = "QH", .rows = VC_ROWS_QKV},
-    {.from = "h.#.self_attention.dense", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "h.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "h.#.mlp.dense_h_to_4h", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "h.#.mlp.dense_4h_to_h", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+    TO("word_embeddings", "token_embd", "VH"),
+    TO("word_embeddings_layernorm", "token_embd_norm", "H"),
+    TO("ln_f", "output_norm", "H"),
+    TO("h.#.input_layernorm", "blk.#.attn_norm", "H"),
+    TO("h.#.ln_attn", "blk.#.attn_norm_2", "H"), /* of larger Falcons */
+    TO("h.#.ln_mlp", "blk.#.attn_norm", "H"),
+    TO_AS("h.#.self_attention.query_key_value", "blk.#.attn_qkv", "QH", QKV, STRAIGHT),
+    TO("h.#.self_attention.dense", "blk.#.attn_output", "Hq"),
+    TO("h.#.post_attention_layernorm", "blk.#.ffn_norm", "H"),
+    TO("h.#.mlp.dense_h_to_4h", "blk.#.ffn_up", "FH"),
+    TO("h.#.mlp.dense_4h_to_h", "blk.#.ffn_down", "HF"),
+    LAST};
 
 static const struct vc_arch_name rules_of_phi[] = {
-    {.from = "final_layernorm", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.self_attn.dense", .to = "blk.#.attn_output", .shape = "Hq"},
-    {.from = "layers.#.mlp.fc1", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layers.#.mlp.fc2", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+    TO("final_layernorm", "output_norm", "H"), IN("self_attn.dense", "attn_output", "Hq"),
+    IN("mlp.fc1", "ffn_up", "FH"), IN("mlp.fc2", "ffn_down", "HF"), LAST};
 
 /* Norms before and behind, and gate and up joined. */
-static const struct vc_arch_name rules_of_glm4[] = {
-    {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.post_mlp_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
-    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_glm4[] = {IN("post_self_attn_layernorm", "post_attention_norm", "H"),
+                                                    IN("post_mlp_layernorm", "post_ffw_norm", "H"),
+                                                    IN("mlp.gate_up_proj", "ffn_up", "GH"), LAST};
 
 /* Recurrent layers have value heads in another order in llama.cpp (vc_arch_rows). In layers of full attention q_proj
  * has a gate for each element, so twice the rows. */
 static const struct vc_arch_name rules_of_qwen3_5[] = {
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "pH"},
-    {.from = "layers.#.linear_attn.in_proj_qkv", .to = "blk.#.attn_qkv", .shape = "cH", .rows = VC_ROWS_LAST_HEADS},
-    {.from = "layers.#.linear_attn.in_proj_z", .to = "blk.#.attn_gate", .shape = "iH", .rows = VC_ROWS_HEADS},
-    {.from = "layers.#.linear_attn.in_proj_a", .to = "blk.#.ssm_alpha", .shape = "vH", .rows = VC_ROWS_HEADS},
-    {.from = "layers.#.linear_attn.in_proj_b", .to = "blk.#.ssm_beta", .shape = "vH", .rows = VC_ROWS_HEADS},
-    {"layers.#.linear_attn.conv1d", "blk.#.ssm_conv1d", "cL", VC_ROWS_LAST_HEADS, VC_MATRIX_CHANNELS},
-    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "v", VC_ROWS_HEADS, VC_MATRIX_LOGARITHM},
-    {.from = "layers.#.linear_attn.dt_bias", .to = "blk.#.ssm_dt.bias", .shape = "v", .rows = VC_ROWS_HEADS},
-    {.from = "layers.#.linear_attn.norm", .to = "blk.#.ssm_norm", .shape = "u"},
-    {.from = "layers.#.linear_attn.out_proj", .to = "blk.#.ssm_out", .shape = "Hi", .rows = VC_ROWS_HEAD_COLUMNS},
-    {.from = NULL},
-};
+    IN("post_attention_layernorm", "post_attention_norm", "H"),
+    IN("self_attn.q_proj", "attn_q", "pH"),
+    IN_AS("linear_attn.in_proj_qkv", "attn_qkv", "cH", LAST_HEADS, STRAIGHT),
+    IN_AS("linear_attn.in_proj_z", "attn_gate", "iH", HEADS, STRAIGHT),
+    IN_AS("linear_attn.in_proj_a", "ssm_alpha", "vH", HEADS, STRAIGHT),
+    IN_AS("linear_attn.in_proj_b", "ssm_beta", "vH", HEADS, STRAIGHT),
+    IN_AS("linear_attn.conv1d", "ssm_conv1d", "cL", LAST_HEADS, CHANNELS),
+    IN_AS("linear_attn.A_log", "ssm_a", "v", HEADS, LOGARITHM),
+    IN_AS("linear_attn.dt_bias", "ssm_dt.bias", "v", HEADS, STRAIGHT),
+    IN("linear_attn.norm", "ssm_norm", "u"),
+    IN_AS("linear_attn.out_proj", "ssm_out", "Hi", HEAD_COLUMNS, STRAIGHT),
+    LAST};
 
 /* The first positions of RoBERTa belong to no token. */
 static const struct vc_arch_name rules_of_bert[] = {
-    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "embeddings.position_embeddings", .to = "position_embd", .shape = "PH", .rows = VC_ROWS_BEHIND},
-    {.from = "embeddings.token_type_embeddings", .to = "token_types", .shape = "TH"},
-    {.from = "embeddings.LayerNorm", .to = "token_embd_norm", .shape = "H"},
-    {.from = "encoder.layer.#.attention.self.query", .to = "blk.#.attn_q", .shape = "HH"},
-    {.from = "encoder.layer.#.attention.self.key", .to = "blk.#.attn_k", .shape = "HH"},
-    {.from = "encoder.layer.#.attention.self.value", .to = "blk.#.attn_v", .shape = "HH"},
-    {.from = "encoder.layer.#.attention.output.dense", .to = "blk.#.attn_output", .shape = "HH"},
-    {.from = "encoder.layer.#.attention.output.LayerNorm", .to = "blk.#.attn_output_norm", .shape = "H"},
-    {.from = "encoder.layer.#.intermediate.dense", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "encoder.layer.#.output.dense", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "encoder.layer.#.output.LayerNorm", .to = "blk.#.layer_output_norm", .shape = "H"},
-    {.from = NULL},
-};
+    TO("embeddings.word_embeddings", "token_embd", "VH"),
+    TO_AS("embeddings.position_embeddings", "position_embd", "PH", BEHIND, STRAIGHT),
+    TO("embeddings.token_type_embeddings", "token_types", "TH"),
+    TO("embeddings.LayerNorm", "token_embd_norm", "H"),
+    TO("encoder.layer.#.attention.self.query", "blk.#.attn_q", "HH"),
+    TO("encoder.layer.#.attention.self.key", "blk.#.attn_k", "HH"),
+    TO("encoder.layer.#.attention.self.value", "blk.#.attn_v", "HH"),
+    TO("encoder.layer.#.attention.output.dense", "blk.#.attn_output", "HH"),
+    TO("encoder.layer.#.attention.output.LayerNorm", "blk.#.attn_output_norm", "H"),
+    TO("encoder.layer.#.intermediate.dense", "blk.#.ffn_up", "FH"),
+    TO("encoder.layer.#.output.dense", "blk.#.ffn_down", "HF"),
+    TO("encoder.layer.#.output.LayerNorm", "blk.#.layer_output_norm", "H"),
+    LAST};
 
 /* The same with other names, and without types of tokens. */
 static const struct vc_arch_name rules_of_distilbert[] = {
-    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "embeddings.position_embeddings", .to = "position_embd", .shape = "PH"},
-    {.from = "embeddings.LayerNorm", .to = "token_embd_norm", .shape = "H"},
-    {.from = "layer.#.attention.q_lin", .to = "blk.#.attn_q", .shape = "HH"},
-    {.from = "layer.#.attention.k_lin", .to = "blk.#.attn_k", .shape = "HH"},
-    {.from = "layer.#.attention.v_lin", .to = "blk.#.attn_v", .shape = "HH"},
-    {.from = "layer.#.attention.out_lin", .to = "blk.#.attn_output", .shape = "HH"},
-    {.from = "layer.#.sa_layer_norm", .to = "blk.#.attn_output_norm", .shape = "H"},
-    {.from = "layer.#.ffn.lin1", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "layer.#.ffn.lin2", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "layer.#.output_layer_norm", .to = "blk.#.layer_output_norm", .shape = "H"},
-    {.from = NULL},
-};
+    TO("embeddings.word_embeddings", "token_embd", "VH"),
+    TO("embeddings.position_embeddings", "position_embd", "PH"),
+    TO("embeddings.LayerNorm", "token_embd_norm", "H"),
+    TO("layer.#.attention.q_lin", "blk.#.attn_q", "HH"),
+    TO("layer.#.attention.k_lin", "blk.#.attn_k", "HH"),
+    TO("layer.#.attention.v_lin", "blk.#.attn_v", "HH"),
+    TO("layer.#.attention.out_lin", "blk.#.attn_output", "HH"),
+    TO("layer.#.sa_layer_norm", "blk.#.attn_output_norm", "H"),
+    TO("layer.#.ffn.lin1", "blk.#.ffn_up", "FH"),
+    TO("layer.#.ffn.lin2", "blk.#.ffn_down", "HF"),
+    TO("layer.#.output_layer_norm", "blk.#.layer_output_norm", "H"),
+    LAST};
 
 /* The same with rotary positions and a gate. */
 static const struct vc_arch_name rules_of_nomic_bert[] = {
-    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "embeddings.token_type_embeddings", .to = "token_types", .shape = "TH"},
-    {.from = "emb_ln", .to = "token_embd_norm", .shape = "H"},
-    {.from = "encoder.layers.#.attn.Wqkv", .to = "blk.#.attn_qkv", .shape = "3H"},
-    {.from = "encoder.layers.#.attn.out_proj", .to = "blk.#.attn_output", .shape = "HH"},
-    {.from = "encoder.layers.#.norm1", .to = "blk.#.attn_output_norm", .shape = "H"},
-    {.from = "encoder.layers.#.mlp.fc11", .to = "blk.#.ffn_up", .shape = "FH"},
-    {.from = "encoder.layers.#.mlp.fc12", .to = "blk.#.ffn_gate", .shape = "FH"},
-    {.from = "encoder.layers.#.mlp.fc2", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = "encoder.layers.#.norm2", .to = "blk.#.layer_output_norm", .shape = "H"},
-    {.from = NULL},
-};
+    TO("embeddings.word_embeddings", "token_embd", "VH"),
+    TO("embeddings.token_type_embeddings", "token_types", "TH"),
+    TO("emb_ln", "token_embd_norm", "H"),
+    TO("encoder.layers.#.attn.Wqkv", "blk.#.attn_qkv", "3H"),
+    TO("encoder.layers.#.attn.out_proj", "blk.#.attn_output", "HH"),
+    TO("encoder.layers.#.norm1", "blk.#.attn_output_norm", "H"),
+    TO("encoder.layers.#.mlp.fc11", "blk.#.ffn_up", "FH"),
+    TO("encoder.layers.#.mlp.fc12", "blk.#.ffn_gate", "FH"),
+    TO("encoder.layers.#.mlp.fc2", "blk.#.ffn_down", "HF"),
+    TO("encoder.layers.#.norm2", "blk.#.layer_output_norm", "H"),
+    LAST};
 
 /* A stack of T5, its feed-forward part in layer `ff` of a block: one matrix goes up, or a gate (wi_0) and another one. */
-#define T5_STACK(stack, to_stack, ff)                                                                                 \
-    {.from = stack ".final_layer_norm", .to = to_stack ".output_norm", .shape = "H"},                                 \
-        {.from = stack ".block.#.layer.0.layer_norm", .to = to_stack ".blk.#.attn_norm", .shape = "H"},               \
-        {.from = stack ".block.#.layer.0.SelfAttention.q", .to = to_stack ".blk.#.attn_q", .shape = "qH"},            \
-        {.from = stack ".block.#.layer.0.SelfAttention.k", .to = to_stack ".blk.#.attn_k", .shape = "qH"},            \
-        {.from = stack ".block.#.layer.0.SelfAttention.v", .to = to_stack ".blk.#.attn_v", .shape = "qH"},            \
-        {.from = stack ".block.#.layer.0.SelfAttention.o", .to = to_stack ".blk.#.attn_o", .shape = "Hq"},            \
-        {.from = stack ".block.#.layer.0.SelfAttention.relative_attention_bias",                                      \
-         .to = to_stack ".blk.#.attn_rel_b",                                                                          \
-         .shape = "BA"},                                                                                              \
-        {.from = stack ".block.#.layer." ff ".layer_norm", .to = to_stack ".blk.#.ffn_norm", .shape = "H"},           \
-        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi", .to = to_stack ".blk.#.ffn_up", .shape = "FH"},     \
-        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi_0", .to = to_stack ".blk.#.ffn_gate", .shape = "FH"}, \
-        {.from = stack ".block.#.layer." ff ".DenseReluDense.wi_1", .to = to_stack ".blk.#.ffn_up", .shape = "FH"},   \
-        {.from = stack ".block.#.layer." ff ".DenseReluDense.wo", .to = to_stack ".blk.#.ffn_down", .shape = "HF"},   \
-    {                                                                                                                 \
-        .from = stack ".embed_tokens.weight"                                                                          \
-    }
+#define T5_STACK(stack, to_stack, ff)                                                                           \
+    TO(stack ".final_layer_norm", to_stack ".output_norm", "H"),                                                \
+        TO(stack ".block.#.layer.0.layer_norm", to_stack ".blk.#.attn_norm", "H"),                              \
+        TO(stack ".block.#.layer.0.SelfAttention.q", to_stack ".blk.#.attn_q", "qH"),                           \
+        TO(stack ".block.#.layer.0.SelfAttention.k", to_stack ".blk.#.attn_k", "qH"),                           \
+        TO(stack ".block.#.layer.0.SelfAttention.v", to_stack ".blk.#.attn_v", "qH"),                           \
+        TO(stack ".block.#.layer.0.SelfAttention.o", to_stack ".blk.#.attn_o", "Hq"),                           \
+        TO(stack ".block.#.layer.0.SelfAttention.relative_attention_bias", to_stack ".blk.#.attn_rel_b", "BA"), \
+        TO(stack ".block.#.layer." ff ".layer_norm", to_stack ".blk.#.ffn_norm", "H"),                          \
+        TO(stack ".block.#.layer." ff ".DenseReluDense.wi", to_stack ".blk.#.ffn_up", "FH"),                    \
+        TO(stack ".block.#.layer." ff ".DenseReluDense.wi_0", to_stack ".blk.#.ffn_gate", "FH"),                \
+        TO(stack ".block.#.layer." ff ".DenseReluDense.wi_1", to_stack ".blk.#.ffn_up", "FH"),                  \
+        TO(stack ".block.#.layer." ff ".DenseReluDense.wo", to_stack ".blk.#.ffn_down", "HF"),                  \
+        LEFT(stack ".embed_tokens.weight")
 
 static const struct vc_arch_name rules_of_t5[] = {
-    {.from = "shared", .to = "token_embd", .shape = "VH"},
+    TO("shared", "token_embd", "VH"),
     T5_STACK("encoder", "enc", "1"),
     T5_STACK("decoder", "dec", "2"),
-    {.from = "decoder.block.#.layer.1.layer_norm", .to = "dec.blk.#.cross_attn_norm", .shape = "H"},
-    {.from = "decoder.block.#.layer.1.EncDecAttention.q", .to = "dec.blk.#.cross_attn_q", .shape = "qH"},
-    {.from = "decoder.block.#.layer.1.EncDecAttention.k", .to = "dec.blk.#.cross_attn_k", .shape = "qH"},
-    {.from = "decoder.block.#.layer.1.EncDecAttention.v", .to = "dec.blk.#.cross_attn_v", .shape = "qH"},
-    {.from = "decoder.block.#.layer.1.EncDecAttention.o", .to = "dec.blk.#.cross_attn_o", .shape = "Hq"},
-    {.from =
-         "decoder.block.#.layer.1.EncDecAttention.relative_attention_bias.weight"}, /* of old files; nothing reads it */
-    {.from = NULL},
-};
+    TO("decoder.block.#.layer.1.layer_norm", "dec.blk.#.cross_attn_norm", "H"),
+    TO("decoder.block.#.layer.1.EncDecAttention.q", "dec.blk.#.cross_attn_q", "qH"),
+    TO("decoder.block.#.layer.1.EncDecAttention.k", "dec.blk.#.cross_attn_k", "qH"),
+    TO("decoder.block.#.layer.1.EncDecAttention.v", "dec.blk.#.cross_attn_v", "qH"),
+    TO("decoder.block.#.layer.1.EncDecAttention.o", "dec.blk.#.cross_attn_o", "Hq"),
+    LEFT("decoder.block.#.layer.1.EncDecAttention.relative_attention_bias.weight"), /* of old files; nothing reads it */
+    LAST};
 
 /* An encoder with rotary positions, windows, and norms before; gate and the other part are joined, and stay so. */
 static const struct vc_arch_name rules_of_modernbert[] = {
-    {.from = "embeddings.tok_embeddings", .to = "token_embd", .shape = "VH"},
-    {.from = "embeddings.norm", .to = "token_embd_norm", .shape = "H"},
-    {.from = "final_norm", .to = "output_norm", .shape = "H"},
-    {.from = "layers.#.attn_norm", .to = "blk.#.attn_norm", .shape = "H"}, /* the first layer has none */
-    {.from = "layers.#.attn.Wqkv", .to = "blk.#.attn_qkv", .shape = "3H"},
-    {.from = "layers.#.attn.Wo", .to = "blk.#.attn_output", .shape = "HH"},
-    {.from = "layers.#.mlp_norm", .to = "blk.#.ffn_norm", .shape = "H"},
-    {.from = "layers.#.mlp.Wi", .to = "blk.#.ffn_up", .shape = "GH"},
-    {.from = "layers.#.mlp.Wo", .to = "blk.#.ffn_down", .shape = "HF"},
-    {.from = NULL},
-};
+    TO("embeddings.tok_embeddings", "token_embd", "VH"),
+    TO("embeddings.norm", "token_embd_norm", "H"),
+    TO("final_norm", "output_norm", "H"),
+    IN("attn_norm", "attn_norm", "H"), /* the first layer has none */
+    IN("attn.Wqkv", "attn_qkv", "3H"),
+    IN("attn.Wo", "attn_output", "HH"),
+    IN("mlp_norm", "ffn_norm", "H"),
+    IN("mlp.Wi", "ffn_up", "GH"),
+    IN("mlp.Wo", "ffn_down", "HF"),
+    LAST};
 
 /* Experts are matrices of [in, out], in which rows of the gate and of the other part take turns; or blocks of MXFP4. */
 static const struct vc_arch_name rules_of_gpt_oss[] = {
-    {.from = "layers.#.self_attn.sinks", .to = "blk.#.attn_sinks.weight", .shape = "A"},
-    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
-    {.from = "layers.#.mlp.router", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_EVEN, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_ODD, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_gate_exps.bias", "Ee", VC_ROWS_EVEN, VC_MATRIX_TURNED},
-    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_up_exps.bias", "Ee", VC_ROWS_ODD, VC_MATRIX_TURNED},
-    {.from = "layers.#.mlp.experts.down_proj_bias", .to = "blk.#.ffn_down_exps.bias", .shape = "EH"},
-    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_gate_exps.weight", "EeH", VC_ROWS_EVEN, VC_MATRIX_BLOCKS},
-    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_up_exps.weight", "EeH", VC_ROWS_ODD, VC_MATRIX_BLOCKS},
-    {"layers.#.mlp.experts.down_proj_blocks", "blk.#.ffn_down_exps.weight", "EHe", VC_ROWS_ALL, VC_MATRIX_BLOCKS},
-    {.from = "layers.#.mlp.experts.gate_up_proj_scales"},
-    {.from = "layers.#.mlp.experts.down_proj_scales"},
-    {.from = NULL},
-};
+    IN("self_attn.sinks", "attn_sinks.weight", "A"),
+    IN("post_attention_layernorm", "post_attention_norm", "H"),
+    IN("mlp.router", "ffn_gate_inp", "EH"),
+    IN_AS("mlp.experts.gate_up_proj", "ffn_gate_exps.weight", "EeH", EVEN, TURNED),
+    IN_AS("mlp.experts.gate_up_proj", "ffn_up_exps.weight", "EeH", ODD, TURNED),
+    IN_AS("mlp.experts.down_proj", "ffn_down_exps.weight", "EHe", ALL, TURNED),
+    IN_AS("mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", "Ee", EVEN, TURNED),
+    IN_AS("mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", "Ee", ODD, TURNED),
+    IN("mlp.experts.down_proj_bias", "ffn_down_exps.bias", "EH"),
+    IN_AS("mlp.experts.gate_up_proj_blocks", "ffn_gate_exps.weight", "EeH", EVEN, BLOCKS),
+    IN_AS("mlp.experts.gate_up_proj_blocks", "ffn_up_exps.weight", "EeH", ODD, BLOCKS),
+    IN_AS("mlp.experts.down_proj_blocks", "ffn_down_exps.weight", "EHe", ALL, BLOCKS),
+    LEFT("layers.#.mlp.experts.gate_up_proj_scales"),
+    LEFT("layers.#.mlp.experts.down_proj_scales"),
+    LAST};
 
 /* Digits as a number, or false: none, or more than a file of ours has layers. */
 static bool take_number(const char **at, int64_t *out)

@@ -3,106 +3,83 @@
 
 #include <string.h>
 
+#include "arch/arch_rules.h"
 #include "core/text/text.h"
 
 /* Patches of two pictures of a film: a convolution of two tensors. */
 #define PATCHES_OF_TWO(name)                                                              \
     {name ".weight", "v.patch_embd.weight", "HfSS", VC_ROWS_EVEN, VC_MATRIX_FRAMES},      \
         {name ".weight", "v.patch_embd.weight.1", "HfSS", VC_ROWS_ODD, VC_MATRIX_FRAMES}, \
-    {                                                                                     \
-        .from = name ".bias", .to = "v.patch_embd.bias", .shape = "H"                     \
-    }
+        TO(name ".bias", "v.patch_embd.bias", "H")
 
 /* A layer by its names: behind `at`, what stands in front of the projections, that of the output, and norms. */
-#define LAYER(at, attention, output, norm_1, norm_2)                             \
-    {.from = at attention ".q_proj", .to = "v.blk.#.attn_q", .shape = "HH"},     \
-        {.from = at attention ".k_proj", .to = "v.blk.#.attn_k", .shape = "HH"}, \
-        {.from = at attention ".v_proj", .to = "v.blk.#.attn_v", .shape = "HH"}, \
-        {.from = at attention output, .to = "v.blk.#.attn_out", .shape = "HH"},  \
-        {.from = at norm_1, .to = "v.blk.#.ln1", .shape = "H"},                  \
-    {                                                                            \
-        .from = at norm_2, .to = "v.blk.#.ln2", .shape = "H"                     \
-    }
-#define TWO_MATRICES(at, up, down)                                      \
-    {.from = at "mlp." up, .to = "v.blk.#.ffn_up", .shape = "FH"},      \
-    {                                                                   \
-        .from = at "mlp." down, .to = "v.blk.#.ffn_down", .shape = "HF" \
-    }
+#define LAYER(at, attention, output, norm_1, norm_2)                                                           \
+    TO(at attention ".q_proj", "v.blk.#.attn_q", "HH"), TO(at attention ".k_proj", "v.blk.#.attn_k", "HH"),    \
+        TO(at attention ".v_proj", "v.blk.#.attn_v", "HH"), TO(at attention output, "v.blk.#.attn_out", "HH"), \
+        TO(at norm_1, "v.blk.#.ln1", "H"), TO(at norm_2, "v.blk.#.ln2", "H")
+#define TWO_MATRICES(at, up, down) \
+    TO(at "mlp." up, "v.blk.#.ffn_up", "FH"), TO(at "mlp." down, "v.blk.#.ffn_down", "HF")
 
 /* Queries, keys and values in one matrix. */
-#define THIRDS(name)                                                                         \
-    {.from = name, .to = "v.blk.#.attn_q", .shape = "HH", .rows = VC_ROWS_FIRST_THIRD},      \
-        {.from = name, .to = "v.blk.#.attn_k", .shape = "HH", .rows = VC_ROWS_SECOND_THIRD}, \
-    {                                                                                        \
-        .from = name, .to = "v.blk.#.attn_v", .shape = "HH", .rows = VC_ROWS_LAST_THIRD      \
-    }
+#define THIRDS(name)                                                 \
+    TO_AS(name, "v.blk.#.attn_q", "HH", FIRST_THIRD, STRAIGHT),      \
+        TO_AS(name, "v.blk.#.attn_k", "HH", SECOND_THIRD, STRAIGHT), \
+        TO_AS(name, "v.blk.#.attn_v", "HH", LAST_THIRD, STRAIGHT)
 
 /* What Qwen's have in common. */
-#define QWEN                                                                                                     \
-    PATCHES_OF_TWO("patch_embed.proj"), {.from = "blocks.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"}, \
-        {.from = "blocks.#.norm1", .to = "v.blk.#.ln1", .shape = "H"},                                           \
-    {                                                                                                            \
-        .from = "blocks.#.norm2", .to = "v.blk.#.ln2", .shape = "H"                                              \
-    }
+#define QWEN                                                                                \
+    PATCHES_OF_TWO("patch_embed.proj"), TO("blocks.#.attn.proj", "v.blk.#.attn_out", "HH"), \
+        TO("blocks.#.norm1", "v.blk.#.ln1", "H"), TO("blocks.#.norm2", "v.blk.#.ln2", "H")
 
 /* Queries, keys and values are one matrix, of which llama.cpp wants three; the first generation has fc1 and fc2, the
  * next one a gate. */
-static const struct vc_arch_name rules_of_qwen[] = {
-    QWEN,
-    THIRDS("blocks.#.attn.qkv"),
-    TWO_MATRICES("blocks.#.", "fc1", "fc2"),
-    TWO_MATRICES("blocks.#.", "up_proj", "down_proj"),
-    {.from = "blocks.#.mlp.gate_proj", .to = "v.blk.#.ffn_gate", .shape = "FH"},
-    {.from = "merger.ln_q", .to = "v.post_ln", .shape = "H"},
-    {.from = "merger.mlp.0", .to = "mm.0", .shape = "OO"},
-    {.from = "merger.mlp.2", .to = "mm.2", .shape = "YO"},
-    {.from = NULL},
-};
+static const struct vc_arch_name rules_of_qwen[] = {QWEN,
+                                                    THIRDS("blocks.#.attn.qkv"),
+                                                    TWO_MATRICES("blocks.#.", "fc1", "fc2"),
+                                                    TWO_MATRICES("blocks.#.", "up_proj", "down_proj"),
+                                                    TO("blocks.#.mlp.gate_proj", "v.blk.#.ffn_gate", "FH"),
+                                                    TO("merger.ln_q", "v.post_ln", "H"),
+                                                    TO("merger.mlp.0", "mm.0", "OO"),
+                                                    TO("merger.mlp.2", "mm.2", "YO"),
+                                                    LAST};
 
 /* With a table of positions, and features of layers in between ("deepstack"). */
 static const struct vc_arch_name rules_of_qwen3[] = {
     QWEN,
-    {.from = "pos_embed", .to = "v.position_embd", .shape = "PH"},
-    {.from = "blocks.#.attn.qkv", .to = "v.blk.#.attn_qkv", .shape = "3H"},
+    TO("pos_embed", "v.position_embd", "PH"),
+    TO("blocks.#.attn.qkv", "v.blk.#.attn_qkv", "3H"),
     TWO_MATRICES("blocks.#.", "linear_fc1", "linear_fc2"),
-    {.from = "merger.norm", .to = "v.post_ln", .shape = "H"},
-    {.from = "merger.linear_fc1", .to = "mm.0", .shape = "OO"},
-    {.from = "merger.linear_fc2", .to = "mm.2", .shape = "YO"},
-    {.from = "deepstack_merger_list.#.norm", .to = "v.deepstack.#.norm", .shape = "O"},
-    {.from = "deepstack_merger_list.#.linear_fc1", .to = "v.deepstack.#.fc1", .shape = "OO"},
-    {.from = "deepstack_merger_list.#.linear_fc2", .to = "v.deepstack.#.fc2", .shape = "YO"},
-    {.from = NULL},
-};
+    TO("merger.norm", "v.post_ln", "H"),
+    TO("merger.linear_fc1", "mm.0", "OO"),
+    TO("merger.linear_fc2", "mm.2", "YO"),
+    TO("deepstack_merger_list.#.norm", "v.deepstack.#.norm", "O"),
+    TO("deepstack_merger_list.#.linear_fc1", "v.deepstack.#.fc1", "OO"),
+    TO("deepstack_merger_list.#.linear_fc2", "v.deepstack.#.fc2", "YO"),
+    LAST};
 
-#define SIGLIP                                                                                                        \
-    {.from = "embeddings.position_embedding", .to = "v.position_embd", .shape = "PH"},                                \
-        LAYER("encoder.layers.#.", "self_attn", ".out_proj", "layer_norm1", "layer_norm2"),                           \
-        TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"), {.from = "post_layernorm", .to = "v.post_ln", .shape = "H"}, \
-    {                                                                                                                 \
-        .from = "head." /* which makes one vector of a picture */                                                     \
-    }
+#define SIGLIP                                                                                   \
+    TO("embeddings.position_embedding", "v.position_embd", "PH"),                                \
+        LAYER("encoder.layers.#.", "self_attn", ".out_proj", "layer_norm1", "layer_norm2"),      \
+        TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"), TO("post_layernorm", "v.post_ln", "H"), \
+        LEFT("head.") /* which makes one vector of a picture */
 
 /* SigLIP 2, whose patches are rows of a matrix, colours last. */
 static const struct vc_arch_name rules_of_siglip2[] = {
-    {"embeddings.patch_embedding.weight", "v.patch_embd.weight", "HfSS", VC_ROWS_ALL, VC_MATRIX_PATCHES},
-    {.from = "embeddings.patch_embedding.bias", .to = "v.patch_embd.bias", .shape = "H"},
+    TO_AS("embeddings.patch_embedding.weight", "v.patch_embd.weight", "HfSS", ALL, PATCHES),
+    TO("embeddings.patch_embedding.bias", "v.patch_embd.bias", "H"),
     SIGLIP,
-    {.from = "multi_modal_projector.layer_norm", .to = "mm.input_norm", .shape = "O"},
-    {.from = "multi_modal_projector.linear_1", .to = "mm.1", .shape = "ZO"},
-    {.from = "multi_modal_projector.linear_2", .to = "mm.2", .shape = "YZ"},
-    {.from = NULL},
-};
+    TO("multi_modal_projector.layer_norm", "mm.input_norm", "O"),
+    TO("multi_modal_projector.linear_1", "mm.1", "ZO"),
+    TO("multi_modal_projector.linear_2", "mm.2", "YZ"),
+    LAST};
 
 /* Gemma 4's own: norms around both parts of a layer, two tables of positions, matrices whose inputs and outputs may have
  * bounds ("attn_q.input_max"). */
-#define BOUNDED(at, name, letters)                                            \
-    {.from = "encoder.layers.#." at ".linear", .to = name, .shape = letters}, \
-    {                                                                         \
-        .from = "encoder.layers.#." at, .to = name, .shape = "1"              \
-    }
+#define BOUNDED(at, name, letters) \
+    {.from = "encoder.layers.#." at ".linear", .to = name, .shape = letters}, TO("encoder.layers.#." at, name, "1")
 static const struct vc_arch_name rules_of_gemma4[] = {
-    {"patch_embedder.input_proj.weight", "v.patch_embd.weight", "HfSS", VC_ROWS_ALL, VC_MATRIX_PATCHES},
-    {.from = "patch_embedder.position_embedding_table", .to = "v.position_embd.weight", .shape = "TPH"},
+    TO_AS("patch_embedder.input_proj.weight", "v.patch_embd.weight", "HfSS", ALL, PATCHES),
+    TO("patch_embedder.position_embedding_table", "v.position_embd.weight", "TPH"),
     BOUNDED("self_attn.q_proj", "v.blk.#.attn_q", "HH"),
     BOUNDED("self_attn.k_proj", "v.blk.#.attn_k", "HH"),
     BOUNDED("self_attn.v_proj", "v.blk.#.attn_v", "HH"),
@@ -110,92 +87,80 @@ static const struct vc_arch_name rules_of_gemma4[] = {
     BOUNDED("mlp.gate_proj", "v.blk.#.ffn_gate", "FH"),
     BOUNDED("mlp.up_proj", "v.blk.#.ffn_up", "FH"),
     BOUNDED("mlp.down_proj", "v.blk.#.ffn_down", "HF"),
-    {.from = "encoder.layers.#.self_attn.q_norm", .to = "v.blk.#.attn_q_norm", .shape = "d"},
-    {.from = "encoder.layers.#.self_attn.k_norm", .to = "v.blk.#.attn_k_norm", .shape = "d"},
-    {.from = "encoder.layers.#.input_layernorm", .to = "v.blk.#.ln1", .shape = "H"},
-    {.from = "encoder.layers.#.post_attention_layernorm", .to = "v.blk.#.attn_post_norm", .shape = "H"},
-    {.from = "encoder.layers.#.pre_feedforward_layernorm", .to = "v.blk.#.ln2", .shape = "H"},
-    {.from = "encoder.layers.#.post_feedforward_layernorm", .to = "v.blk.#.ffn_post_norm", .shape = "H"},
-    {.from = "std_bias", .to = "v.std_bias", .shape = "H"},
-    {.from = "std_scale", .to = "v.std_scale", .shape = "H"},
-    {.from = "embed_vision.embedding_projection", .to = "mm.input_projection", .shape = "YH"},
-    {.from = NULL},
-};
+    TO("encoder.layers.#.self_attn.q_norm", "v.blk.#.attn_q_norm", "d"),
+    TO("encoder.layers.#.self_attn.k_norm", "v.blk.#.attn_k_norm", "d"),
+    TO("encoder.layers.#.input_layernorm", "v.blk.#.ln1", "H"),
+    TO("encoder.layers.#.post_attention_layernorm", "v.blk.#.attn_post_norm", "H"),
+    TO("encoder.layers.#.pre_feedforward_layernorm", "v.blk.#.ln2", "H"),
+    TO("encoder.layers.#.post_feedforward_layernorm", "v.blk.#.ffn_post_norm", "H"),
+    TO("std_bias", "v.std_bias", "H"),
+    TO("std_scale", "v.std_scale", "H"),
+    TO("embed_vision.embedding_projection", "mm.input_projection", "YH"),
+    LAST};
 
 /* SigLIP, behind which Gemma 3 has the mean of neighbours and a matrix that lies on its side, Idefics 3 another one. */
 static const struct vc_arch_name rules_of_siglip[] = {
-    {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
+    TO("embeddings.patch_embedding", "v.patch_embd", "HfSS"),
     SIGLIP,
-    {.from = "multi_modal_projector.mm_input_projection_weight", .to = "mm.input_projection.weight", .shape = "HY"},
-    {.from = "multi_modal_projector.mm_soft_emb_norm", .to = "mm.soft_emb_norm", .shape = "H"},
-    {.from = "connector.modality_projection.proj", .to = "mm.model.fc", .shape = "YO"},
-    {.from = NULL},
-};
+    TO("multi_modal_projector.mm_input_projection_weight", "mm.input_projection.weight", "HY"),
+    TO("multi_modal_projector.mm_soft_emb_norm", "mm.soft_emb_norm", "H"),
+    TO("connector.modality_projection.proj", "mm.model.fc", "YO"),
+    LAST};
 
 /* InternVL as transformers has it, and as the first files do: a vector of the whole picture in front, whose position
  * llama.cpp has behind the others; factors behind both parts of a layer. */
-#define PROJECTOR(one, two, three)                                                                             \
-    {.from = one, .to = "mm.model.mlp.0", .shape = "O"}, {.from = two, .to = "mm.model.mlp.1", .shape = "YO"}, \
-    {                                                                                                          \
-        .from = three, .to = "mm.model.mlp.3", .shape = "YY"                                                   \
-    }
-#define SCALES(at, attention, one, two)                                              \
-    {.from = at attention ".q_norm", .to = "v.blk.#.attn_q_norm", .shape = "H"},     \
-        {.from = at attention ".k_norm", .to = "v.blk.#.attn_k_norm", .shape = "H"}, \
-        {.from = at one, .to = "v.blk.#.ls1.weight", .shape = "H"},                  \
-    {                                                                                \
-        .from = at two, .to = "v.blk.#.ls2.weight", .shape = "H"                     \
-    }
+#define PROJECTOR(one, two, three) \
+    TO(one, "mm.model.mlp.0", "O"), TO(two, "mm.model.mlp.1", "YO"), TO(three, "mm.model.mlp.3", "YY")
+#define SCALES(at, attention, one, two)                                                                             \
+    TO(at attention ".q_norm", "v.blk.#.attn_q_norm", "H"), TO(at attention ".k_norm", "v.blk.#.attn_k_norm", "H"), \
+        TO(at one, "v.blk.#.ls1.weight", "H"), TO(at two, "v.blk.#.ls2.weight", "H")
 static const struct vc_arch_name rules_of_internvl[] = {
-    {.from = "embeddings.cls_token", .to = "v.class_embd", .shape = "11H"},
-    {.from = "embeddings.class_embedding", .to = "v.class_embd", .shape = "11H"},
-    {"embeddings.position_embeddings", "v.position_embd.weight", "1PH", VC_ROWS_FIRST_LAST, VC_MATRIX_STRAIGHT},
-    {"embeddings.position_embedding", "v.position_embd.weight", "1PH", VC_ROWS_FIRST_LAST, VC_MATRIX_STRAIGHT},
-    {.from = "embeddings.patch_embeddings.projection", .to = "v.patch_embd", .shape = "HfSS"},
-    {.from = "embeddings.patch_embedding", .to = "v.patch_embd", .shape = "HfSS"},
+    TO("embeddings.cls_token", "v.class_embd", "11H"),
+    TO("embeddings.class_embedding", "v.class_embd", "11H"),
+    TO_AS("embeddings.position_embeddings", "v.position_embd.weight", "1PH", FIRST_LAST, STRAIGHT),
+    TO_AS("embeddings.position_embedding", "v.position_embd.weight", "1PH", FIRST_LAST, STRAIGHT),
+    TO("embeddings.patch_embeddings.projection", "v.patch_embd", "HfSS"),
+    TO("embeddings.patch_embedding", "v.patch_embd", "HfSS"),
     LAYER("encoder.layer.#.", "attention", ".projection_layer", "layernorm_before", "layernorm_after"),
     SCALES("encoder.layer.#.", "attention", "lambda_1", "lambda_2"),
     TWO_MATRICES("encoder.layer.#.", "fc1", "fc2"),
     THIRDS("encoder.layers.#.attn.qkv"),
-    {.from = "encoder.layers.#.attn.proj", .to = "v.blk.#.attn_out", .shape = "HH"},
-    {.from = "encoder.layers.#.norm1", .to = "v.blk.#.ln1", .shape = "H"},
-    {.from = "encoder.layers.#.norm2", .to = "v.blk.#.ln2", .shape = "H"},
+    TO("encoder.layers.#.attn.proj", "v.blk.#.attn_out", "HH"),
+    TO("encoder.layers.#.norm1", "v.blk.#.ln1", "H"),
+    TO("encoder.layers.#.norm2", "v.blk.#.ln2", "H"),
     SCALES("encoder.layers.#.", "attn", "ls1", "ls2"),
     TWO_MATRICES("encoder.layers.#.", "fc1", "fc2"),
     PROJECTOR("multi_modal_projector.layer_norm", "multi_modal_projector.linear_1", "multi_modal_projector.linear_2"),
     PROJECTOR("mlp1.0", "mlp1.1", "mlp1.3"),
-    {.from = NULL},
-};
+    LAST};
 
 /* Pixtral, behind which Mistral 3 joins neighbours. */
 static const struct vc_arch_name rules_of_pixtral[] = {
-    {.from = "patch_conv", .to = "v.patch_embd", .shape = "HfSS"},
-    {.from = "ln_pre", .to = "v.pre_ln", .shape = "H"},
+    TO("patch_conv", "v.patch_embd", "HfSS"),
+    TO("ln_pre", "v.pre_ln", "H"),
     LAYER("transformer.layers.#.", "attention", ".o_proj", "attention_norm", "ffn_norm"),
-    {.from = "transformer.layers.#.feed_forward.gate_proj", .to = "v.blk.#.ffn_gate", .shape = "FH"},
-    {.from = "transformer.layers.#.feed_forward.up_proj", .to = "v.blk.#.ffn_up", .shape = "FH"},
-    {.from = "transformer.layers.#.feed_forward.down_proj", .to = "v.blk.#.ffn_down", .shape = "HF"},
-    {.from = "multi_modal_projector.norm", .to = "mm.input_norm", .shape = "H"},
-    {.from = "multi_modal_projector.patch_merger.merging_layer", .to = "mm.patch_merger", .shape = "HO"},
-    {.from = "multi_modal_projector.linear_1", .to = "mm.1", .shape = "YH"},
-    {.from = "multi_modal_projector.linear_2", .to = "mm.2", .shape = "YY"},
-    {.from = NULL},
-};
+    TO("transformer.layers.#.feed_forward.gate_proj", "v.blk.#.ffn_gate", "FH"),
+    TO("transformer.layers.#.feed_forward.up_proj", "v.blk.#.ffn_up", "FH"),
+    TO("transformer.layers.#.feed_forward.down_proj", "v.blk.#.ffn_down", "HF"),
+    TO("multi_modal_projector.norm", "mm.input_norm", "H"),
+    TO("multi_modal_projector.patch_merger.merging_layer", "mm.patch_merger", "HO"),
+    TO("multi_modal_projector.linear_1", "mm.1", "YH"),
+    TO("multi_modal_projector.linear_2", "mm.2", "YY"),
+    LAST};
 
 /* Patches are rows of a matrix; a vector of the whole picture has the last position. */
 static const struct vc_arch_name rules_of_llama4[] = {
-    {.from = "patch_embedding.linear", .to = "v.patch_embd", .shape = "Ho"},
-    {.from = "class_embedding", .to = "v.class_embd", .shape = "H"},
-    {.from = "positional_embedding_vlm", .to = "v.position_embd.weight", .shape = "PH"},
-    {.from = "layernorm_pre", .to = "v.pre_ln", .shape = "H"},
-    {.from = "layernorm_post", .to = "v.post_ln", .shape = "H"},
+    TO("patch_embedding.linear", "v.patch_embd", "Ho"),
+    TO("class_embedding", "v.class_embd", "H"),
+    TO("positional_embedding_vlm", "v.position_embd.weight", "PH"),
+    TO("layernorm_pre", "v.pre_ln", "H"),
+    TO("layernorm_post", "v.post_ln", "H"),
     LAYER("model.layers.#.", "self_attn", ".o_proj", "input_layernorm", "post_attention_layernorm"),
     TWO_MATRICES("model.layers.#.", "fc1", "fc2"),
-    {.from = "vision_adapter.mlp.fc1", .to = "mm.model.mlp.1", .shape = "ZF"},
-    {.from = "vision_adapter.mlp.fc2", .to = "mm.model.mlp.2", .shape = "ZZ"},
-    {.from = "multi_modal_projector.linear_1", .to = "mm.model.fc", .shape = "YZ"},
-    {.from = NULL},
-};
+    TO("vision_adapter.mlp.fc1", "mm.model.mlp.1", "ZF"),
+    TO("vision_adapter.mlp.fc2", "mm.model.mlp.2", "ZZ"),
+    TO("multi_modal_projector.linear_1", "mm.model.fc", "YZ"),
+    LAST};
 
 #define JOINED "v/attn_out v/ln1 v/ln2 v/ffn_up v/ffn_down"
 #define BLOCK  "v/attn_q v/attn_k v/attn_v " JOINED
