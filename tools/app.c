@@ -398,7 +398,21 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
     if (!options_agree(&app->parsed)) {
         return app_usage(app, "%s", app->parsed.error);
     }
-    return files_add(app, &app->parsed, app->command);
+    GO(files_add(app, &app->parsed, app->command));
+    bool wrong = app->parsed.n_args == 0 || (app->command->one && app->parsed.n_args != 1);
+    if (app->command->needs != NULL && wrong) {
+        return app_usage(app, "%s needs %s; see vcompress %s --help", app->command->name, app->command->needs,
+                         app->command->name);
+    }
+    return GO_ON;
+}
+
+int app_begin(struct app *app, int n_args, char **args, void *options)
+{
+    GO(app_parse(app, n_args, args, options));
+    app->subject = app->parsed.args[0];
+    GO(app_open(app));
+    return json_check(app);
 }
 
 /* Starts printing anew to another stream: the report of "-o -" goes to standard error. */
@@ -429,11 +443,10 @@ void app_warn(struct app *app, int status)
         vc_ctx_look(app->ctx, &facts);
     }
     if (facts.unused_known != NULL) {
-        fputs("note: --known ", app_notes(app));
-        print_clean(app_notes(app), facts.unused_known);
-        fputs("=N changed nothing: no graph of this run has an input of one number of that name, nor an open size, "
-              "which is 1 or more\n",
-              app_notes(app));
+        say(app_notes(app),
+            "note: --known %s=N changed nothing: no graph of this run has an input of one number of that name, nor an "
+            "open size, which is 1 or more\n",
+            facts.unused_known);
     }
 }
 

@@ -16,12 +16,6 @@
 #include "tools/options/words.h"
 #include "tools/print.h"
 
-#if defined(__GNUC__)
-#define TOOLS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#else
-#define TOOLS_PRINTF(fmt, args)
-#endif
-
 /* Exit statuses; scripts rely on them. */
 enum {
     EXIT_YES = 0,    /* done, or the answer is yes */
@@ -127,6 +121,8 @@ extern const struct opt_group group_help;  /* --help alone */
 /* Parses into `options`, which begins with a struct base_options, and copies that into app; prints --help. GO_ON, or
  * the status to exit with. */
 int app_parse(struct app *app, int n_args, char **args, void *options);
+/* The same, then app_open and json_check; the first operand is the subject. */
+int app_begin(struct app *app, int n_args, char **args, void *options);
 void app_report_to(struct app *app, FILE *to); /* stdout unless told otherwise */
 /* Standard output is a pipe whose reader left: what fails then is no news. main ends without a word, as programs in a
  * pipeline do. */

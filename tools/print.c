@@ -8,6 +8,7 @@
  *     tables          cells kept row by row, or rows printed as they come */
 #include "tools/print.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,6 +19,7 @@
 #define WIDTH_DEFAULT 100
 #define WIDTH_MIN     60
 #define NAME_MIN      16 /* column 0 is not cut below this */
+#define NO_MEMORY     "(no memory for what belongs here)\n"
 
 /* The variable that decides is the first of these that is not empty, as in POSIX. setlocale is not used: the program
  * formats numbers the same way everywhere. */
@@ -263,6 +265,36 @@ void print_clean(FILE *to, const char *s)
     free(clean);
 }
 
+/* The ends of lines stand in the format alone, so a name cannot begin a line. */
+void say(FILE *to, const char *format, ...)
+{
+    size_t lines = strspn(format, "\n");
+    size_t n = strlen(format);
+    bool ends = n > lines && format[n - 1] == '\n';
+    char *text = NULL;
+    FILE *memory = open_memstream(&text, &n);
+    va_list args;
+
+    va_start(args, format);
+    int printed = memory != NULL ? vfprintf(memory, format, args) : -1;
+    if (memory != NULL && fclose(memory) == 0 && printed >= 0) {
+        text[n - ends] = '\0';
+        (void)clean_in_place(text + lines);
+        fprintf(to, "%s%s", text, ends ? "\n" : "");
+    } else {
+        fputs(NO_MEMORY, to);
+    }
+    va_end(args);
+    free(text);
+}
+
+void out_inked(const struct out *out, enum ink ink, const char *text)
+{
+    fputs(out_ink(out, ink), out->to);
+    print_clean(out->to, text);
+    fputs(out_ink(out, INK_NONE), out->to);
+}
+
 /* Counts a byte that is no UTF-8 as one column, as clean_in_place does: the '?' that stands for it. */
 size_t text_width(const char *s)
 {
@@ -391,7 +423,7 @@ void out_end(struct out *out)
             s = wrap_line(out->real, s, is_command(out->text, s) ? SIZE_MAX : (size_t)out->width, out->color);
         }
     } else {
-        fputs("(no memory for what belongs here)\n", out->real);
+        fputs(NO_MEMORY, out->real);
     }
     free(out->text);
     out->text = NULL;
@@ -462,11 +494,6 @@ static void cut_middle(char *s, size_t width, const char *ellipsis)
 
 /* ---- tables ---- */
 
-void table_init(struct table *table, const char *align)
-{
-    *table = (struct table){.align = align, .n_cols = strlen(align)};
-}
-
 /* The list with room for `more` elements behind its n, where it lies now; NULL: no memory, and it is as it was. The
  * capacity starts at 256 elements and doubles, so that adding n elements costs O(n) in all. */
 static void *with_room(void *list, size_t n, size_t more, size_t size, size_t *capacity)
@@ -512,7 +539,7 @@ static size_t keep_cell(struct table *table, enum ink ink, const char *text)
     if (table->failed) {
         return 0;
     }
-    cells[table->n_cells] = table->n_bytes;
+    cells[table->n_cells++] = table->n_bytes;
     bytes[table->n_bytes] = (char)ink;
     memcpy(bytes + table->n_bytes + 1, text, n - 1);
     size_t width = clean_in_place(bytes + table->n_bytes + 1);
@@ -690,7 +717,7 @@ static void print_folded(const struct table *table, const struct out *out, size_
 static bool must_fold(const struct table *table, const struct out *out, const size_t *width)
 {
     size_t total = 2;
-    size_t last = table->n_cols - 1;
+    size_t last = table->n_cols > 0 ? table->n_cols - 1 : 0;
     bool sentence = table->align[last] == 'l' && width[last] > MAX_WORD;
 
     for (size_t c = 0; c < table->n_cols; c++) {
@@ -719,21 +746,45 @@ static void print_any_row(struct table *table, const struct out *out, size_t fir
     }
 }
 
+/* The headings as a row: before the first one, whose cells are kept (they change places), or at once where the rows are
+ * printed as they come. */
+static void add_headings(struct table *table)
+{
+    for (size_t c = 0; c < table->n_cols && table->headed && !table->failed; c++) {
+        table->own[c] = table->way == TABLE_MEASURES ? text_width(table->headings[c])
+                                                     : keep_cell(table, INK_DIM, table->headings[c]);
+        table->width[c] = table->own[c] > table->width[c] ? table->own[c] : table->width[c];
+    }
+    if (table->way == TABLE_KEEPS && table->headed && !table->failed) {
+        for (size_t c = 0; c < table->n_cols; c++) {
+            size_t cell = table->cells[c];
+
+            table->cells[c] = table->cells[table->n_cols + c];
+            table->cells[table->n_cols + c] = cell;
+        }
+    }
+}
+
 /* The three ways of a table (struct table):
  *
  *     TABLE_KEEPS       the cell is kept; table_print measures and prints all rows
  *     TABLE_MEASURES    only the width is wanted; plain ASCII is measured without a copy
  *     TABLE_PRINTS      the cell is kept until its row is full, which is printed and forgotten */
-void table_add(struct table *table, enum ink ink, const char *text)
+void table_cell(struct table *table, char align, const char *heading, enum ink ink, const char *text)
 {
-    size_t column = table->n_cells;
+    size_t column = table->column++;
 
+    if (table->n_cols == 0) {
+        table->align[column] = align;
+        table->headings[column] = text_clean(heading);
+        table->headed = table->headed || heading[0] != '\0';
+        table->failed = table->failed || table->headings[column] == NULL;
+    }
     if (table->failed) {
         return;
     }
     if (table->way == TABLE_KEEPS) {
         (void)keep_cell(table, ink, text);
-        table->n_cells += !table->failed;
         return;
     }
     size_t width = table->way == TABLE_MEASURES ? plain_start(text) : 0;
@@ -742,15 +793,34 @@ void table_add(struct table *table, enum ink ink, const char *text)
     }
     table->own[column] = width;
     table->width[column] = width > table->width[column] ? width : table->width[column];
-    table->n_cells = column + 1;
-    if (table->n_cells < table->n_cols) {
-        return;
-    }
+}
+
+/* Prints the cells that were kept as one row, and forgets them. */
+static void end_row_at_once(struct table *table)
+{
     if (table->way == TABLE_PRINTS && !table->failed) {
         print_any_row(table, table->out, 0);
     }
     table->n_cells = 0;
     table->n_bytes = 0;
+}
+
+void table_end_row(struct table *table)
+{
+    if (table->n_cols == 0) {
+        table->n_cols = table->column;
+        add_headings(table);
+    }
+    table->column = 0;
+    if (table->way != TABLE_KEEPS) {
+        end_row_at_once(table);
+    }
+}
+
+void table_drop_row(struct table *table)
+{
+    table->n_cells = table->failed || !table->headed ? 0 : table->n_cols;
+    memset(table->width, 0, sizeof table->width);
 }
 
 void table_measure(struct table *table)
@@ -763,6 +833,10 @@ void table_again(struct table *table, const struct out *out)
     table->way = TABLE_PRINTS;
     table->out = out;
     table->folded = must_fold(table, out, table->width);
+    if (table->headed) {
+        add_headings(table);
+        end_row_at_once(table);
+    }
 }
 
 /* A name of column 0, whole and as it would be printed. */
@@ -827,7 +901,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     size_t room = (size_t)out->width;
     bool ok = !table->failed;
 
-    for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
+    for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
         measure_row(table, i);
     }
     for (size_t c = 0; c < table->n_cols; c++) {
@@ -839,8 +913,11 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     if (table->way == TABLE_KEEPS) {
         table->folded = ok && must_fold(table, out, table->width);
     }
-    for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
+    for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
         print_any_row(table, out, i);
+    }
+    for (size_t c = 0; c < TABLE_COLUMNS; c++) {
+        free(table->headings[c]);
     }
     free(table->bytes);
     free(table->cells);

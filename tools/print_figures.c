@@ -4,9 +4,20 @@
  * exact numbers are in the JSON document. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "tools/print.h"
+
+char *fmt_text(char *buf, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(buf, CELL_BYTES, format, args);
+    va_end(args);
+    return buf;
+}
 
 /* 999.95 and 9.995 are where rounding would give one digit more: "1000 k" becomes "1.00 M". */
 char *fmt_figure(char *buf, uint64_t n)
@@ -80,10 +91,8 @@ char *fmt_size(char *buf, const struct out *out, uint64_t bytes)
 
 char *fmt_headroom(char *buf, const struct out *out, int64_t bytes)
 {
-    char size[CELL_BYTES];
-
     snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
-             fmt_size(size, out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
+             fmt_size(CELL, out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
     return buf;
 }
 

@@ -79,33 +79,33 @@ static void test_wrap(void **unused)
     assert_string_equal(wrapped(ink, true), ink); /* 58 columns and two colours */
 }
 
-/* A row of `cells`, an empty one for the end. */
-static void add_cells(struct table *table, const char *const *cells)
-{
-    for (size_t i = 0; i < table->n_cols; i++) {
-        table_add(table, INK_NONE, cells[i]);
-    }
-}
-
-/* twice: the rows are measured first, and not kept. */
-static char *printed_so(const char *align, const char *const (*rows)[8], size_t n, bool shorten, bool twice)
+/* twice: the rows are measured first, and not kept. headed: the first row is the headings. */
+static char *printed_so(const char *align, const char *const (*rows)[8], size_t n, bool shorten, bool twice,
+                        bool headed)
 {
     static char seen[4096];
     FILE *file = tmpfile();
     struct out out = {.to = file, .width = 60, .limited = true};
-    struct table table;
+    struct table table = {.failed = false};
     size_t bytes;
 
     assert_non_null(file);
-    table_init(&table, align);
-    for (size_t i = 0; i < (twice ? 2 * n : n); i++) {
-        if (twice && i == 0) {
-            table_measure(&table);
-        }
-        if (twice && i == n) {
+    if (twice) {
+        table_measure(&table);
+    }
+    for (size_t pass = 0; pass < (twice ? 2 : 1); pass++) {
+        if (pass == 1) {
             table_again(&table, &out);
         }
-        add_cells(&table, rows[i % n]);
+        for (size_t i = headed; i < n; i++) {
+            for (size_t c = 0; align[c] != '\0'; c++) {
+                char *heading = strdup(headed ? rows[0][c] : ""); /* the table keeps none of its arguments */
+
+                table_cell(&table, align[c], heading, INK_NONE, rows[i][c]);
+                free(heading);
+            }
+            table_end_row(&table);
+        }
     }
     assert_true(table_print(&table, &out, shorten));
     rewind(file);
@@ -115,9 +115,27 @@ static char *printed_so(const char *align, const char *const (*rows)[8], size_t 
     return seen;
 }
 
+/* A table with headings, whose only row was none. */
+static char *headings_alone(void)
+{
+    static char seen[64];
+    FILE *file = fmemopen(seen, sizeof seen, "w");
+    struct out out = {.to = file, .width = 60};
+    struct table table = {.failed = false};
+
+    assert_non_null(file);
+    table_cell(&table, 'l', "tensor", INK_NONE, "a name");
+    table_cell(&table, 'r', "size", INK_NONE, "1 B");
+    table_end_row(&table);
+    table_drop_row(&table);
+    assert_true(table_print(&table, &out, true));
+    fclose(file);
+    return seen;
+}
+
 static char *printed(const char *align, const char *const (*rows)[8], size_t n, bool shorten)
 {
-    return printed_so(align, rows, n, shorten, false);
+    return printed_so(align, rows, n, shorten, false, false);
 }
 
 static void test_tables(void **unused)
@@ -139,6 +157,12 @@ static void test_tables(void **unused)
     assert_string_equal(printed("llr", rows, 2, true),
                         "  tensor                                   shape        size\n"
                         "  model.layers...n.query_key_value.weight  4096x64  1.00 MiB\n");
+    assert_string_equal(printed_so("llr", rows, 2, true, false, true),
+                        "  tensor                                   shape        size\n"
+                        "  model.layers...n.query_key_value.weight  4096x64  1.00 MiB\n");
+    assert_string_equal(printed_so("llr", rows, 1, true, false, true), ""); /* no row, no headings */
+    assert_string_equal(printed_so("llr", rows, 1, true, true, true), "");
+    assert_string_equal(headings_alone(), "  tensor  size\n");
     assert_string_equal(printed("llr", rows, 2, false),
                         "  tensor\n    shape        size\n"
                         "  model.layers.1.self_attention.query_key_value.weight\n    4096x64  1.00 MiB\n");
@@ -149,13 +173,31 @@ static void test_tables(void **unused)
                         "  file  3.12 MiB  a sentence that goes on for longer than\n"
                         "                  there is room in it\n");
     /* without keeping the rows */
-    assert_string_equal(printed_so("llr", rows, 2, false, true),
+    assert_string_equal(printed_so("llr", rows, 2, false, true, true),
                         "  tensor\n    shape        size\n"
                         "  model.layers.1.self_attention.query_key_value.weight\n    4096x64  1.00 MiB\n");
-    assert_string_equal(printed_so("lrl", sentence, 1, false, true),
+    assert_string_equal(printed_so("lrl", sentence, 1, false, true, false),
                         "  file  3.12 MiB  a sentence that goes on for longer than\n"
                         "                  there is room in it\n");
-    assert_string_equal(printed_so("ll", dirty, 2, false, true), "  a?b  \u00b7\n  c    d\n");
+    assert_string_equal(printed_so("ll", dirty, 2, false, true, true), "  a?b  \u00b7\n  c    d\n");
+}
+
+/* What `say` prints: only the format ends lines, and a name is harmless in it. */
+static void test_say(void **unused)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+
+    (void)unused;
+    assert_non_null(to);
+    say(to, "\n%s: %d of %s\n", "a\033[2J\nwrote b", 3, "\u00b7\n");
+    say(to, "%s", "");
+    say(to, "%s", "\n");
+    say(to, "\n");
+    assert_int_equal(fclose(to), 0);
+    assert_string_equal(text, "\na?[2J?wrote b: 3 of \u00b7?\n?\n");
+    free(text);
 }
 
 /* Numbers of every size, ties and their neighbours: as printf has them. */
@@ -238,7 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reals),  cmocka_unit_test(test_left),        cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_tables), cmocka_unit_test(test_shell_words),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_shell_words), cmocka_unit_test(test_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,21 +38,16 @@ static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, 
 static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)
 {
     FILE *to = app->out.to;
-    char cell[CELL_BYTES];
 
-    print_clean(to, app->subject);
-    fprintf(to, ": %s rows, %zu layer%s\n", fmt_count(cell, r->n_rows), r->n_layers, r->n_layers == 1 ? "" : "s");
+    say(to, "%s: %s rows, %zu layer%s\n", app->subject, fmt_count(CELL, r->n_rows), r->n_layers,
+        r->n_layers == 1 ? "" : "s");
     if (!print_calibrated(app, r)) {
         return false;
     }
     if (r->n_left_out != 0) {
-        fprintf(to, "  no statistics of %zu: ", r->n_left_out);
-        print_clean(to, r->left_out);
-        fputc('\n', to);
+        say(to, "  no statistics of %zu: %s\n", r->n_left_out, r->left_out);
     }
-    fputs("wrote ", to);
-    print_clean(to, cli->write.path);
-    fputc('\n', to);
+    say(to, "wrote %s\n", cli->write.path);
     return true;
 }
 
@@ -117,9 +112,7 @@ static int merge(struct app *app, const struct calibrate_cli *cli)
         status = vc_statistics_merge(app->ctx, (const struct vc_model *const *)files, n, &cli->write);
     }
     if (status == VC_OK && !app->common.quiet) {
-        fputs("wrote ", app->out.to);
-        print_clean(app->out.to, cli->write.path);
-        fputc('\n', app->out.to);
+        say(app->out.to, "wrote %s\n", cli->write.path);
         note_names(app, files[0], cli->write.path);
     }
     for (size_t k = 0; k < n && files != NULL; k++) {
@@ -179,8 +172,7 @@ const struct command command_calibrate = {
             "    --array test_images=train_images -o stats.npz digits.npz\n"
             "  vcompress quantize --int4 --calibration stats.npz digits.npz",
     .first = "graph data labels length batch output force",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .run = run_calibrate,
 };

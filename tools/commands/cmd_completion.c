@@ -423,8 +423,7 @@ const struct command command_completion = {
             "  ~/.local/share/bash-completion/completions/vcompress   bash\n"
             "  a folder of $fpath, as _vcompress                      zsh\n"
             "  ~/.config/fish/completions/vcompress.fish              fish",
-    .groups = groups,
-    .n_groups = 1,
+    OPT_GROUPS(groups),
     .args = "bash|zsh|fish",
     .run = run_completion,
 };

@@ -114,8 +114,7 @@ const struct command command_convert = {
         "  vcompress convert qwen3-q4_0.gguf -o qwen3/\n"
         "  vcompress convert --c-header model.int8.npz -o model.h",
     .first = "format layout c-header max-shard-size output output-dir force dry-run json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_convert,

@@ -88,8 +88,7 @@ const struct command command_dequantize = {
             "  vcompress dequantize model.int8.npz -o back.npz\n"
             "  vcompress dequantize --bf16 qwen3-gptq/ -o qwen3-bf16",
     .first = "f32 fp16 bf16 source-dtype output output-dir force dry-run json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_dequantize,

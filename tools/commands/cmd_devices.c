@@ -11,26 +11,20 @@ static const struct opt_group *const groups[] = {&group_run, &group_report, &gro
 /* The table. A device that is not usable has its reason in the last column. False: no memory. */
 static bool print_devices(struct app *app, const struct vc_devices *list)
 {
-    static const char *const titles[] = {"device", "name", "capability", "memory", "free", ""};
     const struct out *out = &app->out;
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "llrrrl");
-    for (size_t i = 0; i < 6; i++) {
-        table_add(&table, INK_DIM, titles[i]);
-    }
     for (size_t i = 0; i < list->n_devices; i++) {
         const struct vc_device_info *info = &list->devices[i];
+        bool known = info->total_bytes > 0;
 
-        snprintf(buf, sizeof(buf), "cuda:%d", info->index);
-        table_add(&table, INK_NONE, buf);
-        table_add(&table, INK_NONE, info->name);
-        snprintf(buf, sizeof(buf), "%d.%d", info->major, info->minor);
-        table_add(&table, INK_NONE, buf);
-        table_add(&table, INK_NONE, info->total_bytes > 0 ? fmt_size(buf, out, info->total_bytes) : "-");
-        table_add(&table, INK_NONE, info->total_bytes > 0 ? fmt_size(buf, out, info->free_bytes) : "-");
-        table_add(&table, info->usable ? INK_GOOD : INK_WARN, info->usable ? "usable" : info->reason);
+        table_cell(&table, 'l', "device", INK_NONE, fmt_text(CELL, "cuda:%d", info->index));
+        table_cell(&table, 'l', "name", INK_NONE, info->name);
+        table_cell(&table, 'r', "capability", INK_NONE, fmt_text(CELL, "%d.%d", info->major, info->minor));
+        table_cell(&table, 'r', "memory", INK_NONE, known ? fmt_size(CELL, out, info->total_bytes) : "-");
+        table_cell(&table, 'r', "free", INK_NONE, known ? fmt_size(CELL, out, info->free_bytes) : "-");
+        table_cell(&table, 'l', "", info->usable ? INK_GOOD : INK_WARN, info->usable ? "usable" : info->reason);
+        table_end_row(&table);
     }
     return table_print(&table, out, false);
 }
@@ -38,17 +32,10 @@ static bool print_devices(struct app *app, const struct vc_devices *list)
 /* "ranks: Open MPI 4.1.4", or why there is no MPI. */
 static void print_ranks(struct app *app)
 {
-    const struct out *out = &app->out;
     const char *name;
+    bool found = vc_ranks_find(app->ctx, &name) == VC_OK;
 
-    if (vc_ranks_find(app->ctx, &name) == VC_OK) {
-        fputs("ranks: ", out->to);
-        print_clean(out->to, name);
-    } else {
-        fputs("ranks: none: ", out->to);
-        print_clean(out->to, vc_ctx_message(app->ctx));
-    }
-    fputc('\n', out->to);
+    say(app->out.to, "ranks: %s%s\n", found ? "" : "none: ", found ? name : vc_ctx_message(app->ctx));
 }
 
 /*     cpu: avx2, 16 threads
@@ -67,16 +54,11 @@ static bool print_list(struct app *app, const struct vc_devices *list)
         fprintf(out->to, "cuda: %s\n", list->runtime);
         ok = print_devices(app, list);
     } else {
-        fputs("cuda: none: ", out->to);
-        print_clean(out->to, list->reason);
-        fputc('\n', out->to);
+        say(out->to, "cuda: none: %s\n", list->reason);
     }
     for (size_t i = 0; app->common.verbose > 0 && i < list->n_searched; i++) {
-        fputs(i == 0 ? "plug-in looked for in\n  " : "  ", out->to);
-        print_clean(out->to, list->searched[i].path);
-        fputs(": ", out->to);
-        print_clean(out->to, list->searched[i].outcome);
-        fputc('\n', out->to);
+        fputs(i == 0 ? "plug-in looked for in\n" : "", out->to);
+        say(out->to, "  %s: %s\n", list->searched[i].path, list->searched[i].outcome);
     }
     print_ranks(app);
     return ok;
@@ -110,7 +92,6 @@ const struct command command_devices = {
     .text = "Without a CUDA device everything works on the CPU, with the same results. -v shows the search paths of "
             "the plug-in. The last line is the MPI library, with which processes started by mpirun or srun train "
             "together (distill --ranks).",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .run = run_devices,
 };

@@ -104,33 +104,30 @@ static void add_row(struct table *table, const struct out *out, const struct com
                     const struct vc_diff_row *row)
 {
     bool figures = row->numeric && row->kind <= VC_DIFF_VALUES;
-    char type[CELL_BYTES], buf[CELL_BYTES];
+    const char *a = type_name(row->dtype_a);
 
-    snprintf(type, sizeof(type), "%s %s %s", type_name(row->dtype_a), out_arrow(out), type_name(row->dtype_b));
-    table_add(table, INK_NONE, row->name);
-    table_add(table, INK_NONE, row->dtype_a == row->dtype_b ? type_name(row->dtype_a) : type);
-    table_add(table, INK_NONE, fmt_count(buf, row->n_elems));
-    table_add(table, INK_NONE, figures ? fmt_real(buf, row->max_abs_error) : "");
-    table_add(table, INK_NONE, figures ? fmt_db(buf, row->sqnr_db) : "");
-    snprintf(buf, sizeof(buf), "%.7f", row->cosine);
-    table_add(table, INK_NONE, figures && isfinite(row->cosine) ? buf : "");
-    table_add(table, vc_diff_within(c->limits, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
+    table_cell(table, 'l', "tensor", INK_NONE, row->name);
+    table_cell(table, 'l', "type", INK_NONE,
+               row->dtype_a == row->dtype_b ? a
+                                            : fmt_text(CELL, "%s %s %s", a, out_arrow(out), type_name(row->dtype_b)));
+    table_cell(table, 'r', "elements", INK_NONE, fmt_count(CELL, row->n_elems));
+    table_cell(table, 'r', "max error", INK_NONE, figures ? fmt_real(CELL, row->max_abs_error) : "");
+    table_cell(table, 'r', "SQNR", INK_NONE, figures ? fmt_db(CELL, row->sqnr_db) : "");
+    table_cell(table, 'r', "cosine", INK_NONE,
+               figures && isfinite(row->cosine) ? fmt_text(CELL, "%.7f", row->cosine) : "");
+    table_cell(table, 'l', "", vc_diff_within(c->limits, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
+    table_end_row(table);
 }
 
 /* Without -v at most MAX_LINES, and no equal tensors. False: no memory. */
 static bool print_table(struct app *app, const struct comparison *c)
 {
-    static const char *const titles[] = {"tensor", "type", "elements", "max error", "SQNR", "cosine", ""};
     bool verbose = app->common.verbose > 0;
     size_t n = 0;
-    struct table table;
+    struct table table = {.failed = false};
 
     if (c->diff->n_rows == 0 || (!verbose && c->order[0]->kind == VC_DIFF_SAME)) {
         return true; /* nothing to list */
-    }
-    table_init(&table, "llrrrrl");
-    for (size_t i = 0; i < 7; i++) {
-        table_add(&table, INK_DIM, titles[i]);
     }
     for (; n < c->diff->n_rows && (verbose || n < MAX_LINES); n++) {
         if (!verbose && c->order[n]->kind == VC_DIFF_SAME) {
@@ -155,18 +152,17 @@ static bool print_table(struct app *app, const struct comparison *c)
 static void print_verdict(const struct out *out, const struct comparison *c)
 {
     const struct vc_diff *diff = c->diff;
-    char buf[CELL_BYTES];
     char limit[CELL_BYTES * 2] = "";
 
     /* the limit, in words, for the end of the line */
     if (c->limits->by_value && c->limits->tolerance > 0) {
         snprintf(limit, sizeof(limit), " (tolerance %g)", c->limits->tolerance);
     } else if (c->limits->by_sqnr) {
-        snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(buf, c->limits->min_sqnr_db));
+        snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(CELL, c->limits->min_sqnr_db));
     }
     if (diff->n_different == 0) {
         fprintf(out->to, "%ssame:%s %s tensors, all equal\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
-                fmt_count(buf, diff->n_rows));
+                fmt_count(CELL, diff->n_rows));
         return;
     }
     if (c->n_beyond == 0) {
@@ -177,8 +173,8 @@ static void print_verdict(const struct out *out, const struct comparison *c)
                 c->n_beyond, diff->n_rows, limit);
     }
     if (isfinite(diff->sqnr_db)) {
-        fprintf(out->to, "; SQNR over all %s", fmt_db(buf, diff->sqnr_db));
-        fprintf(out->to, ", max error %s", fmt_real(buf, diff->max_abs_error));
+        say(out->to, "; SQNR over all %s, max error %s", fmt_db(CELL, diff->sqnr_db),
+            fmt_real(CELL, diff->max_abs_error));
     }
     fputc('\n', out->to);
 }
@@ -191,9 +187,8 @@ static void print_model_notes(const struct out *out, const struct vc_model *mode
     for (size_t i = 0; i < vc_model_facts(model)->n_facts; i++) {
         fact = &vc_model_facts(model)->facts[i];
         if (strcmp(fact->key, VC_FACT_NOTE) == 0) {
-            fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-            print_clean(out->to, fact->value);
-            fputc('\n', out->to);
+            out_inked(out, INK_WARN, "note:");
+            say(out->to, " %s\n", fact->value);
         }
     }
 }
@@ -202,14 +197,11 @@ static void print_model_notes(const struct out *out, const struct vc_model *mode
 static bool print_comparison(struct app *app, const struct comparison *c)
 {
     const struct out *out = &app->out;
-    char size[CELL_BYTES];
 
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_facts(c->a)->path);
-    fprintf(out->to, "%s (%s) %s %s", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_facts(c->a)->file_bytes),
-            out_arrow(out), out_ink(out, INK_BOLD));
-    print_clean(out->to, vc_model_facts(c->b)->path);
-    fprintf(out->to, "%s (%s)\n", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_facts(c->b)->file_bytes));
+    out_inked(out, INK_BOLD, vc_model_facts(c->a)->path);
+    say(out->to, " (%s) %s ", fmt_size(CELL, out, vc_model_facts(c->a)->file_bytes), out_arrow(out));
+    out_inked(out, INK_BOLD, vc_model_facts(c->b)->path);
+    say(out->to, " (%s)\n", fmt_size(CELL, out, vc_model_facts(c->b)->file_bytes));
     print_model_notes(out, c->a);
     print_model_notes(out, c->b);
     if (!print_table(app, c)) {
@@ -236,9 +228,10 @@ static void add_cells(struct table *table, char *line)
             }
         }
         *to = '\0';
-        table_add(table, INK_NONE, cell);
+        table_cell(table, table->column == 0 ? 'l' : 'r', "", INK_NONE, cell);
         cell = end + (end[2] == '\0' ? 2 : 3);
     }
+    table_end_row(table);
 }
 
 /* The short table of the document in Markdown, as text, with more lines; n: how many members differ. False: no
@@ -246,15 +239,13 @@ static void add_cells(struct table *table, char *line)
 static bool print_changes(struct app *app, const char *document, size_t n)
 {
     struct out *out = &app->out;
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
     char *text = NULL;
 
     if (vc_document_markdown(app->ctx, document, app->common.verbose > 0 ? n : MAX_LINES, &text) != VC_OK) {
         return false;
     }
     /* the lines of the Markdown table begin with "| "; the line of dashes below the titles does not */
-    table_init(&table, "lrrr");
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         if (line[0] == '|' && line[1] == ' ') {
             add_cells(&table, line);
@@ -268,7 +259,7 @@ static bool print_changes(struct app *app, const char *document, size_t n)
         fprintf(out->to, "%ssame:%s both documents say the same\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE));
     } else {
         fprintf(out->to, "%sdiffers:%s %s members%s\n", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
-                fmt_count(buf, n), n > MAX_LINES && app->common.verbose == 0 ? " (-v lists them)" : "");
+                fmt_count(CELL, n), n > MAX_LINES && app->common.verbose == 0 ? " (-v lists them)" : "");
     }
     return true;
 }
@@ -352,6 +343,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
+    int rc = GO_ON;
 
     memset(&cli, 0, sizeof cli);
     vc_diff_limits_defaults(&cli.limits);
@@ -363,11 +355,8 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (cli.limits.tolerance < 0) {
         return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.limits.tolerance);
     }
-    int rc = app_open(app);
-    if (rc == GO_ON) {
-        rc = json_check(app);
-    }
-    GO(rc);
+    GO(app_open(app));
+    GO(json_check(app));
     app->subject = app->parsed.args[0];
     app->output = app->parsed.args[1];
     if (is_document(app->subject) && is_document(app->output)) {
@@ -412,8 +401,7 @@ const struct command command_diff = {
             "  vcompress diff model.npz model.int8.npz --min-sqnr 35\n"
             "  vcompress diff before.json after.json --markdown comment.md",
     .first = "min-sqnr tolerance json html markdown",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.diff/1",
     .run = run_diff,

@@ -528,9 +528,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     /* A run that a signal ends prints where its checkpoint is and how it goes on: main says nothing of signals. */
     if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint.path != NULL &&
         !app->silent) { /* what a signal ends says where it goes on */
-        fprintf(stderr, "vcompress: ");
-        print_clean(stderr, vc_ctx_message(app->ctx));
-        fputc('\n', stderr);
+        say(stderr, "vcompress: %s\n", vc_ctx_message(app->ctx));
     }
     rc = (status == VC_OK || status == VC_E_GATE) && !app->silent ? tell(app, cli, d) : rc;
     rc = close_log(app, cli, rc, status == VC_OK || status == VC_E_GATE);
@@ -901,8 +899,7 @@ const struct command command_distill = {
             "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
             "    --pass 'quantize --int8' net.onnx -o small.onnx",
     .first = "teacher student graph data labels steps lr output early-stop json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .schema = "vcompress.distill/1",
     .run = run_distill,
 };

@@ -38,15 +38,8 @@ static int run_estimate(struct app *app, int n_args, char **args)
     struct memory_cli cli = {.tell_device = true};
 
     vc_memory_defaults(&cli.memory);
-    int rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && app->parsed.n_args != 1) {
-        rc = app_usage(app, "estimate needs one MODEL; see vcompress estimate --help");
-    }
-    GO(rc);
-    app->subject = app->parsed.args[0];
-    rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
+    GO(app_begin(app, n_args, args, &cli));
+    int rc = memory_cli_count(app, &cli);
     rc = rc == GO_ON ? make_layers(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     rc = rc == GO_ON ? memory_cli_refused(app, &cli) : rc;
@@ -69,8 +62,9 @@ const struct command command_estimate = {
         "  vcompress estimate --ctx 8192 llama/\n"
         "  vcompress estimate --mode train --optimizer adamw --batch 32 model.onnx",
     .first = "batch seq size dtype ctx mode optimizer graph html json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "one MODEL",
+    .one = true,
     .args = "FILE",
     .reads_headers = true,
     .takes_config = true,

@@ -181,8 +181,7 @@ const struct command command_evaluate = {
             "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
             "    --array y=test_labels model.int8.npz",
     .first = "graph data labels teacher length batch min-accuracy json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.evaluate/1",
     .run = run_evaluate,

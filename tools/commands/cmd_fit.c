@@ -346,15 +346,12 @@ static double growth(const struct fit_cli *cli, uint64_t now)
 /* "peak: 5.02 GiB, 5.00 GiB in fit.json: +0.4 %, at most 2 %" */
 static void print_growth(const struct app *app, const struct fit_cli *cli)
 {
-    char buf[CELL_BYTES];
     uint64_t now;
 
     (void)peak_now(cli, &now);
-    fprintf(app->out.to, "peak: %s, ", fmt_size(buf, &app->out, now));
-    fprintf(app->out.to, "%s in ", fmt_size(buf, &app->out, cli->peak_before));
-    print_clean(app->out.to, cli->baseline);
-    fprintf(app->out.to, ": %+.2f %%, at most %g %%%s\n", growth(cli, now), 100 * cli->max_growth,
-            cli->grew ? ": too much" : "");
+    say(app->out.to, "peak: %s, %s in %s: %+.2f %%, at most %g %%%s\n", fmt_size(CELL, &app->out, now),
+        fmt_size(CELL, &app->out, cli->peak_before), cli->baseline, growth(cli, now), 100 * cli->max_growth,
+        cli->grew ? ": too much" : "");
 }
 
 /* Opens the catalogue and makes a row of every device. Without any option of a device the variable VCOMPRESS_GPU names
@@ -448,16 +445,15 @@ static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 {
     for (size_t k = 0; k < cli->n_rows; k++) {
         const struct vc_fit_row *row = &cli->rows[k];
-        char buf[CELL_BYTES];
 
         print_clean(app->out.to, name_of(row));
         fprintf(app->out.to, "\t%llu\t%llu\t%s", (unsigned long long)((row->fit.need_bytes + 1048575) >> 20),
                 (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_word(&row->fit, row));
         if (row->has_batch) {
-            fprintf(app->out.to, "\t%s", largest_word(buf, &row->fit, row->largest_batch, false));
+            fprintf(app->out.to, "\t%s", largest_word(CELL, &row->fit, row->largest_batch, false));
         }
         if (row->has_context) {
-            fprintf(app->out.to, "\t%s", largest_word(buf, &row->fit, row->largest_context, false));
+            fprintf(app->out.to, "\t%s", largest_word(CELL, &row->fit, row->largest_context, false));
         }
         if (row->has_layers) {
             fprintf(app->out.to, "\t%u", row->largest_layers);
@@ -470,51 +466,31 @@ static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 static void add_cells(const struct app *app, const struct fit_cli *cli, struct table *table,
                       const struct vc_fit_row *row)
 {
-    char buf[CELL_BYTES];
     bool fits = row->fit.verdict == VC_FITS;
+    enum ink no = row->fit.verdict == VC_FITS_NOT ? INK_BAD : INK_WARN;
 
-    table_add(table, INK_NONE, name_of(row));
-    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
-    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
-    table_add(table, INK_NONE, fmt_headroom(buf, &app->out, row->fit.headroom_bytes));
-    table_add(table,
-              fits                              ? INK_GOOD
-              : row->fit.verdict == VC_FITS_NOT ? INK_BAD
-                                                : INK_WARN,
-              vc_fit_word(&row->fit, row));
+    table_cell(table, 'l', "device", INK_NONE, name_of(row));
+    table_cell(table, 'r', "visible", INK_NONE, fmt_size(CELL, &app->out, row->fit.visible_bytes));
+    table_cell(table, 'r', "usable", INK_NONE, fmt_size(CELL, &app->out, row->fit.usable_bytes));
+    table_cell(table, 'r', "left", INK_NONE, fmt_headroom(CELL, &app->out, row->fit.headroom_bytes));
+    table_cell(table, 'l', "verdict", fits ? INK_GOOD : no, vc_fit_word(&row->fit, row));
     if (cli->max_batch) {
-        table_add(table, INK_NONE, largest_word(buf, &row->fit, row->largest_batch, true));
+        table_cell(table, 'r', "batch", INK_NONE, largest_word(CELL, &row->fit, row->largest_batch, true));
     }
     if (cli->max_ctx) {
-        table_add(table, INK_NONE, largest_word(buf, &row->fit, row->largest_context, true));
+        table_cell(table, 'r', "context", INK_NONE, largest_word(CELL, &row->fit, row->largest_context, true));
     }
     if (cli->max_layers) {
-        snprintf(buf, sizeof buf, "%u of %u", row->largest_layers, row->n_layers);
-        table_add(table, INK_NONE, buf);
+        table_cell(table, 'r', "layers", INK_NONE, fmt_text(CELL, "%u of %u", row->largest_layers, row->n_layers));
     }
+    table_end_row(table);
 }
 
 /* The table of devices, with a column for every largest size that was asked for. False: no memory. */
 static bool print_rows(struct app *app, const struct fit_cli *cli)
 {
-    static const char *const titles[] = {"device", "visible", "usable", "left", "verdict"};
-    struct table table;
+    struct table table = {.failed = false};
 
-    table_init(&table, cli->max_batch && cli->max_ctx                      ? "lrrrlrr"
-                       : cli->max_batch || cli->max_ctx || cli->max_layers ? "lrrrlr"
-                                                                           : "lrrrl");
-    for (size_t k = 0; k < 5; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
-    if (cli->max_batch) {
-        table_add(&table, INK_DIM, "batch");
-    }
-    if (cli->max_ctx) {
-        table_add(&table, INK_DIM, "context");
-    }
-    if (cli->max_layers) {
-        table_add(&table, INK_DIM, "layers");
-    }
     for (size_t k = 0; k < cli->n_rows; k++) {
         add_cells(app, cli, &table, &cli->rows[k]);
     }
@@ -528,10 +504,10 @@ static void print_experts(const struct app *app, const struct fit_cli *cli)
         const struct vc_fit_row *row = &cli->rows[k];
 
         if (row->has_cpu_moe) {
-            print_clean(app->out.to, name_of(row));
-            fprintf(app->out.to,
-                    ": fits with --n-cpu-moe %llu: the experts of %llu of %llu layers are in the memory of the host\n",
-                    (unsigned long long)row->cpu_moe, (unsigned long long)row->cpu_moe, (unsigned long long)row->n_moe);
+            say(app->out.to,
+                "%s: fits with --n-cpu-moe %llu: the experts of %llu of %llu layers are in the memory of the host\n",
+                name_of(row), (unsigned long long)row->cpu_moe, (unsigned long long)row->cpu_moe,
+                (unsigned long long)row->n_moe);
         }
     }
 }
@@ -539,26 +515,21 @@ static void print_experts(const struct app *app, const struct fit_cli *cli)
 /* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB of the device's runtime", then how much of a device is usable. */
 static void print_need(const struct app *app, const struct fit_cli *cli, const struct vc_fit *fit)
 {
-    char buf[CELL_BYTES];
-
     if (memory_cli_is_mcu(&cli->memory) && fit->context_bytes == 0) {
-        fprintf(app->out.to, "need: %s of RAM%s", fmt_size(buf, &app->out, fit->need_bytes),
-                fit->verdict == VC_FITS_UNKNOWN ? " and what is not known" : "");
-        fprintf(app->out.to, ", and %s of flash for the weights\n",
-                fmt_size(buf, &app->out, cli->memory.report.host_weight_bytes));
+        say(app->out.to, "need: %s of RAM%s, and %s of flash for the weights\n",
+            fmt_size(CELL, &app->out, fit->need_bytes), fit->verdict == VC_FITS_UNKNOWN ? " and what is not known" : "",
+            fmt_size(CELL, &app->out, cli->memory.report.host_weight_bytes));
         return;
     }
-    fprintf(app->out.to, "need: %s", fmt_size(buf, &app->out, fit->need_bytes));
-    fprintf(app->out.to, " = %s %s", fmt_size(buf, &app->out, fit->peak_bytes),
-            cli->fit.weights_only ? "of weights" : "at the peak");
-    fprintf(app->out.to, " + %s of the device's runtime", fmt_size(buf, &app->out, fit->context_bytes));
+    say(app->out.to, "need: %s = %s %s + %s of the device's runtime", fmt_size(CELL, &app->out, fit->need_bytes),
+        fmt_size(CELL, &app->out, fit->peak_bytes), cli->fit.weights_only ? "of weights" : "at the peak",
+        fmt_size(CELL, &app->out, fit->context_bytes));
     if (fit->slack_bytes != 0) {
-        fprintf(app->out.to, " + %s that the allocator cannot use", fmt_size(buf, &app->out, fit->slack_bytes));
+        fprintf(app->out.to, " + %s that the allocator cannot use", fmt_size(CELL, &app->out, fit->slack_bytes));
     }
-    fputc('\n', app->out.to);
-    fprintf(app->out.to, "usable: what a program sees, less %s", fmt_size(buf, &app->out, cli->fit.margin_bytes));
+    say(app->out.to, "\nusable: what a program sees, less %s", fmt_size(CELL, &app->out, cli->fit.margin_bytes));
     if (cli->fit.used_bytes != 0) {
-        fprintf(app->out.to, " and the %s that others have", fmt_size(buf, &app->out, cli->fit.used_bytes));
+        fprintf(app->out.to, " and the %s that others have", fmt_size(CELL, &app->out, cli->fit.used_bytes));
     }
     fputc('\n', app->out.to);
 }
@@ -603,7 +574,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
 /* With --quiet nothing else is printed: the reason of the first device that says no, as the sentence of a gate. */
 static void say_why(struct app *app, const struct fit_cli *cli)
 {
-    char need[CELL_BYTES], usable[CELL_BYTES], text[3 * CELL_BYTES + 128];
+    char text[3 * CELL_BYTES + 128];
     uint64_t now;
     size_t k = 0;
 
@@ -613,7 +584,7 @@ static void say_why(struct app *app, const struct fit_cli *cli)
     if (cli->grew) {
         (void)peak_now(cli, &now);
         snprintf(text, sizeof text, "the peak is %s, %.2f %% above the %s of --baseline, --max-growth allows %g %%",
-                 fmt_size(need, &app->out, now), growth(cli, now), fmt_size(usable, &app->out, cli->peak_before),
+                 fmt_size(CELL, &app->out, now), growth(cli, now), fmt_size(CELL, &app->out, cli->peak_before),
                  100 * cli->max_growth);
         (void)app_gate(app, text);
         return;
@@ -623,9 +594,9 @@ static void say_why(struct app *app, const struct fit_cli *cli)
         return;
     }
     snprintf(text, sizeof text, "%.60s: %s: needs %s%s, %s usable", name_of(&cli->rows[k]),
-             vc_fit_word(&cli->rows[k].fit, &cli->rows[k]), fmt_size(need, &app->out, cli->rows[k].fit.need_bytes),
+             vc_fit_word(&cli->rows[k].fit, &cli->rows[k]), fmt_size(CELL, &app->out, cli->rows[k].fit.need_bytes),
              cli->rows[k].fit.verdict == VC_FITS_UNKNOWN ? " and what is not known" : "",
-             fmt_size(usable, &app->out, cli->rows[k].fit.usable_bytes));
+             fmt_size(CELL, &app->out, cli->rows[k].fit.usable_bytes));
     (void)app_gate(app, text);
 }
 
@@ -657,16 +628,9 @@ static int run_fit(struct app *app, int n_args, char **args)
 
     vc_memory_defaults(&cli.memory.memory);
     vc_fit_defaults(&cli.fit);
-    int rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && app->parsed.n_args != 1) {
-        rc = app_usage(app, "fit needs one MODEL; see vcompress fit --help");
-    }
-    GO(rc);
     cli.memory.own_allocator = true;
-    app->subject = app->parsed.args[0];
-    rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    GO(app_begin(app, n_args, args, &cli));
+    int rc = memory_cli_count(app, &cli.memory);
     bool own_budget = cli.memory.seeks_budget; /* which fit_budget finds, from the devices */
     memory_cli_set_fit(app, &cli.memory, &cli.fit);
     rc = rc == GO_ON ? decide(app, &cli) : rc;
@@ -696,8 +660,9 @@ const struct command command_fit = {
         "  vcompress fit --gpu 'RTX 4090' hf:OWNER/NAME\n"
         "  vcompress fit --all-gpus --dtype int4/group:128 llama/",
     .first = "gpu memory batch ctx dtype mode max-batch max-ctx graph json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "one MODEL",
+    .one = true,
     .args = "FILE",
     .reads_headers = true,
     .takes_config = true,

@@ -45,43 +45,31 @@ static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
 /* One row. The memory that a program sees was measured (VC_GPU_FROM_CUDA), or is known from below: "> 23.5 GiB". */
 static void add_card(struct table *table, const struct out *out, const struct vc_gpu *gpu)
 {
-    char buf[CELL_BYTES], types[128];
+    char types[128];
     bool measured = gpu->visible_from == VC_GPU_FROM_CUDA;
 
-    table_add(table, INK_NONE, gpu->name);
-    snprintf(buf, sizeof buf, "%g GB", gpu->memory_gb);
-    table_add(table, INK_NONE, buf);
-    fmt_size(buf, out, gpu->visible_bytes);
-    if (!measured) { /* what is not known for sure is known from below */
-        memmove(buf + 2, buf, strlen(buf) + 1);
-        memcpy(buf, "> ", 2);
-    }
-    table_add(table, measured ? INK_NONE : INK_DIM, buf);
-    snprintf(buf, sizeof buf, "%.4g", gpu->bandwidth_gb_s);
-    table_add(table, INK_NONE, gpu->bandwidth_gb_s != 0 ? buf : "-");
-    snprintf(buf, sizeof buf, "%d.%d", gpu->major, gpu->minor);
-    table_add(table, INK_NONE, gpu->major != 0 ? buf : "-");
-    table_add(table, INK_NONE, types_text(types, sizeof types, gpu));
+    table_cell(table, 'l', "name", INK_NONE, gpu->name);
+    table_cell(table, 'r', "sold as", INK_NONE, fmt_text(CELL, "%g GB", gpu->memory_gb));
+    /* what is not known for sure is known from below */
+    table_cell(table, 'r', "visible", measured ? INK_NONE : INK_DIM,
+               fmt_text(CELL, "%s%s", measured ? "" : "> ", fmt_size(CELL, out, gpu->visible_bytes)));
+    table_cell(table, 'r', "GB/s", INK_NONE,
+               gpu->bandwidth_gb_s != 0 ? fmt_text(CELL, "%.4g", gpu->bandwidth_gb_s) : "-");
+    table_cell(table, 'r', "CUDA", INK_NONE, gpu->major != 0 ? fmt_text(CELL, "%d.%d", gpu->major, gpu->minor) : "-");
+    table_cell(table, 'l', "matrix units", INK_NONE, types_text(types, sizeof types, gpu));
+    table_end_row(table);
 }
 
 /* The table of GPUs; instances of clouds have lines of their own (print_instances). False: no memory. */
 static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
-    static const char *const titles[] = {"name", "sold as", "visible", "GB/s", "CUDA", "matrix units"};
-    struct table table;
+    struct table table = {.failed = false};
     const struct vc_gpu *gpu;
-    size_t n = 0;
 
-    table_init(&table, "lrrrrl");
     for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
-        if (gpu->of != NULL || (match != NULL && !vc_gpu_matches(gpu, match))) {
-            continue;
+        if (gpu->of == NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
+            add_card(&table, &app->out, gpu);
         }
-        for (size_t c = 0; n == 0 && c < 6; c++) { /* no card, no titles */
-            table_add(&table, INK_DIM, titles[c]);
-        }
-        add_card(&table, &app->out, gpu);
-        n++;
     }
     return table_print(&table, &app->out, true);
 }
@@ -95,10 +83,7 @@ static void print_instances(struct app *app, const struct vc_gpus *gpus, const c
     for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
         if (gpu->of != NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
             fputs(n++ == 0 ? "instances, whose GPUs keep memories of their own\n  " : "  ", app->out.to);
-            print_clean(app->out.to, gpu->name);
-            fprintf(app->out.to, ": %u %s ", gpu->count, out_times(&app->out));
-            print_clean(app->out.to, gpu->of->name);
-            fputc('\n', app->out.to);
+            say(app->out.to, "%s: %u %s %s\n", gpu->name, gpu->count, out_times(&app->out), gpu->of->name);
         }
     }
 }
@@ -112,15 +97,11 @@ static void print_notes(struct app *app, const struct vc_gpus *gpus, const char 
         if ((match != NULL && !vc_gpu_matches(gpu, match)) || (gpu->n_aliases == 0 && *gpu->note == '\0')) {
             continue;
         }
-        fputs("  ", app->out.to);
-        print_clean(app->out.to, gpu->name);
+        say(app->out.to, "  %s", gpu->name);
         for (size_t i = 0; i < gpu->n_aliases; i++) {
-            fputs(i == 0 ? ": also called " : ", ", app->out.to);
-            print_clean(app->out.to, gpu->aliases[i]);
+            say(app->out.to, "%s%s", i == 0 ? ": also called " : ", ", gpu->aliases[i]);
         }
-        fputs(*gpu->note != '\0' ? (gpu->n_aliases != 0 ? "; " : ": ") : "", app->out.to);
-        print_clean(app->out.to, gpu->note);
-        fputc('\n', app->out.to);
+        say(app->out.to, "%s%s\n", *gpu->note == '\0' ? "" : gpu->n_aliases != 0 ? "; " : ": ", gpu->note);
     }
 }
 
@@ -220,7 +201,6 @@ const struct command command_gpus = {
         "  vcompress gpus 'RTX 4060'\n"
         "  vcompress gpus --csv > cards.csv",
     .first = "csv gpus-file json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .run = run_gpus,
 };

@@ -153,14 +153,10 @@ static int print_couplings(struct app *app, const struct graph_cli *cli)
 static void tell_value(void *user, const struct vc_graph_array *array)
 {
     const struct app *app = user;
-    char shape[CELL_BYTES];
 
     if (app_prints(app)) {
-        print_clean(app->out.to, app->output);
-        fputs(": ", app->out.to);
-        print_clean(app->out.to, array->name);
-        fprintf(app->out.to, " %s %s\n", vc_dtype_name(array->dtype),
-                fmt_shape(shape, &app->out, array->n_dims, array->shape));
+        say(app->out.to, "%s: %s %s %s\n", app->output, array->name, vc_dtype_name(array->dtype),
+            fmt_shape(CELL, &app->out, array->n_dims, array->shape));
     }
 }
 
@@ -227,9 +223,6 @@ static int tell(struct app *app, struct graph_cli *cli)
 /* Refuses options that want the same stream, or of which one would do nothing. GO_ON or a status. */
 static int check(struct app *app, const struct graph_cli *cli)
 {
-    if (app->parsed.n_args != 1) {
-        return app_usage(app, "graph needs one MODEL; see vcompress graph --help");
-    }
     if ((cli->run.data != NULL) != (cli->run.outputs != NULL) && cli->run.outputs == NULL) {
         return app_usage(app, "--data needs --outputs FILE for the values");
     }
@@ -255,26 +248,15 @@ static int run_graph(struct app *app, int n_args, char **args)
     struct graph_cli cli = {.full = false};
 
     vc_graph_file_defaults(&cli.run);
-    int rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON) {
-        rc = check(app, &cli);
-    }
-    GO(rc);
+    GO(app_parse(app, n_args, args, &cli));
+    GO(check(app, &cli));
     app->subject = app->parsed.args[0];
-    rc = app_open(app);
-    if (rc == GO_ON) {
-        rc = cli.svg != NULL ? svg_check(app, cli.svg) : GO_ON;
-        rc = rc == GO_ON ? json_check(app) : rc;
-    }
-    if (rc == GO_ON) {
-        rc = graph_source_open(app, &cli.source, GRAPH_ALWAYS);
-    }
-    if (rc == GO_ON) {
-        rc = graph_source_bind(app, &cli.source);
-    }
-    if (rc == GO_ON) {
-        rc = tell(app, &cli);
-    }
+    GO(app_open(app));
+    GO(cli.svg != NULL ? svg_check(app, cli.svg) : GO_ON);
+    GO(json_check(app));
+    int rc = graph_source_open(app, &cli.source, GRAPH_ALWAYS);
+    rc = rc == GO_ON ? graph_source_bind(app, &cli.source) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
     vc_result_free(cli.blocks);
     graph_source_close(&cli.source);
     return rc;
@@ -292,8 +274,9 @@ const struct command command_graph = {
         "  vcompress graph --full model.onnx\n"
         "  vcompress graph --svg model.svg model.onnx",
     .first = "full text svg size data outputs json html",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "one MODEL",
+    .one = true,
     .args = "FILE",
     .reads_headers = true,
     .takes_config = true,

@@ -91,8 +91,7 @@ const struct command command_help = {
     .name = "help",
     .usage = "[COMMAND [PART]]",
     .summary = "explain a command",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "COMMAND",
     .run = run_help,
 };

@@ -45,8 +45,7 @@ const struct command command_index = {
         "  done; wait\n"
         "  vcompress index model.int8",
     .first = "verbose quiet diffable",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FOLDER",
     .run = run_index,
 };

@@ -42,13 +42,12 @@ static int tell_statistics(struct app *app, const struct vc_model *model)
 {
     struct vc_calibration_report *report = NULL;
     enum vc_status status = vc_statistics_read(app->ctx, model, &report);
-    char cell[CELL_BYTES];
 
     if (status != VC_OK) {
         return status == VC_E_UNSUPPORTED ? GO_ON : app_fail(app, status);
     }
     fprintf(app->out.to, "\n  statistics of %s rows, %zu layer%s\n\n",
-            report->n_rows != 0 ? fmt_count(cell, report->n_rows) : "unknown", report->n_layers,
+            report->n_rows != 0 ? fmt_count(CELL, report->n_rows) : "unknown", report->n_layers,
             report->n_layers == 1 ? "" : "s");
     status = print_calibrated(app, report) ? VC_OK : VC_E_NOMEM;
     vc_result_free(report);
@@ -110,17 +109,9 @@ static int run_inspect(struct app *app, int n_args, char **args)
     struct inspect_cli cli = {.stats = false};
 
     vc_open_defaults(&cli.open);
-    GO(app_parse(app, n_args, args, &cli));
+    GO(app_begin(app, n_args, args, &cli));
     cli.open.reader = app->call != NULL ? app->call->reader : NULL;
-    if (app->parsed.n_args == 0) {
-        return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");
-    }
-    app->subject = app->parsed.args[0];
-    int rc = app_open(app);
-    if (rc == GO_ON) {
-        rc = json_check(app);
-    }
-    return rc == GO_ON ? inputs_each(app, inspect_input, &cli) : rc;
+    return inputs_each(app, inspect_input, &cli);
 }
 
 const struct command command_inspect = {
@@ -133,8 +124,8 @@ const struct command command_inspect = {
             "  vcompress inspect hf:OWNER/NAME\n"
             "  vcompress inspect --stats --html model.html model.npz",
     .first = "stats json html quiet verbose",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "an INPUT file",
     .args = "FILE",
     .reads_headers = true,
     .schema = "vcompress.inspect/1",

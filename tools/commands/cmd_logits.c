@@ -57,18 +57,6 @@ static const struct opt_group group_logits = OPT_GROUP("Logits", logits_opts);
 static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_known,
                                                  &group_run,  &group_report, &group_help};
 
-/* How well the network answers, where the rows have labels, and what was written. */
-static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q,
-                  const struct vc_graph *graph)
-{
-    FILE *to = app->out.to;
-
-    print_quality(app, q, graph);
-    fputs("wrote ", to);
-    print_clean(to, cli->write.path);
-    fputc('\n', to);
-}
-
 /* Runs the network and writes its answers. Returns the exit status. */
 static int logits(struct app *app, struct logits_cli *cli, const struct net *net)
 {
@@ -89,7 +77,8 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     }
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
-        print(app, cli, &quality, net->graph);
+        print_quality(app, &quality, net->graph);
+        say(app->out.to, "wrote %s\n", cli->write.path);
         print_answers(app, &quality, net->graph);
         print_graph_notes(&app->out, net->graph);
     }
@@ -134,8 +123,7 @@ const struct command command_logits = {
             "    --array test_images=train_images \\\n"
             "    digits.npz -o answers.npz",
     .first = "graph data labels topk dtype batch output force",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .run = run_logits,
 };

@@ -143,8 +143,7 @@ const struct command command_merge = {
             "  vcompress run --pass 'merge --lora my/' --pass 'quantize --int4' llama/\n"
             "  vcompress merge --lora my-adapter/ llama/ -o llama-mine.gguf",
     .first = "lora partial output output-dir force dry-run json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_merge,

@@ -113,25 +113,23 @@ static int print_what(struct app *app, const struct memory_cli *cli, struct abou
 {
     const struct vc_model *model = graph_source_model(&cli->source);
     struct vc_inspection *in = NULL;
-    char buf[CELL_BYTES];
 
-    print_clean(app->out.to, path_of(app, &cli->source));
-    fputs(": ", app->out.to);
+    say(app->out.to, "%s: ", path_of(app, &cli->source));
     if (model == NULL) {
-        fprintf(app->out.to, "a graph without weights, %s parameters\n", fmt_count(buf, cli->report.n_params));
+        say(app->out.to, "a graph without weights, %s parameters\n", fmt_count(CELL, cli->report.n_params));
         return GO_ON;
     }
     enum vc_status status = vc_inspect(app->ctx, model, false, &in);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    fprintf(app->out.to, "%s, %s tensors, ", vc_model_facts(model)->format, fmt_count(buf, in->n_own));
-    fprintf(app->out.to, "%s parameters, ", fmt_count(buf, in->n_params));
-    fprintf(app->out.to, "%s\n ", fmt_size(buf, &app->out, vc_model_facts(model)->file_bytes));
+    say(app->out.to, "%s, %s tensors, %s parameters, %s\n", vc_model_facts(model)->format, fmt_count(CELL, in->n_own),
+        fmt_count(CELL, in->n_params), fmt_size(CELL, &app->out, vc_model_facts(model)->file_bytes));
     for (size_t k = 0; k < in->n_dtypes; k++) {
-        fprintf(app->out.to, "%s %s ", k == 0 ? "" : ",", vc_dtype_name(in->dtypes[k].dtype));
-        fputs(fmt_percent(buf, (double)in->dtypes[k].size_bytes, (double)in->value_bytes), app->out.to);
+        say(app->out.to, "%s %s %s", k == 0 ? " " : ",", vc_dtype_name(in->dtypes[k].dtype),
+            fmt_percent(CELL, (double)in->dtypes[k].size_bytes, (double)in->value_bytes));
     }
+    fputs(in->n_dtypes == 0 ? " " : "", app->out.to);
     fprintf(app->out.to, "%s; %s\n", in->n_quantized != 0 ? "; quantized weights" : "", what_is_known(cli));
     about->contents = contents_of(model, in);
     about->bytes = vc_model_facts(model)->file_bytes;
@@ -153,23 +151,19 @@ static const struct vc_gpu *smallest_card(const struct vc_fit_matrix *m, size_t 
 /* A line for each type of the weights: bytes, the need on a device, the smallest common card. False: no memory. */
 static bool print_matrix(const struct app *app, const struct vc_fit_matrix *m)
 {
-    static const char *const titles[] = {"weights as", "size", "need in inference", "fits from"};
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "lrrl");
-    for (size_t k = 0; k < sizeof titles / sizeof titles[0]; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t c = 0; c < m->n_columns; c++) {
         const struct vc_gpu *gpu = smallest_card(m, c);
         bool known = m->fits[c].verdict != VC_FITS_UNKNOWN;
         const char *none = known ? "no common card" : "not known";
 
-        table_add(&table, INK_NONE, m->columns[c].name);
-        table_add(&table, INK_NONE, fmt_size(buf, &app->out, m->columns[c].weight_bytes));
-        table_add(&table, INK_NONE, known ? fmt_size(buf, &app->out, m->fits[c].need_bytes) : "?");
-        table_add(&table, gpu != NULL ? INK_GOOD : INK_BAD, gpu != NULL ? gpu->name : none);
+        table_cell(&table, 'l', "weights as", INK_NONE, m->columns[c].name);
+        table_cell(&table, 'r', "size", INK_NONE, fmt_size(CELL, &app->out, m->columns[c].weight_bytes));
+        table_cell(&table, 'r', "need in inference", INK_NONE,
+                   known ? fmt_size(CELL, &app->out, m->fits[c].need_bytes) : "?");
+        table_cell(&table, 'l', "fits from", gpu != NULL ? INK_GOOD : INK_BAD, gpu != NULL ? gpu->name : none);
+        table_end_row(&table);
     }
     return table_print(&table, &app->out, true);
 }
@@ -181,12 +175,11 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
     const struct vc_layout *layout =
         graph_source_model(&cli->source) != NULL ? vc_model_layout(graph_source_model(&cli->source)) : NULL;
     bool known = fit->verdict != VC_FITS_UNKNOWN;
-    char buf[CELL_BYTES];
 
     if (known) {
         fprintf(app->out.to, "need: %s and %s of the device's runtime",
                 cli->report.unknown == NULL ? "what lives at the peak" : "the weights",
-                fmt_size(buf, &app->out, fit->context_bytes + fit->slack_bytes));
+                fmt_size(CELL, &app->out, fit->context_bytes + fit->slack_bytes));
         memory_cli_print_sizes(app, cli, "; counted with ");
         fputs(cli->source.graph != NULL && vc_graph_symbol(cli->source.graph, 0, NULL) != NULL ? " (--size NAME=N)\n"
                                                                                                : "\n",
@@ -199,14 +192,11 @@ static void print_notes(const struct app *app, const struct memory_cli *cli, con
               app->out.to);
     }
     if (cli->source.refused != NULL && cli->report.unknown != NULL) {
-        fputs("note: figures count weights alone: ", app->out.to);
-        print_clean(app->out.to, cli->source.refused);
-        fputc('\n', app->out.to);
+        say(app->out.to, "note: figures count weights alone: %s\n", cli->source.refused);
     } else if (cli->source.graph != NULL && cli->report.unknown != NULL) {
-        fprintf(app->out.to, "note: the need is not known: %s%s", cli->report.unknown,
-                cli->report.unknown_name != NULL ? ": " : "");
-        print_clean(app->out.to, cli->report.unknown_name != NULL ? cli->report.unknown_name : "");
-        fputc('\n', app->out.to);
+        say(app->out.to, "note: the need is not known: %s%s%s\n", cli->report.unknown,
+            cli->report.unknown_name != NULL ? ": " : "",
+            cli->report.unknown_name != NULL ? cli->report.unknown_name : "");
         memory_cli_print_open(app, cli);
     }
 }
@@ -282,9 +272,8 @@ static void print_first(const struct app *app, const struct advice *rows, size_t
 
         found = line != NULL && line_is_possible(app, line, rows[k].gains ? POSSIBLE_GAIN(about->bytes) : 0);
         if (found) {
-            fprintf(app->out.to, "%s  ", *title);
-            print_clean(app->out.to, line);
-            fputc('\n', app->out.to);
+            fputs(*title, app->out.to);
+            say(app->out.to, "  %s\n", line);
             *title = "";
         }
         free(line);
@@ -339,7 +328,6 @@ const struct command command_model = {
     .text = "MODEL is a path that exists and no command's name: a weight file or folder, a config.json, an ONNX file, "
             "or the text of a graph. The commands that are printed were planned (dry runs, from headers alone) and are "
             "possible.",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .run = run_model,
 };

@@ -189,34 +189,28 @@ static const char *fmt_error(char *buf, const struct vc_recipe *recipe)
 /* One row. time: how often the time of the model as it is; empty if no longer. */
 static void add_recipe(const struct app *app, struct table *table, const struct vc_recipe *recipe)
 {
-    char buf[CELL_BYTES];
     enum ink ink = recipe->fit.verdict == VC_FITS ? INK_GOOD : INK_WARN;
 
-    table_add(table, INK_NONE, fmt_size(buf, &app->out, recipe->fit.need_bytes));
-    table_add(table, INK_NONE, fmt_headroom(buf, &app->out, recipe->fit.headroom_bytes));
     if (recipe->refused || recipe->fit.verdict == VC_FITS_NOT) {
         ink = INK_BAD;
     }
-    table_add(table, ink, recipe->refused ? "not possible" : vc_fit_word(&recipe->fit, NULL));
-    table_add(table, INK_NONE, fmt_error(buf, recipe));
-    table_add(table, INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
-    snprintf(buf, sizeof buf, "%.3g", recipe->time);
-    table_add(table, INK_NONE, recipe->time > 1 ? buf : "");
-    table_add(table, INK_NONE, recipe->what);
+    table_cell(table, 'r', "need", INK_NONE, fmt_size(CELL, &app->out, recipe->fit.need_bytes));
+    table_cell(table, 'r', "left", INK_NONE, fmt_headroom(CELL, &app->out, recipe->fit.headroom_bytes));
+    table_cell(table, 'l', "verdict", ink, recipe->refused ? "not possible" : vc_fit_word(&recipe->fit, NULL));
+    table_cell(table, 'r', "error", INK_NONE, fmt_error(CELL, recipe));
+    table_cell(table, 'l', "", INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
+    table_cell(table, 'r', "time", INK_NONE, recipe->time > 1 ? fmt_text(CELL, "%.3g", recipe->time) : "");
+    table_cell(table, 'l', "recipe", INK_NONE, recipe->what);
+    table_end_row(table);
 }
 
 /* All recipes, or the model as it is and the one that was chosen. Where none was chosen, the nearest is shown in its
  * place. False: no memory. */
 static bool print_recipes(struct app *app, const struct plan_cli *cli)
 {
-    static const char *const titles[] = {"need", "left", "verdict", "error", "", "time", "recipe"};
     const struct vc_recipe *shown = chosen(cli) != NULL ? chosen(cli) : nearest(cli);
-    struct table table;
+    struct table table = {.failed = false};
 
-    table_init(&table, "rrlrlrl");
-    for (size_t k = 0; k < sizeof titles / sizeof titles[0]; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t k = 0; vc_recipe(cli->recipes, k) != NULL; k++) {
         if (cli->all || k == 0 || vc_recipe(cli->recipes, k) == shown) {
             add_recipe(app, &table, vc_recipe(cli->recipes, k));
@@ -231,9 +225,7 @@ static void print_lines(const struct app *app, const struct plan_cli *cli, const
     const struct vc_recipe_lines *lines = &cli->lines[vc_recipes_best(cli->recipes)];
 
     for (size_t k = 0; k < lines->n; k++) {
-        fputs(before, app->out.to);
-        print_clean(app->out.to, lines->lines[k]);
-        fputc('\n', app->out.to);
+        say(app->out.to, "%s%s\n", before, lines->lines[k]);
     }
 }
 
@@ -241,16 +233,11 @@ static void print_lines(const struct app *app, const struct plan_cli *cli, const
 static void print_miss(const struct app *app, const struct plan_cli *cli)
 {
     const struct vc_recipe *recipe = nearest(cli);
-    char buf[CELL_BYTES];
 
     bool unread = recipe->report->components[VC_MEMORY_PARAMETERS].known == VC_KNOWN_NOT;
 
     if (recipe->report->unknown != NULL && (unread || (!cli->fit.weights_only && cli->fit.activation_bytes == 0))) {
-        fprintf(app->out.to, "unknown: %s", recipe->report->unknown);
-        if (recipe->report->unknown_name != NULL) {
-            fputs(": ", app->out.to);
-            print_clean(app->out.to, recipe->report->unknown_name);
-        }
+        memory_cli_print_unknown(app, recipe->report);
         fputs(unread ? "\n" : "; --weights-only and --activations SIZE help\n", app->out.to);
         memory_cli_print_open(app, &cli->memory);
     }
@@ -258,7 +245,7 @@ static void print_miss(const struct app *app, const struct plan_cli *cli)
         fputs("nothing fits that is possible: a dry run of the passes is refused\n", app->out.to);
     } else if (recipe->fit.headroom_bytes < 0) {
         fprintf(app->out.to, "nothing fits; the nearest is %s, which misses by %s\n", recipe->what,
-                fmt_size(buf, &app->out, (uint64_t)-recipe->fit.headroom_bytes));
+                fmt_size(CELL, &app->out, (uint64_t)-recipe->fit.headroom_bytes));
     } else {
         fputs("nothing is certain to fit\n", app->out.to);
     }
@@ -270,7 +257,6 @@ static bool print_plan(struct app *app, const struct plan_cli *cli)
 {
     const struct vc_recipe *recipe = chosen(cli);
     const struct vc_recipe *first = vc_recipe(cli->recipes, 0);
-    char buf[CELL_BYTES];
 
     if (cli->porcelain) {
         if (recipe != NULL) {
@@ -278,12 +264,9 @@ static bool print_plan(struct app *app, const struct plan_cli *cli)
         }
         return true;
     }
-    print_clean(app->out.to, app->subject);
-    fputs(" on ", app->out.to);
-    print_clean(app->out.to, cli->found != NULL ? cli->found->name : "a device");
-    fprintf(app->out.to, ": %s usable", fmt_size(buf, &app->out, first->fit.usable_bytes));
-    fprintf(app->out.to, " of the %s that a program sees%s", fmt_size(buf, &app->out, first->fit.visible_bytes),
-            cli->fit.weights_only ? "; weights alone" : "");
+    say(app->out.to, "%s on %s: %s usable of the %s that a program sees%s", app->subject,
+        cli->found != NULL ? cli->found->name : "a device", fmt_size(CELL, &app->out, first->fit.usable_bytes),
+        fmt_size(CELL, &app->out, first->fit.visible_bytes), cli->fit.weights_only ? "; weights alone" : "");
     memory_cli_print_sizes(app, &cli->memory, "; ");
     fputc('\n', app->out.to);
     if (!print_recipes(app, cli)) {
@@ -338,16 +321,9 @@ static int run_plan(struct app *app, int n_args, char **args)
     vc_memory_defaults(&cli.memory.memory);
     vc_fit_defaults(&cli.fit);
     vc_recipe_defaults(&cli.options);
-    int rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && app->parsed.n_args != 1) {
-        rc = app_usage(app, "plan needs one MODEL; see vcompress plan --help");
-    }
-    GO(rc);
     cli.memory.own_allocator = true; /* as fit */
-    app->subject = app->parsed.args[0];
-    rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    GO(app_begin(app, n_args, args, &cli));
+    int rc = memory_cli_count(app, &cli.memory);
     cli.memory.memory.budget_bytes =
         cli.memory.seeks_budget ? 0 : cli.memory.memory.budget_bytes; /* of every recipe its own */
     memory_cli_set_fit(app, &cli.memory, &cli.fit);
@@ -383,8 +359,9 @@ const struct command command_plan = {
         "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all \\\n"
         "    bert/config.json",
     .first = "gpu memory ctx batch mode optimizer all graph html json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "one MODEL",
+    .one = true,
     .args = "FILE",
     .reads_headers = true,
     .takes_config = true,

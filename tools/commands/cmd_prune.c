@@ -427,8 +427,7 @@ const struct command command_prune = {
         "  vcompress prune --drop-layers 8-10 model-folder -o smaller\n"
         "  vcompress prune --drop-layers least:2 --data rows.npz model-folder -o smaller",
     .first = "sparsity scope pattern structured graph exclude output dry-run min-sqnr json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_prune,

@@ -485,8 +485,7 @@ const struct command command_quantize = {
             "  vcompress quantize --gguf Q4_K_M model-f16.gguf -o model-q4_k_m.gguf\n"
             "  vcompress quantize --gguf Q4_K_M qwen3/ -o qwen3-q4_k_m.gguf",
     .first = "int8 int4 nf4 fp16 gguf exclude output dry-run min-sqnr json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_quantize,

@@ -208,8 +208,7 @@ const struct command command_run = {
         "    --pass 'quantize --int8' net.onnx -o small.onnx\n"
         "  vcompress run recipe.txt model.npz -o small.npz",
     .first = "pass output output-dir force dry-run min-sqnr max-bytes json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .args = "FILE",
     .schema = "vcompress.report/1",
     .run = run_run,

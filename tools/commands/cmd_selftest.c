@@ -34,7 +34,6 @@ const struct command command_selftest = {
         "Compares every kernel variant of this processor (and, with --device cuda, of this GPU) with the reference on "
         "small inputs, and does a round trip through a temporary file in $TMPDIR. Takes a second or two. For results "
         "that look wrong.",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
     .run = run_selftest,
 };

@@ -114,11 +114,8 @@ static void tell_estimate(void *user, size_t n_runs, double seconds)
     const struct app *app = user;
 
     if (seconds >= LONG && app->call == NULL && !app->common.quiet) {
-        fputs("vcompress: ", stderr);
-        print_clean(stderr, app->subject);
-        fprintf(stderr,
-                seconds < 120 ? ": %zu runs of the model, about %.0f s\n" : ": %zu runs of the model, about %.0f min\n",
-                n_runs, seconds < 120 ? seconds : seconds / 60);
+        say(stderr, "vcompress: %s: %zu runs of the model, about %.0f %s\n", app->subject, n_runs,
+            seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "s" : "min");
     }
 }
 
@@ -212,18 +209,15 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
     vc_sensitivity_defaults(&cli.measure);
     vc_sensitivity_data_defaults(&cli.with_data);
     GO(app_parse(app, n_args, args, &cli));
-    if (app->parsed.n_args == 0) {
-        return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
-    }
     /* options, before the context */
     GO(check_data(app, &cli));
     cli.measure.rules = cli.convert.rules;
     cli.measure.n_rules = cli.convert.n_rules;
     app->subject = app->parsed.args[0];
-    int rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? check_svg(app, cli.svg) : rc;
-    return rc == GO_ON ? inputs_each(app, measure_input, &cli) : rc;
+    GO(app_open(app));
+    GO(json_check(app));
+    GO(check_svg(app, cli.svg));
+    return inputs_each(app, measure_input, &cli);
 }
 
 const struct command command_sensitivity = {
@@ -241,8 +235,8 @@ const struct command command_sensitivity = {
         "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
         "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",
     .first = "graph data exclude svg json html",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "an INPUT file",
     .args = "FILE",
     .schema = "vcompress.sensitivity/1",
     .run = run_sensitivity,

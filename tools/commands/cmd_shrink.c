@@ -233,7 +233,6 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
 {
     struct shrink_cli *cli = user;
     const struct out *out = &cli->app->out;
-    char size[CELL_BYTES], part[CELL_BYTES];
 
     if (!is_shown(cli->app)) {
         return;
@@ -244,40 +243,18 @@ static void tell(void *user, const struct vc_shrink_candidate *c, double left)
     if (c->reason != NULL) {
         print_clean(out->to, c->reason);
     } else {
-        fprintf(out->to, "%10s", fmt_size(size, out, c->file_bytes));
-        fprintf(out->to, "  memory %s", fmt_size(size, out, c->need_bytes));
+        say(out->to, "%10s  memory %s", fmt_size(CELL, out, c->file_bytes), fmt_size(CELL, out, c->need_bytes));
         if (isnan(c->kd)) {
-            fprintf(out->to, "  error %s", fmt_part(part, c->error));
+            say(out->to, "  error %s", fmt_part(CELL, c->error));
         } else {
-            fprintf(out->to, "  loss %s  %s %.4g", fmt_loss(part, (enum vc_metric)cli->shrink.metric, c->loss),
-                    c->measure, c->kd);
+            say(out->to, "  loss %s  %s %.4g", fmt_loss(CELL, (enum vc_metric)cli->shrink.metric, c->loss), c->measure,
+                c->kd);
         }
         fprintf(out->to, "  %.1f s", c->seconds);
     }
     fprintf(out->to, "  about %.0f s left", left);
     fputs(c->reason == NULL && !c->within ? "  too large\n" : "\n", out->to);
     (void)fflush(out->to);
-}
-
-/* One row of the front. "*" marks the candidate that was chosen. */
-static void add_candidate(const struct app *app, const struct vc_shrinkage *r, size_t k, struct table *table)
-{
-    const struct vc_shrink_candidate *c = &r->candidates[k];
-    char buf[CELL_BYTES];
-
-    table_add(table, k == r->chosen ? INK_GOOD : INK_NONE, k == r->chosen ? "*" : "");
-    table_add(table, INK_NONE, c->name);
-    table_add(table, INK_NONE, c->file_bytes != 0 ? fmt_size(buf, &app->out, c->file_bytes) : "");
-    table_add(table, INK_NONE, c->file_bytes != 0 ? fmt_ratio(buf, &app->out, r->input_bytes, c->file_bytes) : "");
-    table_add(table, INK_NONE, fmt_size(buf, &app->out, c->need_bytes));
-    table_add(table, INK_NONE, r->weights_only ? fmt_part(buf, c->error) : fmt_loss(buf, r->metric, c->loss));
-    snprintf(buf, sizeof(buf), isnan(c->kd) ? " " : "%.4g", c->kd);
-    table_add(table, INK_NONE, buf);
-    if (c->file_bytes == 0 && r->limit_bytes != 0) { /* it was not made */
-        table_add(table, INK_NONE, "");
-    } else {
-        table_add(table, c->within ? INK_GOOD : INK_DIM, c->within ? "yes" : "no");
-    }
 }
 
 /* By what outputs were compared, the title of a column: that of the first measured candidate. The word without any is
@@ -292,24 +269,44 @@ static const char *measure_of(const struct vc_shrinkage *r)
     return "divergence";
 }
 
+/* One row of the front. "*" marks the candidate that was chosen. */
+static void add_candidate(const struct app *app, const struct vc_shrinkage *r, const struct vc_shrink_candidate *c,
+                          bool chosen, struct table *table)
+{
+    bool made = c->file_bytes != 0;
+
+    table_cell(table, 'l', "", chosen ? INK_GOOD : INK_NONE, chosen ? "*" : "");
+    table_cell(table, 'l', "candidate", INK_NONE, c->name);
+    table_cell(table, 'r', "size", INK_NONE, made ? fmt_size(CELL, &app->out, c->file_bytes) : "");
+    table_cell(table, 'r', "", INK_NONE, made ? fmt_ratio(CELL, &app->out, r->input_bytes, c->file_bytes) : "");
+    table_cell(table, 'r', "memory", INK_NONE, fmt_size(CELL, &app->out, c->need_bytes));
+    table_cell(table, 'r', r->weights_only ? "error" : "loss", INK_NONE,
+               r->weights_only ? fmt_part(CELL, c->error) : fmt_loss(CELL, r->metric, c->loss));
+    table_cell(table, 'r', r->weights_only ? "" : measure_of(r), INK_NONE,
+               isnan(c->kd) ? " " : fmt_text(CELL, "%.4g", c->kd));
+    if (!made && r->limit_bytes != 0) {
+        table_cell(table, 'l', "within", INK_NONE, "");
+    } else {
+        table_cell(table, 'l', "within", c->within ? INK_GOOD : INK_DIM, c->within ? "yes" : "no");
+    }
+    table_end_row(table);
+}
+
 /* The front; in a dry run all candidates. A dry run measures nothing, so there is no front. */
 static bool print_front(const struct app *app, const struct vc_shrinkage *r)
 {
-    const char *measure = r->weights_only ? NULL : measure_of(r);
-    const char *const titles[] = {
-        "",      "candidate", "size", "", "memory", r->weights_only ? "error" : "loss", measure != NULL ? measure : "",
-        "within"};
-    struct table table;
+    static const struct vc_shrink_candidate none = {.name = ""};
+    struct table table = {.failed = false};
     bool all = r->options->write->dry_run;
 
-    table_init(&table, "llrrrrrl");
-    for (size_t k = 0; k < sizeof(titles) / sizeof(titles[0]); k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t k = 0; k < r->n_candidates; k++) {
         if (r->candidates[k].front || k == r->chosen || (all && r->candidates[k].reason == NULL)) {
-            add_candidate(app, r, k, &table);
+            add_candidate(app, r, &r->candidates[k], k == r->chosen, &table);
         }
+    }
+    if (table.n_cols == 0) {
+        add_candidate(app, r, &none, false, &table);
+        table_drop_row(&table);
     }
     return table_print(&table, &app->out, true);
 }
@@ -328,10 +325,9 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
     for (size_t k = 0; k < r->quality.n_parts && k < r->teacher.n_parts; k++) {
         struct vc_metric_value is = vc_metric_figure(&r->quality.parts[k], VC_METRIC_AUTO);
 
-        fputs(k != 0 ? "; " : ": ", app->out.to);
-        print_clean(app->out.to, r->quality.parts[k].name);
-        fprintf(app->out.to, ": %s, %s %.4f of %.4f", vc_word(VC_WORDS_NET_TASK, r->quality.parts[k].task),
-                vc_word(VC_WORDS_METRIC, is.metric), is.value, vc_metric_figure(&r->teacher.parts[k], is.metric).value);
+        say(app->out.to, "%s%s: %s, %s %.4f of %.4f", k != 0 ? "; " : ": ", r->quality.parts[k].name,
+            vc_word(VC_WORDS_NET_TASK, r->quality.parts[k].task), vc_word(VC_WORDS_METRIC, is.metric), is.value,
+            vc_metric_figure(&r->teacher.parts[k], is.metric).value);
     }
     for (size_t k = 0; r->quality.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
         struct vc_metric_value is = vc_metric_figure(&r->quality, rows[k].metric);
@@ -349,18 +345,17 @@ static void print_y(const struct app *app, const struct vc_shrinkage *r)
 static void print_proof(const struct app *app, const struct vc_shrinkage *r)
 {
     const struct vc_quality *q = &r->quality;
-    char buf[CELL_BYTES];
 
     if (q->n_parts != 0) { /* each output by its own figure */
-        fprintf(app->out.to, "proof: %s rows that steered nothing", fmt_count(buf, q->n_rows));
+        fprintf(app->out.to, "proof: %s rows that steered nothing", fmt_count(CELL, q->n_rows));
         print_y(app, r);
         fputc('\n', app->out.to);
         return;
     }
-    fprintf(app->out.to, "proof: %s: ", vc_word(VC_WORDS_NET_TASK, q->task));
-    fprintf(app->out.to, "%s rows that steered nothing", fmt_count(buf, q->n_rows));
+    say(app->out.to, "proof: %s: %s rows that steered nothing", vc_word(VC_WORDS_NET_TASK, q->task),
+        fmt_count(CELL, q->n_rows));
     if (!isnan(q->agreement)) {
-        fprintf(app->out.to, ", %s of the answers equal", fmt_share(buf, q->agreement));
+        fprintf(app->out.to, ", %s of the answers equal", fmt_share(CELL, q->agreement));
     }
     fprintf(app->out.to, q->loss == VC_TEACHER_LOSS_KD ? ", %s %.4f" : ", %s %.4g",
             vc_teacher_loss_facts(q->loss)->measure, q->kd);
@@ -369,8 +364,7 @@ static void print_proof(const struct app *app, const struct vc_shrinkage *r)
     }
     print_y(app, r);
     if (q->n_labels != 0) {
-        fprintf(app->out.to, ", accuracy %s", fmt_share(buf, q->accuracy));
-        fprintf(app->out.to, " of %s", fmt_share(buf, r->teacher.accuracy));
+        say(app->out.to, ", accuracy %s of %s", fmt_share(CELL, q->accuracy), fmt_share(CELL, r->teacher.accuracy));
     }
     fputc('\n', app->out.to);
     print_answers(app, q, NULL);
@@ -379,26 +373,22 @@ static void print_proof(const struct app *app, const struct vc_shrinkage *r)
 /* The table, notes, the proof, and what was written. False: no memory. */
 static bool print_result(const struct app *app, const struct vc_shrinkage *r)
 {
-    char buf[CELL_BYTES];
-
     if (!print_front(app, r)) {
         return false;
     }
     if (r->note != NULL) {
-        fputs("note: ", app->out.to);
-        print_clean(app->out.to, r->note);
-        fputc('\n', app->out.to);
+        say(app->out.to, "note: %s\n", r->note);
     }
     if (r->out_of_time) {
         fputs("note: --time ended the search\n", app->out.to);
     }
     /* sizes first, then whether it fits */
     if (r->proved) {
-        fprintf(app->out.to, "proof: read back and verified, %s, ", fmt_size(buf, &app->out, r->output_bytes));
-        fputs(fmt_change(buf, &app->out, r->input_bytes, r->output_bytes), app->out.to);
+        say(app->out.to, "proof: read back and verified, %s, %s", fmt_size(CELL, &app->out, r->output_bytes),
+            fmt_change(CELL, &app->out, r->input_bytes, r->output_bytes));
         if (r->options->gpu != NULL || r->options->visible_bytes != 0) {
-            fprintf(app->out.to, "; needs %s: ", fmt_size(buf, &app->out, r->fit.need_bytes));
-            fputs(vc_fit_word(&r->fit, NULL), app->out.to);
+            say(app->out.to, "; needs %s: %s", fmt_size(CELL, &app->out, r->fit.need_bytes),
+                vc_fit_word(&r->fit, NULL));
         }
         fputc('\n', app->out.to);
     }
@@ -406,9 +396,7 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
         print_proof(app, r);
     }
     if (r->written) {
-        fputs("wrote ", app->out.to);
-        print_clean(app->out.to, r->options->write->path);
-        fprintf(app->out.to, " and its recipe in %.1f s\n", r->seconds);
+        say(app->out.to, "wrote %s and its recipe in %.1f s\n", r->options->write->path, r->seconds);
     }
     return true;
 }
@@ -458,9 +446,6 @@ static void set_rows(struct shrink_cli *cli)
 /* What shrink cannot take of the shared options. GO_ON or a status. */
 static int check(struct app *app, struct shrink_cli *cli)
 {
-    if (app->parsed.n_args != 1) {
-        return app_usage(app, "shrink needs one MODEL; see vcompress shrink --help");
-    }
     if (options_seen(&app->parsed, "part") || options_seen(&app->parsed, "part-seed")) {
         return app_usage(app, "--part: shrink divides the rows itself, by --seed");
     }
@@ -615,8 +600,9 @@ const struct command command_shrink = {
         "  vcompress shrink --ratio 20 --graph digits.layers.txt --data rows.npz \\\n"
         "    -o small.npz digits.npz",
     .first = "bytes ratio fit graph data labels max-loss output dry-run json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "one MODEL",
+    .one = true,
     .args = "FILE",
     .schema = "vcompress.shrink/1",
     .run = run_shrink,

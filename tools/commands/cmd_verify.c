@@ -116,30 +116,20 @@ static void print_finding(const struct out *out, const struct vc_finding *findin
 
     fprintf(out->to, "  %s%s:%s ", out_ink(out, error ? INK_BAD : INK_WARN), severity_name(finding->severity),
             out_ink(out, INK_NONE));
-    if (finding->tensor[0] != '\0') {
-        print_clean(out->to, finding->tensor);
-        fputs(": ", out->to);
-    }
-    print_clean(out->to, finding->sentence);
+    say(out->to, "%s%s%s", finding->tensor, finding->tensor[0] != '\0' ? ": " : "", finding->sentence);
     fprintf(out->to, " %s[%s]%s\n", out_ink(out, INK_DIM), finding->id, out_ink(out, INK_NONE));
 }
 
 /* The line of --against: how many tensors were compared, how many are equal, and the error of the others. */
 static void print_figures(const struct out *out, const struct vc_verification *v)
 {
-    char buf[CELL_BYTES];
-
-    fputs("  against ", out->to);
-    print_clean(out->to, v->against);
-    fprintf(out->to, ": %s tensor%s compared, ", fmt_count(buf, v->n_compared), plural(v->n_compared));
-    fprintf(out->to, "%s identical", fmt_count(buf, v->n_identical));
+    say(out->to, "  against %s: %s tensor%s compared, %s identical", v->against, fmt_count(CELL, v->n_compared),
+        plural(v->n_compared), fmt_count(CELL, v->n_identical));
     if (v->measured) {
         const struct vc_verify_row *worst = &v->rows[v->worst];
 
-        fprintf(out->to, "; SQNR %s, worst ", fmt_db(buf, v->sqnr_db));
-        print_clean(out->to, worst->name);
-        fprintf(out->to, ": %s", fmt_db(buf, worst->sqnr_db));
-        fprintf(out->to, ", max error %s", fmt_real(buf, worst->max_abs_error));
+        say(out->to, "; SQNR %s, worst %s: %s, max error %s", fmt_db(CELL, v->sqnr_db), worst->name,
+            fmt_db(CELL, worst->sqnr_db), fmt_real(CELL, worst->max_abs_error));
     }
     fputc('\n', out->to);
 }
@@ -147,38 +137,37 @@ static void print_figures(const struct out *out, const struct vc_verification *v
 /* With -v: "f32: 10 tensors, 1.15 MiB; i64: 2 tensors, 16 B". */
 static void print_dtypes(const struct out *out, const struct vc_verification *v)
 {
-    char buf[CELL_BYTES];
-
     for (size_t i = 0; i < v->n_dtypes; i++) {
         const struct vc_verify_dtype *d = &v->dtypes[i];
 
-        fprintf(out->to, "%s%s: %s tensor%s", i == 0 ? "  " : "; ", vc_dtype_name(d->dtype),
-                fmt_count(buf, d->n_tensors), plural(d->n_tensors));
-        fprintf(out->to, ", %s%s", fmt_size(buf, out, d->size_bytes), i + 1 == v->n_dtypes ? "\n" : "");
+        say(out->to, "%s%s: %s tensor%s, %s", i == 0 ? "  " : "; ", vc_dtype_name(d->dtype),
+            fmt_count(CELL, d->n_tensors), plural(d->n_tensors), fmt_size(CELL, out, d->size_bytes));
+        fputs(i + 1 == v->n_dtypes ? "\n" : "", out->to);
     }
 }
 
 /* With -v: what was measured of every tensor. False: no memory. */
 static bool print_rows(const struct out *out, const struct vc_verification *v)
 {
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "llrrrll");
     for (size_t i = 0; i < v->n_rows; i++) {
         const struct vc_verify_row *row = &v->rows[i];
 
-        table_add(&table, INK_NONE, row->name);
-        table_add(&table, INK_NONE, vc_dtype_name(row->dtype));
-        table_add(&table, INK_NONE, fmt_count(buf, row->n_elems));
-        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_db(buf, row->sqnr_db) : "");
-        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_real(buf, row->max_abs_error) : "");
-        table_add(&table, INK_NONE, row->nans + row->infs != 0 ? "NaN or Inf" : "");
+        bool figures = row->compared && row->numeric;
+
+        table_cell(&table, 'l', "", INK_NONE, row->name);
+        table_cell(&table, 'l', "", INK_NONE, vc_dtype_name(row->dtype));
+        table_cell(&table, 'r', "", INK_NONE, fmt_count(CELL, row->n_elems));
+        table_cell(&table, 'r', "", INK_NONE, figures ? fmt_db(CELL, row->sqnr_db) : "");
+        table_cell(&table, 'r', "", INK_NONE, figures ? fmt_real(CELL, row->max_abs_error) : "");
+        table_cell(&table, 'l', "", INK_NONE, row->nans + row->infs != 0 ? "NaN or Inf" : "");
         if (row->read) {
-            table_add(&table, INK_NONE, row->identical ? "identical" : "");
+            table_cell(&table, 'l', "", INK_NONE, row->identical ? "identical" : "");
         } else {
-            table_add(&table, INK_BAD, "cannot be read");
+            table_cell(&table, 'l', "", INK_BAD, "cannot be read");
         }
+        table_end_row(&table);
     }
     return table_print(&table, out, false);
 }
@@ -188,9 +177,7 @@ static void print_digests(const struct out *out, const struct vc_verification *v
 {
     for (size_t i = 0; i < v->n_rows; i++) {
         if (v->rows[i].sha256[0] != '\0') {
-            fprintf(out->to, "  %s  ", v->rows[i].sha256);
-            print_clean(out->to, v->rows[i].name);
-            fputc('\n', out->to);
+            say(out->to, "  %s  %s\n", v->rows[i].sha256, v->rows[i].name);
         }
     }
 }
@@ -200,12 +187,10 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 {
     const struct vc_verification *v = verdict->v;
     const struct out *out = &app->out;
-    char n[CELL_BYTES], size[CELL_BYTES];
 
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, v->path);
-    fprintf(out->to, "%s: %s, %s tensor%s, %s\n", out_ink(out, INK_NONE), v->format, fmt_count(n, v->n_tensors),
-            plural(v->n_tensors), fmt_size(size, out, v->file_bytes));
+    out_inked(out, INK_BOLD, v->path);
+    say(out->to, ": %s, %s tensor%s, %s\n", v->format, fmt_count(CELL, v->n_tensors), plural(v->n_tensors),
+        fmt_size(CELL, out, v->file_bytes));
     for (size_t i = 0; i < v->n_findings; i++) {
         print_finding(out, &v->findings[i]);
     }
@@ -224,7 +209,8 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
         print_figures(out, v);
     }
     if (v->n_pattern != 0) {
-        fprintf(out->to, "  %s weight%s checked for the pattern\n", fmt_count(n, v->n_pattern), plural(v->n_pattern));
+        fprintf(out->to, "  %s weight%s checked for the pattern\n", fmt_count(CELL, v->n_pattern),
+                plural(v->n_pattern));
     }
     if (v->n_errors + v->n_warnings == 0) {
         fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
@@ -296,9 +282,6 @@ static int run_verify(struct app *app, int n_args, char **args)
 
     vc_verify_defaults(&cli.verify);
     GO(app_parse(app, n_args, args, &cli));
-    if (app->parsed.n_args == 0) {
-        return app_usage(app, "verify needs a FILE; see vcompress verify --help");
-    }
     if (app->parsed.n_args > 1 && cli.verify.against != NULL) {
         return app_usage(app, "--against is the source of one FILE, but there are %d", app->parsed.n_args);
     }
@@ -306,11 +289,9 @@ static int run_verify(struct app *app, int n_args, char **args)
     GO(app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db));
     app->subject = app->parsed.args[0];
     app->output = cli.verify.against;
-    int rc = app_open(app);
-    if (rc == GO_ON) {
-        rc = json_check(app);
-    }
-    return rc == GO_ON ? inputs_each(app, verify_file, &cli) : rc;
+    GO(app_open(app));
+    GO(json_check(app));
+    return inputs_each(app, verify_file, &cli);
 }
 
 const struct command command_verify = {
@@ -326,8 +307,8 @@ const struct command command_verify = {
         "  vcompress verify --data model.safetensors\n"
         "  vcompress verify small.npz --against model.npz --min-sqnr 35",
     .first = "data against min-sqnr pattern strict sha256 json",
-    .groups = groups,
-    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    OPT_GROUPS(groups),
+    .needs = "a FILE",
     .args = "FILE",
     .schema = "vcompress.verify/1",
     .run = run_verify,

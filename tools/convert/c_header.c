@@ -588,11 +588,9 @@ static int write_model(struct app *app, const struct convert_options *options, c
         rc = header_write(app, path, text);
     }
     if (rc == GO_ON && !app->common.quiet) {
-        char size[CELL_BYTES];
-
         fprintf(app->out.to, "%s %s: %zu arrays, %s of values, checksum %08" PRIX32 "\n",
                 options->write.dry_run ? "would write" : "wrote", path, vc_model_facts(model)->n_tensors,
-                fmt_size(size, &app->out, w.n_bytes), w.crc);
+                fmt_size(CELL, &app->out, w.n_bytes), w.crc);
     }
     free(text);
     release(&w);

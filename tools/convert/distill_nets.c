@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "tools/model/graph_source.h"
 #include "tools/options/data_rows.h"
 
 /* --array NAME=ARRAY, repeatable: the library cuts the text at its first equals sign. */
@@ -128,20 +129,6 @@ static const struct opt rows_opts[] = {
 const struct opt_group group_teacher = OPT_GROUP("Teacher", teacher_opts);
 const struct opt_group group_rows = OPT_GROUP("Networks and rows", rows_opts);
 
-/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
-static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status status)
-{
-    int rc = app_fail(app, status);
-    const char *problem;
-
-    for (uint32_t k = 1; graph != NULL && (problem = vc_graph_problem(graph, k)) != NULL; k++) {
-        fputs("           ", app_notes(app));
-        print_clean(app_notes(app), problem);
-        fputc('\n', app_notes(app));
-    }
-    return rc;
-}
-
 /* The graph comes from the first of these that has one: the file `graph`; the checkpoint itself, or the files of its
  * folder; the file `other`, which is tried only if the checkpoint says nothing about what it computes (a damaged graph
  * is an error, not a reason to look further).
@@ -176,7 +163,7 @@ int net_open(struct app *app, const char *path, const char *graph, const char *o
     if (status == VC_E_UNSUPPORTED && graph == NULL && net->graph == NULL) {
         return app_refuse(app, status, "%s; --graph FILE says it", vc_ctx_message(app->ctx));
     }
-    return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
+    return status == VC_OK ? GO_ON : graph_refuse(app, net->graph, status);
 }
 
 /* Accepts a net that was never opened: closing NULL does nothing. */

@@ -25,16 +25,13 @@ bool graph_source_size(void *group, const char *value)
     return true;
 }
 
-/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
-static int refuse_graph(struct app *app, const struct graph_source *source, enum vc_status status)
+int graph_refuse(struct app *app, const struct vc_graph *graph, enum vc_status status)
 {
     int rc = app_fail(app, status);
     const char *problem;
 
-    for (uint32_t k = 1; source->graph != NULL && (problem = vc_graph_problem(source->graph, k)) != NULL; k++) {
-        fputs("           ", app_notes(app));
-        print_clean(app_notes(app), problem);
-        fputc('\n', app_notes(app));
+    for (uint32_t k = 1; graph != NULL && (problem = vc_graph_problem(graph, k)) != NULL; k++) {
+        say(app_notes(app), "           %s\n", problem);
     }
     return rc;
 }
@@ -164,7 +161,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
             }
         }
     }
-    return status == VC_OK ? GO_ON : refuse_graph(app, source, status);
+    return status == VC_OK ? GO_ON : graph_refuse(app, source->graph, status);
 }
 
 /* "NAME=N" for a size that the graph leaves open. GO_ON or a status. */

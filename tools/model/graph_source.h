@@ -51,6 +51,8 @@ bool graph_source_is_config(const char *path);
  * none, and no graph. */
 bool graph_source_take_sizes(struct app *app, struct graph_source *source, const struct vc_model *model,
                              const char *path);
+/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
+int graph_refuse(struct app *app, const struct vc_graph *graph, enum vc_status status);
 /* Opens app->subject: a config.json, the text of a graph, or a model. Prints all that is wrong. GO_ON or a status. */
 int graph_source_open(struct app *app, struct graph_source *source, enum graph_wanted wanted);
 /* Gives the sizes that people leave out, then those that they said. */

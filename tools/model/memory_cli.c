@@ -606,14 +606,14 @@ int memory_cli_check_devices(struct app *app, const struct memory_cli *cli, cons
 /* over_budget is set by --recompute auto alone, where no plan comes below --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 {
-    char peak[CELL_BYTES], budget[CELL_BYTES], text[64 + 2 * CELL_BYTES];
+    char text[64 + 2 * CELL_BYTES];
 
     if (cli->report.over_budget == 0) {
         return GO_ON;
     }
     snprintf(text, sizeof text, "the peak is %s whatever is computed again, --budget is %s",
-             fmt_size(peak, &app->out, cli->report.moments[VC_MOMENT_PEAK].bytes),
-             fmt_size(budget, &app->out, cli->memory.budget_bytes));
+             fmt_size(CELL, &app->out, cli->report.moments[VC_MOMENT_PEAK].bytes),
+             fmt_size(CELL, &app->out, cli->memory.budget_bytes));
     return app_gate(app, text);
 }
 
@@ -653,9 +653,7 @@ void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli,
     for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k, &size)) != NULL;
          k++) {
         if (size > 0) {
-            fputs(before, app->out.to);
-            print_clean(app->out.to, name);
-            fprintf(app->out.to, " %lld", (long long)size);
+            say(app->out.to, "%s%s %lld", before, name, (long long)size);
             before = ", ";
         }
     }
@@ -703,19 +701,24 @@ struct vc_memory_options memory_cli_options(const struct memory_cli *cli)
     return shown;
 }
 
+/* "unknown: the sizes of a node: loop_3" */
+void memory_cli_print_unknown(const struct app *app, const struct vc_memory_report *r)
+{
+    say(app->out.to, "unknown: %s%s%s", r->unknown, r->unknown_name != NULL ? ": " : "",
+        r->unknown_name != NULL ? r->unknown_name : "");
+}
+
 /* "llama/config.json: 6,738,415,616 parameters; training, adamw, batch 4, sequence 512" */
 static void print_head(const struct app *app, const struct memory_cli *cli)
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"", ", autocast", ", pure half precision"};
-    char buf[CELL_BYTES];
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
-    print_clean(app->out.to, app->subject);
-    fprintf(app->out.to, ": %s parameters; %s", fmt_count(buf, cli->report.n_params),
-            cli->memory.mode == VC_MEMORY_DISTILL ? "distillation with "
-            : trains                              ? "training with "
-                                                  : "inference");
+    say(app->out.to, "%s: %s parameters; %s", app->subject, fmt_count(CELL, cli->report.n_params),
+        cli->memory.mode == VC_MEMORY_DISTILL ? "distillation with "
+        : trains                              ? "training with "
+                                              : "inference");
     if (trains) {
         fprintf(app->out.to, "%s%s", optimizers[cli->memory.optimizer], amps[cli->memory.amp]);
     }
@@ -734,13 +737,14 @@ static void print_head(const struct app *app, const struct memory_cli *cli)
 static void add_part(const struct app *app, struct table *table, const char *name, const struct vc_memory_part *part,
                      uint64_t whole, enum ink ink)
 {
-    char buf[CELL_BYTES];
     bool known = part->known != VC_KNOWN_NOT;
 
-    table_add(table, ink, name);
-    table_add(table, ink, known ? fmt_size(buf, &app->out, part->bytes) : "?");
-    table_add(table, INK_DIM, known && whole != 0 ? fmt_percent(buf, (double)part->bytes, (double)whole) : "");
-    table_add(table, INK_DIM, vc_word(VC_WORDS_KNOWN, part->known));
+    table_cell(table, 'l', "", ink, name);
+    table_cell(table, 'r', "", ink, known ? fmt_size(CELL, &app->out, part->bytes) : "?");
+    table_cell(table, 'r', "", INK_DIM,
+               known && whole != 0 ? fmt_percent(CELL, (double)part->bytes, (double)whole) : "");
+    table_cell(table, 'l', "", INK_DIM, vc_word(VC_WORDS_KNOWN, part->known));
+    table_end_row(table);
 }
 
 /* The row of a component, by enum vc_memory_kind. Activations of training are those that wait for the backward pass. */
@@ -773,11 +777,9 @@ static bool is_of_device(enum vc_memory_kind component)
 /* "stage 1 of 4: 3.20 GiB at the peak, parts of the batch in flight: 4" */
 static void print_stages(const struct app *app, const struct vc_memory_report *r, bool trains, bool in_flash)
 {
-    char buf[CELL_BYTES];
-
     for (unsigned k = 0; r->n_stages > 1 && k < r->n_stages; k++) {
         fprintf(app->out.to, "stage %u of %u: %s at the peak", k + 1, r->n_stages,
-                fmt_size(buf, &app->out, r->stages[k].peak_bytes));
+                fmt_size(CELL, &app->out, r->stages[k].peak_bytes));
         if (trains) {
             fprintf(app->out.to, ", parts of the batch in flight: %g", r->stages[k].in_flight);
         }
@@ -785,7 +787,7 @@ static void print_stages(const struct app *app, const struct vc_memory_report *r
     }
     if (r->host_bytes != 0) {
         fprintf(app->out.to, "%s: %s\n", in_flash ? "in flash" : "in the host's memory",
-                fmt_size(buf, &app->out, r->host_bytes));
+                fmt_size(CELL, &app->out, r->host_bytes));
     }
 }
 
@@ -810,9 +812,8 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     uint64_t whole = peak->known != VC_KNOWN_NOT ? peak->bytes + r->host_weight_bytes : 0;
     bool eager =
         cli->memory.program != VC_RUN_BY_LLAMA_CPP && cli->memory.program != VC_RUN_BY_VLLM && !memory_cli_is_mcu(cli);
-    struct table table;
+    struct table table = {.failed = false};
 
-    table_init(&table, "lrrl");
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         if (is_of_device(k)) {
             continue;
@@ -845,26 +846,21 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
 /* "layer  parameters  weights  at the peak  output", with the sums of all. */
 static bool print_layers(struct app *app, const struct memory_cli *cli)
 {
-    const char *const titles[] = {"layer", "parameters", "weights",
-                                  cli->memory.mode != VC_MEMORY_INFER ? "kept" : "at the peak", "output"};
+    const char *kept = cli->memory.mode != VC_MEMORY_INFER ? "kept" : "at the peak";
     bool known = cli->report.components[VC_MEMORY_ACTIVATIONS].known != VC_KNOWN_NOT;
     struct vc_memory_layer sum = {.name = "all"};
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "lrrrr");
-    for (size_t k = 0; k < 5; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t k = 0; k <= cli->layers->n; k++) {
         const struct vc_memory_layer *layer = k < cli->layers->n ? &cli->layers->layers[k] : &sum;
         enum ink ink = layer == &sum ? INK_BOLD : INK_NONE;
 
-        table_add(&table, ink, layer->name);
-        table_add(&table, ink, fmt_count(buf, layer->n_params));
-        table_add(&table, ink, fmt_size(buf, &app->out, layer->weight_bytes));
-        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->activation_bytes) : "?");
-        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->output_bytes) : "?");
+        table_cell(&table, 'l', "layer", ink, layer->name);
+        table_cell(&table, 'r', "parameters", ink, fmt_count(CELL, layer->n_params));
+        table_cell(&table, 'r', "weights", ink, fmt_size(CELL, &app->out, layer->weight_bytes));
+        table_cell(&table, 'r', kept, ink, known ? fmt_size(CELL, &app->out, layer->activation_bytes) : "?");
+        table_cell(&table, 'r', "output", ink, known ? fmt_size(CELL, &app->out, layer->output_bytes) : "?");
+        table_end_row(&table);
         sum.n_params += layer->n_params;
         sum.weight_bytes += layer->weight_bytes;
         sum.activation_bytes += layer->activation_bytes;
@@ -878,28 +874,22 @@ static bool print_layers(struct app *app, const struct memory_cli *cli)
 bool memory_cli_print(struct app *app, const struct memory_cli *cli)
 {
     const struct vc_memory_report *r = &cli->report;
-    char buf[CELL_BYTES];
 
     print_head(app, cli);
     if (!print_tables(app, cli)) {
         return false;
     }
     if (r->unknown != NULL) {
-        fprintf(app->out.to, "unknown: %s", r->unknown);
-        if (r->unknown_name != NULL) {
-            fputs(": ", app->out.to);
-            print_clean(app->out.to, r->unknown_name);
-        }
+        memory_cli_print_unknown(app, r);
         fputc('\n', app->out.to);
         memory_cli_print_open(app, cli);
     } else {
         print_stages(app, r, cli->memory.mode != VC_MEMORY_INFER, memory_cli_is_mcu(cli));
     }
     if (r->unknown == NULL && app->common.verbose > 0) {
-        fprintf(app->out.to, "activations in one arena: %s, ", fmt_size(buf, &app->out, r->arena_bytes));
-        fprintf(app->out.to, "at least %s; the peak is at ", fmt_size(buf, &app->out, r->arena_least));
-        print_clean(app->out.to, *r->peak_at != '\0' ? r->peak_at : "the loss");
-        fputc('\n', app->out.to);
+        say(app->out.to, "activations in one arena: %s, at least %s; the peak is at %s\n",
+            fmt_size(CELL, &app->out, r->arena_bytes), fmt_size(CELL, &app->out, r->arena_least),
+            *r->peak_at != '\0' ? r->peak_at : "the loss");
     }
     for (size_t k = 0; k < r->n_notes; k++) {
         fprintf(app->out.to, "note: %s\n", r->notes[k]);

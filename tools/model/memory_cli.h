@@ -105,5 +105,7 @@ struct vc_memory_options memory_cli_options(const struct memory_cli *cli);
 void memory_cli_print_sizes(const struct app *app, const struct memory_cli *cli, const char *before);
 /* A line with the sizes that are still open, as options to copy; nothing where there are none. */
 void memory_cli_print_open(const struct app *app, const struct memory_cli *cli);
+/* What is not known, without the end of its line. */
+void memory_cli_print_unknown(const struct app *app, const struct vc_memory_report *r);
 /* What is assumed, a table of components, one of moments. False: no memory. */
 bool memory_cli_print(struct app *app, const struct memory_cli *cli);

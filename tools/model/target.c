@@ -55,26 +55,24 @@ static int open_graph(struct app *app, const char *path, const struct vc_model *
 static void say_missed(const struct app *app, struct targets *targets, const struct vc_fit_change *change)
 {
     const struct vc_fit *fit = &change->after;
-    char need[CELL_BYTES], weights[CELL_BYTES], usable[CELL_BYTES];
+    const char *gpu = change->gpu->name;
+    char *text = targets->missed;
+    size_t n = sizeof targets->missed;
+    const char *usable = fmt_size(CELL, &app->out, fit->usable_bytes);
+    const char *weights = fmt_size(CELL, &app->out, fit->peak_bytes);
+    const char *need = fmt_size(CELL, &app->out, fit->need_bytes);
 
-    (void)fmt_size(weights, &app->out, fit->peak_bytes);
-    (void)fmt_size(usable, &app->out, fit->usable_bytes);
     if (change->weights_only && fit->verdict == VC_FITS) {
         (void)snprintf(
-            targets->missed, sizeof targets->missed,
+            text, n,
             "--must-fit %.80s: the weights fit (%s of %s usable), but what else is needed is not known, as the "
             "file does not say what it computes: --graph FILE says it, --weights-only asks about the weights alone",
-            change->gpu->name, weights, usable);
-        return;
-    }
-    (void)fmt_size(need, &app->out, fit->need_bytes);
-    if (change->weights_only) {
-        (void)snprintf(targets->missed, sizeof targets->missed,
-                       "--must-fit %.80s: needs %s (weights of %s and the device's runtime), %s usable",
-                       change->gpu->name, need, weights, usable);
+            gpu, weights, usable);
+    } else if (change->weights_only) {
+        (void)snprintf(text, n, "--must-fit %.80s: needs %s (weights of %s and the device's runtime), %s usable", gpu,
+                       need, weights, usable);
     } else {
-        (void)snprintf(targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s, %s usable",
-                       change->gpu->name, need, usable);
+        (void)snprintf(text, n, "--must-fit %.80s: needs %s, %s usable", gpu, need, usable);
     }
 }
 
@@ -149,10 +147,9 @@ static enum ink ink_of(enum vc_verdict verdict)
 static void print_answer(const struct app *app, const struct vc_fit *fit)
 {
     int64_t left = fit->headroom_bytes;
-    char buf[CELL_BYTES];
 
     fprintf(app->out.to, "%s%s%s, %s %s", out_ink(&app->out, ink_of(fit->verdict)), answer(fit),
-            out_ink(&app->out, INK_NONE), fmt_size(buf, &app->out, left < 0 ? (uint64_t)-left : (uint64_t)left),
+            out_ink(&app->out, INK_NONE), fmt_size(CELL, &app->out, left < 0 ? (uint64_t)-left : (uint64_t)left),
             left < 0 ? "too much" : "left");
 }
 
@@ -163,9 +160,7 @@ void print_targets(const struct app *app, const struct vc_report *report)
     for (size_t k = 0; k < report->n_fits; k++) {
         const struct vc_fit_change *change = &report->fits[k];
 
-        fputs("  fit  ", app->out.to);
-        print_clean(app->out.to, change->gpu->name);
-        fprintf(app->out.to, ": %s %s ", answer(&change->before), out_arrow(&app->out));
+        say(app->out.to, "  fit  %s: %s %s ", change->gpu->name, answer(&change->before), out_arrow(&app->out));
         print_answer(app, &change->after);
         fputs(change->weights_only ? " (weights alone)\n" : "\n", app->out.to);
         if (change->native.verdict != change->after.verdict) {

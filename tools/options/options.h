@@ -101,6 +101,9 @@ struct opt_group {
         .title = (title_), .opts = (table), .n_opts = sizeof(table) / sizeof((table)[0]) \
     }
 
+/* The groups of a command, a table: .groups and .n_groups. */
+#define OPT_GROUPS(table) .groups = (table), .n_groups = sizeof(table) / sizeof((table)[0])
+
 struct command {
     const char *name;
     const char *usage;   /* what follows the name */
@@ -111,6 +114,10 @@ struct command {
                             alone. NULL: it has all */
     const struct opt_group *const *groups;
     size_t n_groups;
+    /* "one MODEL": the operands, without which app_parse refuses it; `one`: and with more than one. NULL: it counts them
+     * itself. */
+    const char *needs;
+    bool one;
     const char *args;   /* for completions: "FILE", words "bash|zsh|fish", or NULL */
     const char *schema; /* of its JSON document; NULL: has none */
     int (*run)(struct app *app, int n_args, char **args);

@@ -29,17 +29,29 @@ struct line {
 
 /* ---- words ---- */
 
-/* Starts the word on a new line where it does not fit on this one. */
-static void add_word(struct line *line, const char *word)
+/* Starts the word, of n bytes, on a new line where it does not fit on this one. */
+static void add_bytes(struct line *line, const char *word, size_t n, size_t columns)
 {
-    size_t n = text_width(word);
-
-    if (line->width > 0 && line->column > 2 && line->column + 1 + n > line->width - 2) {
+    if (line->width > 0 && line->column > 2 && line->column + 1 + columns > line->width - 2) {
         fputs(" \\\n   ", line->to);
         line->column = 3;
     }
-    fprintf(line->to, "%s%s", line->column > 0 ? " " : "", word);
-    line->column += n + 1;
+    fprintf(line->to, "%s%.*s", line->column > 0 ? " " : "", (int)n, word);
+    line->column += columns + 1;
+}
+
+static void add_word(struct line *line, const char *word)
+{
+    add_bytes(line, word, strlen(word), text_width(word));
+}
+
+/* Words of our own, with a blank between. */
+static void add_words(struct line *line, const char *words)
+{
+    for (size_t n = strcspn(words, " "); *words != '\0'; n = strcspn(words, " ")) {
+        add_bytes(line, words, n, n);
+        words += n + (words[n] != '\0');
+    }
 }
 
 /* An option and its value, or a value alone, which stay together. */
@@ -175,19 +187,16 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
     const struct out *out = &app->out;
     bool pruning = s->candidates[advice->candidate].kind == VC_SENSITIVITY_MAGNITUDE;
     size_t shown = app->common.verbose > 0 || advice->n_picks <= MAX_PICKS ? advice->n_picks : MAX_PICKS;
-    char error[CELL_BYTES], limit[CELL_BYTES];
 
     fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb,
             s->candidates[advice->candidate].name, out_ink(out, INK_NONE),
-            s->measured != NULL ? "error of the outputs" : "error", fmt_relative(error, advice->median));
+            s->measured != NULL ? "error of the outputs" : "error", fmt_relative(CELL, advice->median));
     fprintf(out->to, advice->n_picks == 0 ? ", and no tensor is above %s %%\n" : "; above %s %% are\n",
-            fmt_relative(limit, advice->limit));
+            fmt_relative(CELL, advice->limit));
     for (size_t i = 0; i < shown; i++) {
         const struct vc_sensitivity_pick *pick = &advice->picks[i];
 
-        fputs("  ", out->to);
-        print_clean(out->to, s->rows[pick->row].name);
-        fprintf(out->to, ": %s %%", fmt_relative(error, pick->relative));
+        say(out->to, "  %s: %s %%", s->rows[pick->row].name, fmt_relative(CELL, pick->relative));
         if (pruning && pick->percent == 0) {
             fputs(s->measured != NULL ? " of the outputs" : ", above the limit at 10 % already", out->to);
         } else if (pruning) {
@@ -211,11 +220,7 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
     if (!begin_line(&line, &app->out)) {
         return false;
     }
-    add_word(&line, "prune"); /* of each tensor half: what was measured */
-    add_word(&line, "--sparsity");
-    add_word(&line, "0.5");
-    add_word(&line, "--scope");
-    add_word(&line, "tensor");
+    add_words(&line, "prune --sparsity 0.5 --scope tensor"); /* of each tensor half: what was measured */
     add_needs(&line, s, "--dequantize");
     bool ok = true;
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
@@ -240,7 +245,6 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     double db = floor(-20 * log10(advice->median));
     /* codes that are there may take less than int8 */
     uint64_t smaller = any_quantized(s) ? POSSIBLE_GAIN(vc_model_facts(s->model)->file_bytes) : 0;
-    char text[CELL_BYTES];
     struct line line;
     bool ok = true;
 
@@ -248,8 +252,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     if (!begin_line(&line, &app->out)) {
         return false;
     }
-    add_word(&line, "quantize");
-    add_word(&line, "--int8");
+    add_words(&line, "quantize --int8");
     add_needs(&line, s, "--requantize");
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
         ok = add_option(&line, "--exclude ", s->rows[advice->picks[i].row].name, "");
@@ -261,10 +264,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     if (!begin_line(&line, &app->out)) { /* the same error everywhere, by what each tensor needs */
         return false;
     }
-    snprintf(text, sizeof(text), "%.0f", db);
-    add_word(&line, "quantize");
-    add_word(&line, "--aim-sqnr");
-    add_word(&line, text);
+    add_words(&line, fmt_text(CELL, "quantize --aim-sqnr %.0f", db));
     add_needs(&line, s, "--requantize");
     return end_line(&line, app, request, true, smaller);
 }

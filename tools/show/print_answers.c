@@ -57,15 +57,12 @@ void print_answers(const struct app *app, const struct vc_quality *q, const stru
     if (answers_text(q->answers, q->n_outputs, q->n_labels != 0, named, text, sizeof(text)) == NULL && output == NULL) {
         return;
     }
-    fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+    out_inked(out, INK_WARN, "note:");
     if (output != NULL) {
-        fputs("of several outputs ", out->to);
-        print_clean(out->to, output);
-        fputs(" is judged: ", out->to);
+        say(out->to, " of several outputs %s is judged:", output);
     }
     answers_text(q->answers, q->n_outputs, false, false, text, sizeof(text));
-    fputs(text, out->to);
-    fputc('\n', out->to);
+    say(out->to, " %s\n", text);
 }
 
 /* How near the answers are to y of floats (regression, embeddings), or of yes and no (labels). Nothing for classes. */
@@ -93,23 +90,15 @@ static void print_y(FILE *to, const struct vc_quality *q)
 static void print_figures(const struct app *app, const struct vc_quality *q, const struct vc_graph *graph)
 {
     bool tokens = q->task != VC_NET_TASK_SPANS && vc_graph_value(graph, vc_graph_output(graph, q->output))->n_dims == 3;
+    const char *others = q->task == VC_NET_TASK_MAPS ? "places" : "rows";
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
 
-    print_clean(to, app->subject);
-    if (q->name[0] != '\0') {
-        fputs(": ", to);
-        print_clean(to, q->name);
-    }
-    fprintf(to, ": %s: ", vc_word(VC_WORDS_NET_TASK, q->task));
-    fprintf(to, "%s %s", fmt_count(buf, q->n_rows),
-            tokens                        ? "tokens"
-            : q->task == VC_NET_TASK_MAPS ? "places"
-                                          : "rows");
+    say(to, "%s%s%s: %s: %s %s", app->subject, q->name[0] != '\0' ? ": " : "", q->name,
+        vc_word(VC_WORDS_NET_TASK, q->task), fmt_count(CELL, q->n_rows), tokens ? "tokens" : others);
     if (q->n_labels != 0) {
-        fprintf(to, ", %s %s", isnan(q->exact_match) ? "accuracy" : "exact match", fmt_share(buf, q->accuracy));
-        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
-        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+        say(to, ", %s %s (%s of %s), cross-entropy %.4f", isnan(q->exact_match) ? "accuracy" : "exact match",
+            fmt_share(CELL, q->accuracy), fmt_count(CELL, (uint64_t)llround(q->accuracy * (double)q->n_labels)),
+            fmt_count(CELL, q->n_labels), q->ce);
         if (!isnan(q->exact_match)) {
             fprintf(to, ", F1 %.4f", q->f1);
         }
@@ -120,17 +109,16 @@ static void print_figures(const struct app *app, const struct vc_quality *q, con
             fprintf(to, ", perplexity %.4f", exp(q->ce));
         }
         if (q->n_bytes != 0) {
-            fprintf(to, ", %.4f bits per byte (of ", q->bits_per_byte);
-            fprintf(to, "%s)", fmt_count(buf, q->n_bytes));
+            say(to, ", %.4f bits per byte (of %s)", q->bits_per_byte, fmt_count(CELL, q->n_bytes));
         }
     }
     print_y(to, q);
     if (!isnan(q->agreement)) {
-        fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
+        fprintf(to, ", agreement with the teacher %s", fmt_share(CELL, q->agreement));
     }
     if (!isnan(q->kd)) {
-        snprintf(buf, sizeof(buf), q->loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
-        fprintf(to, ", %s %s", vc_teacher_loss_facts(q->loss)->measure, buf);
+        fprintf(to, q->loss == VC_TEACHER_LOSS_KD ? ", %s %.4f" : ", %s %.4g", vc_teacher_loss_facts(q->loss)->measure,
+                q->kd);
     }
     if (!isnan(q->teacher_r2)) {
         fprintf(to, " (R2 %.4f)", q->teacher_r2);

@@ -20,55 +20,38 @@
 
 #include "tools/show/print_answers.h"
 
-/* "weights 626 KiB" */
-static void print_size(const struct app *app, const char *name, uint64_t bytes)
-{
-    char buf[CELL_BYTES];
-
-    fprintf(app->out.to, "%s %s", name, fmt_size(buf, &app->out, bytes));
-}
-
 /* Two lines: the memory of the networks' programs by purpose, then the peak of the whole process. "Without reuse": if
  * every value had memory of its own. */
 static void print_memory(const struct app *app, const struct vc_distillation *d)
 {
-    char buf[CELL_BYTES];
+    const struct out *out = &app->out;
 
-    fprintf(app->out.to, "memory    %s:",
-            fmt_size(buf, &app->out,
-                     d->arena_bytes + d->weight_bytes + d->gradient_bytes + d->state_bytes + d->teacher_bytes +
-                         d->copy_bytes));
-    print_size(app, " programs", d->arena_bytes);
-    fprintf(app->out.to, " (without reuse %s)", fmt_size(buf, &app->out, d->naive_bytes));
-    print_size(app, ", weights", d->weight_bytes);
-    print_size(app, ", gradients", d->gradient_bytes);
-    print_size(app, ", states", d->state_bytes);
+    say(out->to, "memory    %s: programs %s (without reuse %s), weights %s, gradients %s, states %s",
+        fmt_size(CELL, out,
+                 d->arena_bytes + d->weight_bytes + d->gradient_bytes + d->state_bytes + d->teacher_bytes +
+                     d->copy_bytes),
+        fmt_size(CELL, out, d->arena_bytes), fmt_size(CELL, out, d->naive_bytes), fmt_size(CELL, out, d->weight_bytes),
+        fmt_size(CELL, out, d->gradient_bytes), fmt_size(CELL, out, d->state_bytes));
     if (d->teacher_bytes != 0) {
-        print_size(app, ", teacher", d->teacher_bytes);
+        say(out->to, ", teacher %s", fmt_size(CELL, out, d->teacher_bytes));
     }
-    fputc('\n', app->out.to);
-    fprintf(app->out.to, "peak      %s during training", fmt_size(buf, &app->out, d->planned_bytes));
-    print_size(app, ", with data and models; evaluation alone", d->eval_bytes);
+    say(out->to, "\npeak      %s during training, with data and models; evaluation alone %s",
+        fmt_size(CELL, out, d->planned_bytes), fmt_size(CELL, out, d->eval_bytes));
     if (d->macs_again != 0) {
-        fprintf(app->out.to, "; %.0f %% of the forward pass is computed again",
-                100 * (double)d->macs_again / (double)d->macs_forward);
+        say(out->to, "; %.0f %% of the forward pass is computed again",
+            100 * (double)d->macs_again / (double)d->macs_forward);
     }
     if (d->device_planned_bytes != 0) {
-        print_size(app, "; on the device", d->device_planned_bytes);
+        say(out->to, "; on the device %s", fmt_size(CELL, out, d->device_planned_bytes));
     }
-    fputc('\n', app->out.to);
+    fputc('\n', out->to);
     if (d->expected_cpu_seconds > 0 && (app->common.verbose || d->device_reason == NULL)) {
-        fprintf(app->out.to, "          device auto: expected %.2f s on 16 processors, %.2f s with a card",
-                d->expected_cpu_seconds, d->expected_card_seconds);
-        if (d->device_reason != NULL) {
-            fputs("; the CPU: ", app->out.to);
-            print_clean(app->out.to, d->device_reason);
-        }
-        fputc('\n', app->out.to);
+        say(out->to, "          device auto: expected %.2f s on 16 processors, %.2f s with a card%s%s\n",
+            d->expected_cpu_seconds, d->expected_card_seconds, d->device_reason != NULL ? "; the CPU: " : "",
+            d->device_reason != NULL ? d->device_reason : "");
     }
     if (d->no_graphs != NULL) {
-        fprintf(app->out.to, "          note: steps were not started as CUDA graphs, which is slower: %s\n",
-                d->no_graphs);
+        say(out->to, "          note: steps were not started as CUDA graphs, which is slower: %s\n", d->no_graphs);
     }
 }
 
@@ -77,24 +60,21 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
 static void print_pruning(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
     double n = (double)d->prune_weights;
     /* steps that train with the final masks */
     uint64_t behind = d->n_planned - d->prune_last;
 
-    fprintf(to, "pruning   %s weights", fmt_count(buf, d->prune_weights));
+    say(to, "pruning   %s weights", fmt_count(CELL, d->prune_weights));
     if (o->dry_run) {
-        fprintf(to, " to a sparsity of %s", o->sparsity.prune->sparsity);
+        say(to, " to a sparsity of %s", o->sparsity.prune->sparsity);
     } else {
-        fprintf(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
+        say(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
     }
-    fprintf(to, ", after steps %s", fmt_count(buf, d->prune_first));
-    fprintf(to, " to %s", fmt_count(buf, d->prune_last));
-    fprintf(to, ", every %s\n", fmt_count(buf, d->prune_every));
+    say(to, ", after steps %s to %s, every %s\n", fmt_count(CELL, d->prune_first), fmt_count(CELL, d->prune_last),
+        fmt_count(CELL, d->prune_every));
     if (4 * behind < d->n_planned) {
-        fprintf(to, "          only %s", fmt_count(buf, behind));
-        fprintf(to, " of %s steps train with the last mask; a quarter of them is usual\n",
-                fmt_count(buf, d->n_planned));
+        say(to, "          only %s of %s steps train with the last mask; a quarter of them is usual\n",
+            fmt_count(CELL, behind), fmt_count(CELL, d->n_planned));
     }
 }
 
@@ -105,7 +85,6 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
 static void print_zeros(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
 
     for (unsigned kind = 0; kind < 2; kind++) {
         size_t n = 0;
@@ -116,12 +95,11 @@ static void print_zeros(const struct app *app, const struct vc_distill_options *
             if (z->kept != (kind == 0) || (++n > MOST_ZEROS && app->common.verbose == 0)) {
                 continue;
             }
-            fputs(n == 1 ? (kind == 0 ? "zeros     stay in " : "zeros     are trained in ") : "          ", to);
-            print_clean(to, z->name);
-            fprintf(to, ": %s", fmt_count(buf, z->before));
-            fprintf(to, " of %s", fmt_count(buf, z->n));
+            say(to, "%s%s: %s of %s",
+                n == 1 ? (kind == 0 ? "zeros     stay in " : "zeros     are trained in ") : "          ", z->name,
+                fmt_count(CELL, z->before), fmt_count(CELL, z->n));
             if (!o->dry_run) {
-                fprintf(to, " before, %s after", fmt_count(buf, z->after));
+                fprintf(to, " before, %s after", fmt_count(CELL, z->after));
             }
             fputc('\n', to);
         }
@@ -140,11 +118,7 @@ static void print_matches(const struct app *app, const struct vc_distill_options
     for (size_t k = 0; k < d->n_matches; k++) {
         const struct vc_match *m = &o->loss.matches[k];
 
-        fputs("match     ", to);
-        print_clean(to, m->teacher);
-        fputs(" = ", to);
-        print_clean(to, m->student);
-        fprintf(to, ": %s, weight %g", kinds[m->kind], m->weight);
+        say(to, "match     %s = %s: %s, weight %g", m->teacher, m->student, kinds[m->kind], m->weight);
         if (m->weight_change != 0) {
             fprintf(to, " to %g", m->weight + m->weight_change);
         }
@@ -160,15 +134,14 @@ static void print_matches(const struct app *app, const struct vc_distill_options
 static void print_half(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
 
     if (o->precision.half == VC_HALF_NONE) {
         return;
     }
     fprintf(to, "precision %s, with f32 weights", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
     if (o->precision.half == VC_HALF_F16 && !o->dry_run) {
-        fprintf(to, "; scale of the loss %.15g", d->loss_scale);
-        fprintf(to, ", %s step%s left out", fmt_count(buf, d->n_skipped), d->n_skipped == 1 ? "" : "s");
+        say(to, "; scale of the loss %.15g, %s step%s left out", d->loss_scale, fmt_count(CELL, d->n_skipped),
+            d->n_skipped == 1 ? "" : "s");
     }
     fputc('\n', to);
 }
@@ -195,29 +168,22 @@ static const char *each_of(enum vc_net_task task)
 static void print_networks(FILE *to, const struct vc_distill_options *o, const char *teacher, const char *student,
                            const struct vc_distillation *d)
 {
-    char buf[CELL_BYTES];
-
     /* task */
     if (o->task == VC_TASK_TRAIN && d->tasks != NULL) {
-        fputs("task      ", to);
-        print_clean(to, d->tasks);
-        fputs("; the loss is the weighted sum of theirs\n", to);
+        say(to, "task      %s; the loss is the weighted sum of theirs\n", d->tasks);
     } else if (o->task == VC_TASK_TRAIN) {
-        fprintf(to, "task      %s: %s value%s", vc_word(VC_WORDS_NET_TASK, d->net_task), fmt_count(buf, d->n_outputs),
-                d->n_outputs == 1 ? "" : "s");
         const char *measure = vc_teacher_loss_facts(d->options->loss.kind)->measure;
         bool labels_alone = o->loss.alpha == 0 && o->moving.alpha_end <= 0;
 
-        fprintf(to, " for each %s, compared by %s\n", each_of(d->net_task),
-                labels_alone && strstr(measure, "divergence") != NULL ? "cross-entropy" : measure);
+        say(to, "task      %s: %s value%s for each %s, compared by %s\n", vc_word(VC_WORDS_NET_TASK, d->net_task),
+            fmt_count(CELL, d->n_outputs), d->n_outputs == 1 ? "" : "s", each_of(d->net_task),
+            labels_alone && strstr(measure, "divergence") != NULL ? "cross-entropy" : measure);
     }
     /* student, with what of it is trained */
-    fputs("student   ", to);
-    print_clean(to, student);
-    fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
-    fprintf(to, " of %zu tensors are trained", d->n_tensors);
+    say(to, "student   %s: %s weights of %zu tensors are trained", student, fmt_count(CELL, d->n_weights),
+        d->n_tensors);
     if (d->n_masked != 0) {
-        fprintf(to, ", %s of which stay 0", fmt_count(buf, d->n_masked));
+        fprintf(to, ", %s of which stay 0", fmt_count(CELL, d->n_masked));
     }
     if (d->n_frozen != 0) {
         fprintf(to, "; %zu tensors are frozen", d->n_frozen);
@@ -226,29 +192,26 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
         fprintf(to, "; %zu tensors are not trained: no logit depends on them", d->n_unread);
     }
     if (d->heads_kept != NULL) {
-        fputs("\n          all heads stay: ", to);
-        print_clean(to, d->heads_kept);
+        say(to, "\n          all heads stay: %s", d->heads_kept);
     }
     /* teacher */
-    fputs("\nteacher   ", to);
-    print_clean(to, teacher != NULL ? teacher : "none: labels alone");
+    say(to, "\nteacher   %s", teacher != NULL ? teacher : "none: labels alone");
     if (!isnan(d->teacher_accuracy)) {
-        fprintf(to, ": accuracy on the labelled rows %s", fmt_share(buf, d->teacher_accuracy));
+        say(to, ": accuracy on the labelled rows %s", fmt_share(CELL, d->teacher_accuracy));
     }
 }
 
 /* Rows, steps, epochs; then notes about what the rows and the answers look like. */
 static void print_data(FILE *to, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
-    char buf[CELL_BYTES], text[200];
+    char text[200];
 
-    fputs("\ndata      ", to);
-    print_clean(to, o->data->path);
-    fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
-    fprintf(to, " %s steps of", fmt_count(buf, o->dry_run ? d->n_planned : d->n_steps));
-    fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum < d->n_rows ? d->batch * d->accum : d->n_rows));
+    uint64_t rows = d->batch * d->accum < d->n_rows ? d->batch * d->accum : d->n_rows;
+
+    say(to, "\ndata      %s: %s rows; %s steps of %s rows", o->data->path, fmt_count(CELL, d->n_rows),
+        fmt_count(CELL, o->dry_run ? d->n_planned : d->n_steps), fmt_count(CELL, rows));
     if (d->accum != 1 && d->batch < d->n_rows) {
-        fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
+        fprintf(to, ", %s at a time", fmt_count(CELL, d->batch));
     }
     if (o->parallel.ranks != NULL) {
         fprintf(to, " on each of %u ranks (%s", vc_ranks_size(o->parallel.ranks), vc_ranks_library(o->parallel.ranks));
@@ -259,13 +222,11 @@ static void print_data(FILE *to, const struct vc_distill_options *o, const struc
     }
     fprintf(to, ", %.4g epochs", d->epochs);
     if (d->resumed != 0) {
-        fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
+        fprintf(to, "; resumed after %s", fmt_count(CELL, d->resumed));
     }
     fputc('\n', to);
     if (d->note != NULL) {
-        fputs("          note: ", to);
-        print_clean(to, d->note);
-        fputc('\n', to);
+        say(to, "          note: %s\n", d->note);
     }
     if (d->tasks == NULL &&
         answers_text(d->answers, d->n_outputs, has_labels(o, d),
@@ -276,11 +237,10 @@ static void print_data(FILE *to, const struct vc_distill_options *o, const struc
         fprintf(to, "          note: %s\n", text);
     }
     if (d->unscaled != NULL) {
-        fputs("          note: ", to);
-        print_clean(to, d->unscaled);
-        fputs(" has whole numbers from 0 to 255; if the teacher was trained with pixels from 0 to 1, add --scale "
-              "0.00392156862745098\n",
-              to);
+        say(to,
+            "          note: %s has whole numbers from 0 to 255; if the teacher was trained with pixels from 0 to 1, "
+            "add --scale 0.00392156862745098\n",
+            d->unscaled);
     }
 }
 
@@ -288,16 +248,13 @@ static void print_data(FILE *to, const struct vc_distill_options *o, const struc
 static void print_grid(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
 
     if (d->fake_quant == NULL) {
         return;
     }
-    fprintf(to, "grid      %s: %s weights", d->fake_quant, fmt_count(buf, d->n_fake_quant_weights));
-    fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_fake_quant_tensors),
-            d->n_fake_quant_tensors == 1 ? "" : "s");
-    print_size(app, "; float copies with scales", d->fake_quant_bytes);
-    fputc('\n', to);
+    say(to, "grid      %s: %s weights of %s tensor%s are rounded to codes in every step; float copies with scales %s\n",
+        d->fake_quant, fmt_count(CELL, d->n_fake_quant_weights), fmt_count(CELL, d->n_fake_quant_tensors),
+        d->n_fake_quant_tensors == 1 ? "" : "s", fmt_size(CELL, &app->out, d->fake_quant_bytes));
     if (o->precision.learn_scales && !isnan(d->fake_quant_share)) {
         fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n", d->fake_quant_share);
     }
@@ -332,30 +289,23 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
 }
 
-/* small: an error that may be a hundredth of a percent gets four significant digits, others four places. */
-static void add_number(struct table *table, double x, bool small)
-{
-    char buf[CELL_BYTES];
-
-    if (isnan(x)) {
-        table_add(table, INK_DIM, "-");
-    } else {
-        (void)(small ? snprintf(buf, sizeof(buf), "%.4g", x) : snprintf(buf, sizeof(buf), "%.4f", x));
-        table_add(table, INK_NONE, buf);
-    }
-}
-
-/* One row of the table. The teacher does not agree with itself in a way that says anything: "-". */
-static void add_quality(struct table *table, const char *name, const struct vc_quality *q, enum vc_teacher_loss loss,
+/* One row of the table. The teacher does not agree with itself in a way that says anything: "-". kd: the heading of the
+ * last figure, which is an error that may be a hundredth of a percent, with four significant digits, or a divergence,
+ * with four places. */
+static void add_quality(struct table *table, const char *name, const struct vc_quality *q, const char *kd, bool small,
                         bool the_teacher)
 {
-    char buf[CELL_BYTES];
+    bool no_kd = the_teacher || isnan(q->kd);
 
-    table_add(table, INK_NONE, name);
-    table_add(table, INK_NONE, fmt_share(buf, q->accuracy));
-    add_number(table, q->ce, false);
-    table_add(table, the_teacher ? INK_DIM : INK_NONE, the_teacher ? "-" : fmt_share(buf, q->agreement));
-    add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
+    table_cell(table, 'l', "", INK_NONE, name);
+    table_cell(table, 'r', "accuracy", INK_NONE, fmt_share(CELL, q->accuracy));
+    table_cell(table, 'r', "cross-entropy", isnan(q->ce) ? INK_DIM : INK_NONE,
+               isnan(q->ce) ? "-" : fmt_text(CELL, "%.4f", q->ce));
+    table_cell(table, 'r', "agreement", the_teacher ? INK_DIM : INK_NONE,
+               the_teacher ? "-" : fmt_share(CELL, q->agreement));
+    const char *figure = small ? fmt_text(CELL, "%.4g", q->kd) : fmt_text(CELL, "%.4f", q->kd);
+    table_cell(table, 'r', kd, no_kd ? INK_DIM : INK_NONE, no_kd ? "-" : figure);
+    table_end_row(table);
 }
 
 /* The figures that compare with y, before and after training, on one line. MSE and its like where y has floats; mean
@@ -375,10 +325,8 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
     for (size_t k = 0; k < d->after.n_parts && k < d->before.n_parts; k++) {
         struct vc_metric_value after = vc_metric_figure(&d->after.parts[k], VC_METRIC_AUTO);
 
-        fputs("          ", to);
-        print_clean(to, d->after.parts[k].name);
-        fprintf(to, ": %s %.4f -> %.4f\n", vc_word(VC_WORDS_METRIC, after.metric),
-                vc_metric_figure(&d->before.parts[k], after.metric).value, after.value);
+        say(to, "          %s: %s %.4f -> %.4f\n", d->after.parts[k].name, vc_word(VC_WORDS_METRIC, after.metric),
+            vc_metric_figure(&d->before.parts[k], after.metric).value, after.value);
     }
     for (size_t k = 0; d->after.n_parts == 0 && k < sizeof(rows) / sizeof(rows[0]); k++) {
         struct vc_metric_value after = vc_metric_figure(&d->after, rows[k].metric);
@@ -405,21 +353,17 @@ static void print_errors(const struct app *app, const struct vc_distillation *d)
 static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
                             bool has_teacher)
 {
-    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement",
-                                  d->tasks != NULL ? "loss" : vc_teacher_loss_facts(loss)->measure};
-    struct table table;
+    const char *kd = d->tasks != NULL ? "loss" : vc_teacher_loss_facts(loss)->measure;
+    bool small = loss != VC_TEACHER_LOSS_KD;
+    struct table table = {.failed = false};
 
-    table_init(&table, "lrrrr");
-    for (size_t k = 0; k < 5; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     if (has_teacher) {
-        add_quality(&table, "teacher", &d->teacher, loss, true);
+        add_quality(&table, "teacher", &d->teacher, kd, small, true);
     }
-    add_quality(&table, "before", &d->before, loss, false);
-    add_quality(&table, "after", &d->after, loss, false);
+    add_quality(&table, "before", &d->before, kd, small, false);
+    add_quality(&table, "after", &d->after, kd, small, false);
     if (d->has_control) {
-        add_quality(&table, "control", &d->control, loss, false);
+        add_quality(&table, "control", &d->control, kd, small, false);
     }
     return table_print(&table, &app->out, true);
 }
@@ -429,7 +373,6 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
                         const struct vc_distillation *d)
 {
     FILE *to = app->out.to;
-    char buf[CELL_BYTES];
     bool printed = true;
 
     print_head(app, o, teacher, student, d);
@@ -437,28 +380,24 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         fputs("          note: the outputs are the teacher's to the last bit: nothing was trained\n", to);
     }
     if (d->n_idle != 0) {
-        fputs("          note: ", to);
-        print_clean(to, d->idle);
-        fprintf(to, " has a gradient of zeros in the first step%s",
-                o->precision.half != VC_HALF_NONE ? ", or one that 16 bits are too coarse for" : "");
+        say(to, "          note: %s has a gradient of zeros in the first step%s", d->idle,
+            o->precision.half != VC_HALF_NONE ? ", or one that 16 bits are too coarse for" : "");
         if (d->n_idle > 1) {
             fprintf(to, "; %zu tensors have", d->n_idle);
         }
         fputc('\n', to);
     }
     if (d->evaluated) {
-        fputs("eval      ", to);
-        print_clean(to, o->eval.rows->path);
-        fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
+        say(to, "eval      %s: %s rows\n", o->eval.rows->path, fmt_count(CELL, d->after.n_rows));
         printed = print_qualities(app, d, d->options->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
         print_errors(app, d);
     }
     /* what the evaluations on the way decided */
     if (d->best_step != 0) {
-        fprintf(to, "the best of %s evaluations was after", fmt_count(buf, d->n_evals));
-        fprintf(to, " step %s", fmt_count(buf, d->best_step));
-        fprintf(to, "; %s%s\n", o->eval.keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
-                d->stopped ? ", and the run ended early" : "");
+        say(to, "the best of %s evaluations was after step %s; %s%s\n", fmt_count(CELL, d->n_evals),
+            fmt_count(CELL, d->best_step),
+            o->eval.keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
+            d->stopped ? ", and the run ended early" : "");
     }
     if (d->has_control) {
         fprintf(to, "the teacher gains %+.2f +- %.2f points over the control, which learnt from labels alone\n",
@@ -468,15 +407,11 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     }
     /* the work is done although checkpoints could not be written */
     if (d->unsaved != NULL) {
-        fprintf(to, "%s checkpoint%s could not be written; the last: ", fmt_count(buf, d->n_unsaved),
-                d->n_unsaved == 1 ? "" : "s");
-        print_clean(to, d->unsaved);
-        fputc('\n', to);
+        say(to, "%s checkpoint%s could not be written; the last: %s\n", fmt_count(CELL, d->n_unsaved),
+            d->n_unsaved == 1 ? "" : "s", d->unsaved);
     }
     if (d->written != NULL) {
-        fputs("wrote ", to);
-        print_clean(to, o->write->path);
-        fprintf(to, ", %s", fmt_size(buf, &app->out, d->written->totals.file_after));
+        say(to, "wrote %s, %s", o->write->path, fmt_size(CELL, &app->out, d->written->totals.file_after));
         if (!app->common.diffable) {
             fprintf(to, ", in %.1f s", d->seconds);
         }

@@ -187,25 +187,29 @@ static void add_row(struct blocks_view *view, const char *name, uint32_t k, bool
 {
     const struct vc_graph_block *block = &view->blocks->blocks[k];
     const struct out *out = &view->app->out;
-    char buf[600], cell[CELL_BYTES];
+    char buf[600];
     enum ink ink = block->depth == 0 && !own_only ? INK_BOLD : INK_NONE;
 
     view->n_rows++;
     if (view->counting) {
         return;
     }
-    table_add(&view->table, ink, name);
+    struct table *table = &view->table;
+
+    table_cell(table, 'l', "block", ink, name);
     fmt_ops(buf, sizeof buf, view, k);
     if (strlen(buf) > 40) {
         strcpy(buf + 37, "...");
     }
-    table_add(&view->table, INK_DIM, block->depth == 0 && !own_only && view->blocks->n > 1 ? "" : buf);
-    table_add(&view->table, INK_NONE, own_only ? "" : fmt_value_shape(buf, 60, out, view->graph, block->output));
-    table_add(&view->table, ink, own_only || block->n_params == 0 ? "" : fmt_count(cell, block->n_params));
+    table_cell(table, 'l', "operators", INK_DIM, block->depth == 0 && !own_only && view->blocks->n > 1 ? "" : buf);
+    table_cell(table, 'l', "output", INK_NONE,
+               own_only ? "" : fmt_value_shape(buf, 60, out, view->graph, block->output));
+    table_cell(table, 'r', "parameters", ink, own_only || block->n_params == 0 ? "" : fmt_count(CELL, block->n_params));
     if (view->with_bytes) {
-        table_add(&view->table, ink, own_only || block->bytes == 0 ? "" : fmt_size(cell, out, block->bytes));
+        table_cell(table, 'r', "bytes", ink, own_only || block->bytes == 0 ? "" : fmt_size(CELL, out, block->bytes));
     }
-    table_add(&view->table, ink, own_only ? "" : fmt_macs(buf, 40, view->graph, block->macs));
+    table_cell(table, 'r', "multiply-adds", ink, own_only ? "" : fmt_macs(buf, 40, view->graph, block->macs));
+    table_end_row(table);
 }
 
 static void add_blocks(struct blocks_view *view, uint32_t k, const char *prefix, unsigned indent);
@@ -267,9 +271,8 @@ static void print_end(const struct app *app, const struct vc_graph *graph, const
     char shape[200];
 
     fprintf(app->out.to, "  %s%s:%s ", out_ink(&app->out, INK_DIM), what, out_ink(&app->out, INK_NONE));
-    print_clean(app->out.to, v->name);
-    fprintf(app->out.to, " %s ", vc_dtype_name(v->dtype));
-    print_clean(app->out.to, fmt_value_shape(shape, sizeof shape, &app->out, graph, value)); /* names of sizes */
+    say(app->out.to, "%s %s %s", v->name, vc_dtype_name(v->dtype),
+        fmt_value_shape(shape, sizeof shape, &app->out, graph, value)); /* names of sizes */
     if (v->optional) {
         fprintf(app->out.to, " (%" PRId64 " if it is not given)", v->otherwise);
     }
@@ -281,17 +284,15 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
 {
     const struct out *out = &app->out;
     const struct vc_graph_block *all = &blocks->blocks[0];
-    char a[CELL_BYTES], b[CELL_BYTES], c[CELL_BYTES];
     const char *name;
     int64_t size;
     uint32_t per_token;
 
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, app->subject);
-    fprintf(out->to, "%s: %s node%s, %s parameter%s", out_ink(out, INK_NONE), fmt_count(a, all->n_nodes),
-            all->n_nodes == 1 ? "" : "s", fmt_count(b, all->n_params), all->n_params == 1 ? "" : "s");
+    out_inked(out, INK_BOLD, app->subject);
+    say(out->to, ": %s node%s, %s parameter%s", fmt_count(CELL, all->n_nodes), all->n_nodes == 1 ? "" : "s",
+        fmt_count(CELL, all->n_params), all->n_params == 1 ? "" : "s");
     if (all->bytes != 0) {
-        fprintf(out->to, ", %s", fmt_size(c, out, all->bytes));
+        say(out->to, ", %s", fmt_size(CELL, out, all->bytes));
     }
     fputc('\n', out->to);
     uint32_t n_experts = vc_graph_experts(graph, &per_token);
@@ -299,7 +300,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
         fprintf(out->to,
                 "  each token uses %" PRIu32 " of %" PRIu32
                 " experts, %s parameters; multiply-adds count these experts\n",
-                per_token, n_experts, fmt_count(a, all->n_active));
+                per_token, n_experts, fmt_count(CELL, all->n_active));
     }
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
         print_end(app, graph, "input", vc_graph_input(graph, k));
@@ -308,14 +309,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
         print_end(app, graph, "output", vc_graph_output(graph, k));
     }
     for (uint32_t k = 0; (name = vc_graph_symbol(graph, k, &size)) != NULL; k++) {
-        fputs(k == 0 ? "  with" : ",", out->to);
-        fputc(' ', out->to);
-        print_clean(out->to, name);
-        if (size >= 0) {
-            fprintf(out->to, " %" PRId64, size);
-        } else {
-            fputs(" open", out->to);
-        }
+        say(out->to, "%s %s %s", k == 0 ? "  with" : ",", name, size >= 0 ? fmt_text(CELL, "%" PRId64, size) : "open");
     }
     fputs(vc_graph_symbol(graph, 0, NULL) != NULL ? " (--size NAME=N)\n\n" : "\n", out->to);
 }
@@ -346,7 +340,6 @@ static bool list_nodes(struct blocks_view *view)
 /* Without -v the depth is lowered until the table has at most MAX_LINES. */
 bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
 {
-    static const char *const titles[] = {"block", "operators", "output", "parameters", "bytes", "multiply-adds"};
     struct blocks_view view = {
         .app = app, .graph = graph, .blocks = blocks, .with_bytes = blocks->blocks[0].bytes != 0};
     unsigned depth = 20;
@@ -358,12 +351,6 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
             depth--;
         }
         view.max_depth = depth;
-        table_init(&view.table, view.with_bytes ? "lllrrr" : "lllrr");
-        for (unsigned k = 0; k < 6; k++) {
-            if (k != 4 || view.with_bytes) {
-                table_add(&view.table, INK_DIM, titles[k]);
-            }
-        }
         add_blocks(&view, 0, "", 0);
         if (blocks->blocks[0].n_own != 0 && blocks->n > 1) {
             add_row(&view, "outside of blocks", 0, true);
@@ -383,7 +370,7 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
 /* ---- node by node ---- */
 
 /* "a, b, -": names of values; "-" for an optional one that is not there. */
-static void add_values(char *buf, size_t n, const struct vc_graph *graph, const uint32_t *values, unsigned count)
+static const char *fmt_values(char *buf, size_t n, const struct vc_graph *graph, const uint32_t *values, unsigned count)
 {
     size_t at = 0;
 
@@ -392,30 +379,30 @@ static void add_values(char *buf, size_t n, const struct vc_graph *graph, const 
         at += (size_t)snprintf(buf + at, n - at, "%s%s", k == 0 ? "" : ", ",
                                values[k] == VC_NO_VALUE ? "-" : vc_graph_value(graph, values[k])->name);
     }
+    return buf;
 }
 
 /* --full: a line for each node, in the order in which they are computed. */
 bool print_graph_nodes(struct app *app, const struct vc_graph *graph)
 {
-    static const char *const titles[] = {"node", "makes", "shape", "from", "multiply-adds"};
-    struct table table;
+    static const struct vc_graph_node none = {.op = ""};
+    struct table table = {.failed = false};
+    uint32_t n = vc_graph_node_count(graph);
     char buf[2000];
 
-    table_init(&table, "llllr");
-    for (unsigned k = 0; k < 5; k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
-    for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
-        const struct vc_graph_node *node = vc_graph_node(graph, k);
+    for (uint32_t k = 0; k < n || k == 0; k++) {
+        const struct vc_graph_node *node = n != 0 ? vc_graph_node(graph, k) : &none;
+        uint32_t first = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
 
-        table_add(&table, INK_NONE, node->op);
-        add_values(buf, sizeof buf, graph, node->outputs, node->n_outputs);
-        table_add(&table, INK_NONE, buf);
-        fmt_value_shape(buf, sizeof buf, &app->out, graph, node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE);
-        table_add(&table, INK_NONE, buf);
-        add_values(buf, sizeof buf, graph, node->inputs, node->n_inputs);
-        table_add(&table, INK_DIM, buf);
-        table_add(&table, INK_NONE, fmt_macs(buf, 200, graph, node->macs));
+        table_cell(&table, 'l', "node", INK_NONE, node->op);
+        table_cell(&table, 'l', "makes", INK_NONE, fmt_values(buf, sizeof buf, graph, node->outputs, node->n_outputs));
+        table_cell(&table, 'l', "shape", INK_NONE, fmt_value_shape(buf, sizeof buf, &app->out, graph, first));
+        table_cell(&table, 'l', "from", INK_DIM, fmt_values(buf, sizeof buf, graph, node->inputs, node->n_inputs));
+        table_cell(&table, 'r', "multiply-adds", INK_NONE, fmt_macs(buf, 200, graph, node->macs));
+        table_end_row(&table);
+    }
+    if (n == 0) {
+        table_drop_row(&table);
     }
     return table_print(&table, &app->out, false);
 }
@@ -426,8 +413,7 @@ void print_graph_notes(const struct out *out, const struct vc_graph *graph)
     const char *note = vc_graph_lists(graph)->note;
 
     if (note != NULL) {
-        fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-        print_clean(out->to, note);
-        fputc('\n', out->to);
+        out_inked(out, INK_WARN, "note:");
+        say(out->to, " %s\n", note);
     }
 }

@@ -66,15 +66,13 @@ static const char *plural(uint64_t n)
  * are the elements of weights, those with two names once. */
 static void print_head(const struct out *out, const struct vc_inspection *in)
 {
-    char n[CELL_BYTES], params[CELL_BYTES], size[CELL_BYTES];
+    const struct vc_model_info *facts = vc_model_facts(in->model);
 
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_facts(in->model)->path);
+    out_inked(out, INK_BOLD, facts->path);
     /* the format and how values lie in it */
-    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
-            vc_model_facts(in->model)->format, fmt_count(n, in->n_own), plural(in->n_own),
-            fmt_count(params, in->n_params), plural(in->n_params),
-            fmt_size(size, out, vc_model_facts(in->model)->file_bytes), in->compressed ? "deflated" : "stored");
+    say(out->to, ": %s, %s tensor%s, %s parameter%s, %s (%s)\n", facts->format, fmt_count(CELL, in->n_own),
+        plural(in->n_own), fmt_count(CELL, in->n_params), plural(in->n_params), fmt_size(CELL, out, facts->file_bytes),
+        in->compressed ? "deflated" : "stored");
 }
 
 /* What the file says about itself: "architecture: llama". */
@@ -85,8 +83,7 @@ static void print_facts(const struct out *out, const struct vc_inspection *in)
     for (size_t i = 0; i < vc_model_facts(in->model)->n_facts; i++) {
         fact = &vc_model_facts(in->model)->facts[i];
         fprintf(out->to, "  %s%s:%s ", out_ink(out, INK_DIM), fact->key, out_ink(out, INK_NONE));
-        print_clean(out->to, fact->value);
-        fputc('\n', out->to);
+        say(out->to, "%s\n", fact->value);
     }
 }
 
@@ -101,36 +98,26 @@ static const char *const role_names[] = {
  * memory. */
 static bool print_parts(const struct app *app, const struct vc_inspection *in)
 {
-    static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
     size_t n = vc_model_facts(in->model)->n_parts;
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
     if (n < 2) {
         return true;
     }
-    table_init(&table, "lllrrl");
-    for (size_t i = 0; i < 6; i++) {
-        table_add(&table, INK_DIM, titles[i]);
-    }
     for (size_t i = 0; i < n && (app->common.verbose > 0 || i < MAX_PARTS); i++) {
         const struct vc_part *part = &vc_model_facts(in->model)->parts[i];
-        bool baggage = part->role != VC_ROLE_WEIGHT && part->n_tensors > 0;
+        bool filled = part->n_tensors > 0;
+        bool baggage = part->role != VC_ROLE_WEIGHT && filled;
+        const char *drop =
+            part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer omits this part" : "--drop other omits this part";
 
-        table_add(&table, INK_NONE, part->name[0] != '\0' ? part->name : "(top)");
-        table_add(&table, INK_NONE, part->what);
-        table_add(&table, INK_NONE, part->chosen || baggage ? role_names[part->role] : "");
-        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_count(buf, part->n_tensors) : "");
-        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_size(buf, &app->out, part->size_bytes) : "");
-        if (part->chosen) {
-            table_add(&table, INK_DIM, "chosen");
-        } else if (baggage) {
-            table_add(&table, INK_DIM,
-                      part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer omits this part"
-                                                      : "--drop other omits this part");
-        } else {
-            table_add(&table, INK_DIM, "");
-        }
+        table_cell(&table, 'l', "part", INK_NONE, part->name[0] != '\0' ? part->name : "(top)");
+        table_cell(&table, 'l', "what it is", INK_NONE, part->what);
+        table_cell(&table, 'l', "role", INK_NONE, part->chosen || baggage ? role_names[part->role] : "");
+        table_cell(&table, 'r', "tensors", INK_NONE, filled ? fmt_count(CELL, part->n_tensors) : "");
+        table_cell(&table, 'r', "size", INK_NONE, filled ? fmt_size(CELL, &app->out, part->size_bytes) : "");
+        table_cell(&table, 'l', "", INK_DIM, baggage && !part->chosen ? drop : part->chosen ? "chosen" : "");
+        table_end_row(&table);
     }
     fputc('\n', app->out.to);
     if (!table_print(&table, &app->out, false)) {
@@ -157,11 +144,8 @@ static void print_tied(const struct app *app, const struct vc_inspection *in)
         if (tensor->alias_of == VC_NO_TENSOR || (n++ >= MAX_TIED && app->common.verbose == 0)) {
             continue;
         }
-        fputs("  tied: ", out->to);
-        print_clean(out->to, tensor->name);
-        fputs(" is ", out->to);
-        print_clean(out->to, vc_model_tensor(in->model, tensor->alias_of)->name);
-        fputs(", counted once\n", out->to);
+        say(out->to, "  tied: %s is %s, counted once\n", tensor->name,
+            vc_model_tensor(in->model, tensor->alias_of)->name);
     }
     if (app->common.verbose == 0 && in->n_tied > MAX_TIED) {
         fprintf(out->to, "  and %zu more tied tensors (-v lists them)\n", in->n_tied - MAX_TIED);
@@ -171,25 +155,21 @@ static void print_tied(const struct app *app, const struct vc_inspection *in)
 /* A row for every type: how many tensors, elements and bytes, and its share of all bytes. False: no memory. */
 static bool print_census(const struct out *out, const struct vc_inspection *in)
 {
-    static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
     if (in->n_tensors == 0) {
         return true;
     }
-    table_init(&table, "lrrrr");
-    for (size_t i = 0; i < 5; i++) {
-        table_add(&table, INK_DIM, titles[i]);
-    }
     for (size_t i = 0; i < in->n_dtypes; i++) {
         const struct vc_inspect_dtype *of_type = &in->dtypes[i];
 
-        table_add(&table, INK_NONE, vc_dtype_name(of_type->dtype));
-        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_tensors));
-        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_elems));
-        table_add(&table, INK_NONE, fmt_size(buf, out, of_type->size_bytes));
-        table_add(&table, INK_NONE, fmt_percent(buf, (double)of_type->size_bytes, (double)in->value_bytes));
+        table_cell(&table, 'l', "type", INK_NONE, vc_dtype_name(of_type->dtype));
+        table_cell(&table, 'r', "tensors", INK_NONE, fmt_count(CELL, of_type->n_tensors));
+        table_cell(&table, 'r', "elements", INK_NONE, fmt_count(CELL, of_type->n_elems));
+        table_cell(&table, 'r', "size", INK_NONE, fmt_size(CELL, out, of_type->size_bytes));
+        table_cell(&table, 'r', "share", INK_NONE,
+                   fmt_percent(CELL, (double)of_type->size_bytes, (double)in->value_bytes));
+        table_end_row(&table);
     }
     fputc('\n', out->to);
     return table_print(&table, out, false);
@@ -200,18 +180,17 @@ static bool print_census(const struct out *out, const struct vc_inspection *in)
 static void print_estimates(const struct out *out, const struct vc_inspection *in)
 {
     uint64_t before = vc_model_facts(in->model)->file_bytes;
-    char size[CELL_BYTES], change[CELL_BYTES];
 
     if (in->fp16_bytes == 0) {
         return;
     }
     fputs("\n  quantize", out->to);
     if (in->int8_bytes != 0) { /* 0: it would be refused */
-        fprintf(out->to, " --int8 would make it %s (%s),", fmt_size(size, out, in->int8_bytes),
-                fmt_change(change, out, before, in->int8_bytes));
+        fprintf(out->to, " --int8 would make it %s (%s),", fmt_size(CELL, out, in->int8_bytes),
+                fmt_change(CELL, out, before, in->int8_bytes));
     }
     fprintf(out->to, " --fp16 %s%s (%s)\n", in->int8_bytes == 0 ? "would make it " : "",
-            fmt_size(size, out, in->fp16_bytes), fmt_change(change, out, before, in->fp16_bytes));
+            fmt_size(CELL, out, in->fp16_bytes), fmt_change(CELL, out, before, in->fp16_bytes));
 }
 
 /* ---- the bar: how the magnitudes are spread over the powers of two ---- */
@@ -334,108 +313,53 @@ static void add_value_cells(struct table *table, const struct view *view, const 
     uint64_t n_finite = count_finite(s);
     double n = (double)n_finite;
     const double figures[4] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
-    char buf[CELL_BYTES];
+    static const char *const titles[4] = {"min", "max", "mean", "rms"};
 
     for (size_t i = 0; i < 4; i++) {
         if (i != 2 || view->verbose) { /* the mean of weights is next to nothing */
-            table_add(table, INK_NONE, !s->valid ? "" : n_finite == 0 ? "-" : fmt_real(buf, figures[i]));
+            table_cell(table, 'r', titles[i], INK_NONE,
+                       !s->valid       ? ""
+                       : n_finite == 0 ? "-"
+                                       : fmt_real(CELL, figures[i]));
         }
     }
-    table_add(table, INK_NONE, s->valid ? fmt_percent(buf, (double)s->zeros, (double)s->n_elems) : "");
+    table_cell(table, 'r', "zeros", INK_NONE, s->valid ? fmt_percent(CELL, (double)s->zeros, (double)s->n_elems) : "");
     if (view->nonfinite) {
-        table_add(table, s->nans != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->nans) : "");
-        table_add(table, s->infs != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->infs) : "");
+        table_cell(table, 'r', "NaN", s->nans != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(CELL, s->nans) : "");
+        table_cell(table, 'r', "Inf", s->infs != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(CELL, s->infs) : "");
     }
-    table_add(table, INK_NONE, s->valid ? fmt_bar(buf, view->out, s->histogram) : "");
+    table_cell(table, 'l', "magnitudes", INK_NONE, s->valid ? fmt_bar(CELL, view->out, s->histogram) : "");
 }
 
-/* What bytes that are no array of numbers are. */
-static const char *raw_kind(const struct vc_tensor *tensor)
+/* Of bytes that are no array of numbers what they are. */
+static const char *type_name(const struct vc_tensor *tensor)
 {
-    return tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
+    return tensor->dtype == VC_DTYPE_RAW && tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
 }
 
-/* stats: of the line; not looked at without --stats. Cells of the columns that list_columns names, in the same
- * order. */
+/* stats: of the line; not looked at without --stats. Which columns there are depends on what was read. */
 static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
                      const struct line *line, const struct vc_value_stats *stats, const char *label)
 {
     const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
-    char buf[CELL_BYTES], type[CELL_BYTES * 2];
+    const struct vc_quant *quant = tensor->quant;
+    char type[CELL_BYTES * 2];
 
-    table_add(table, INK_NONE, label);
+    table_cell(table, 'l', "tensor", INK_NONE, label);
     if (!view->stats || view->verbose) {
-        table_add(table, INK_NONE, fmt_shape(buf, view->out, tensor->n_dims, tensor->shape));
-        if (tensor->quant != NULL) {
-            snprintf(type, sizeof(type), "%s of %s", fmt_scheme(buf, tensor->quant),
-                     vc_dtype_name(tensor->quant->source_dtype));
-        } else {
-            snprintf(type, sizeof(type), "%s",
-                     tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : vc_dtype_name(tensor->dtype));
+        if (quant != NULL) {
+            snprintf(type, sizeof(type), "%s of %s", fmt_scheme(CELL, quant), vc_dtype_name(quant->source_dtype));
         }
-        table_add(table, INK_NONE, type);
+        table_cell(table, 'l', "shape", INK_NONE, fmt_shape(CELL, view->out, tensor->n_dims, tensor->shape));
+        table_cell(table, 'l', "type", INK_NONE, quant != NULL ? type : type_name(tensor));
     }
     if (!view->stats) {
-        table_add(table, INK_NONE, fmt_size(buf, view->out, line->bytes));
-        table_add(table, INK_NONE, fmt_percent(buf, (double)line->bytes, (double)in->value_bytes));
+        table_cell(table, 'r', "size", INK_NONE, fmt_size(CELL, view->out, line->bytes));
+        table_cell(table, 'r', "share", INK_NONE, fmt_percent(CELL, (double)line->bytes, (double)in->value_bytes));
     } else {
         add_value_cells(table, view, line, stats);
     }
-}
-
-#define MAX_COLUMNS 13
-
-/* Sets align and titles of the columns that the view has, and returns their number. A new column is a row here, and a
- * cell in add_line or add_value_cells. */
-static size_t list_columns(const struct view *view, char *align, const char **titles)
-{
-    static const struct {
-        const char *title;
-        bool plain, brief, full, nonfinite; /* without --stats; with it; with -v as well */
-        char align;
-    } columns[MAX_COLUMNS] = {
-        {"tensor", true, true, true, false, 'l'},      {"shape", true, false, true, false, 'l'},
-        {"type", true, false, true, false, 'l'},       {"size", true, false, false, false, 'r'},
-        {"share", true, false, false, false, 'r'},     {"min", false, true, true, false, 'r'},
-        {"max", false, true, true, false, 'r'},        {"mean", false, false, true, false, 'r'},
-        {"rms", false, true, true, false, 'r'},        {"zeros", false, true, true, false, 'r'},
-        {"NaN", false, true, true, true, 'r'},         {"Inf", false, true, true, true, 'r'},
-        {"magnitudes", false, true, true, false, 'l'},
-    };
-    size_t n = 0;
-
-    for (size_t i = 0; i < MAX_COLUMNS; i++) {
-        bool wanted = !view->stats ? columns[i].plain : view->verbose ? columns[i].full : columns[i].brief;
-
-        if (wanted && (view->nonfinite || !columns[i].nonfinite)) {
-            align[n] = columns[i].align;
-            titles[n++] = columns[i].title;
-        }
-    }
-    align[n] = '\0';
-    return n;
-}
-
-/* Which columns there are depends on what was read. */
-static void add_titles(struct table *table, const struct view *view)
-{
-    const char *titles[MAX_COLUMNS];
-    char align[MAX_COLUMNS + 1];
-    size_t n = list_columns(view, align, titles);
-
-    for (size_t i = 0; i < n; i++) {
-        table_add(table, INK_DIM, titles[i]);
-    }
-}
-
-/* align is static: the table points to it until it is printed, and only one such table is printed at a time. */
-static void begin_table(struct table *table, const struct view *view)
-{
-    static char align[MAX_COLUMNS + 1];
-    const char *titles[MAX_COLUMNS];
-
-    (void)list_columns(view, align, titles);
-    table_init(table, align);
+    table_end_row(table);
 }
 
 /* Larger lines first, equal ones in the order of the file. */
@@ -489,7 +413,7 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     const struct out *out = &app->out;
     struct view view = {.out = out, .stats = in->has_stats};
     const struct line **order = malloc((groups->n + 1) * sizeof(*order));
-    struct table table;
+    struct table table = {.failed = false};
 
     if (order == NULL) {
         return false;
@@ -499,8 +423,6 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     for (size_t i = 0; i < groups->n; i++) {
         view.nonfinite = view.nonfinite || lines[i].nonfinite;
     }
-    begin_table(&table, &view);
-    add_titles(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
         struct vc_value_stats first;
 
@@ -526,7 +448,6 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
  * measure the columns, and to print them (table_measure, table_again). */
 static void add_every(struct table *table, const struct view *view, const struct vc_inspection *in)
 {
-    add_titles(table, view);
     for (size_t i = 0; i < in->n_tensors; i++) {
         struct line line = {.index = i, .n_tensors = 1, .bytes = vc_model_tensor(in->model, i)->size_bytes};
         struct vc_value_stats stats;
@@ -543,12 +464,11 @@ static bool print_every(const struct out *out, const struct vc_inspection *in)
 {
     struct view view = {.out = out, .stats = in->has_stats, .verbose = true};
     struct vc_value_stats stats;
-    struct table table;
+    struct table table = {.failed = false};
 
     for (size_t i = 0; i < in->n_tensors && view.stats && !view.nonfinite; i++) {
         view.nonfinite = vc_inspect_get_stats(in, i, &stats) && stats.nans + stats.infs > 0;
     }
-    begin_table(&table, &view);
     table_measure(&table);
     add_every(&table, &view, in);
     fputc('\n', out->to);
@@ -567,7 +487,7 @@ static void kind_of(const struct vc_tensor *tensor, struct group_kind *kind)
     group_kind_begin(kind);
     group_kind_number(kind, (uint64_t)tensor->dtype);
     group_kind_text(kind, tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
-    group_kind_text(kind, tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : "");
+    group_kind_text(kind, type_name(tensor));
     for (unsigned d = 0; d < tensor->n_dims; d++) {
         group_kind_number(kind, tensor->shape[d]);
     }
@@ -642,7 +562,6 @@ static bool decodes(const struct app *app)
 bool print_inspection(struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;
-    char n[CELL_BYTES];
 
     print_head(out, in);
     print_facts(out, in);
@@ -651,7 +570,7 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
     }
     print_tied(app, in);
     if (in->n_quantized > 0) {
-        fprintf(out->to, "\n  %s of %zu tensors are quantized%s\n", fmt_count(n, in->n_quantized), in->n_own,
+        fprintf(out->to, "\n  %s of %zu tensors are quantized%s\n", fmt_count(CELL, in->n_quantized), in->n_own,
                 decodes(app) ? "; vcompress dequantize decodes them" : "");
     }
     if (vc_model_layout(in->model) != NULL) {
@@ -668,27 +587,22 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
  * always zero ("dead"). False: no memory. */
 bool print_calibrated(struct app *app, const struct vc_calibration_report *r)
 {
-    static const char *const titles[] = {"tensor", "columns", "inputs", "smallest", "largest", "rms", "dead"};
+    static const char *const titles[] = {"smallest", "largest", "rms"};
     size_t n = app->common.verbose != 0 || r->n_layers <= MAX_LINES ? r->n_layers : MAX_LINES;
-    struct table table;
-    char cell[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "lrrrrrr");
-    for (size_t k = 0; k < sizeof(titles) / sizeof(titles[0]); k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
     for (size_t k = 0; k < n; k++) {
         const struct vc_calibrated_layer *layer = &r->layers[k];
         const double figures[] = {layer->min, layer->max, layer->rms};
 
-        table_add(&table, INK_NONE, layer->tensor);
-        table_add(&table, INK_NONE, fmt_count(cell, layer->n_columns));
-        table_add(&table, INK_NONE, fmt_count(cell, layer->n_vectors));
+        table_cell(&table, 'l', "tensor", INK_NONE, layer->tensor);
+        table_cell(&table, 'r', "columns", INK_NONE, fmt_count(CELL, layer->n_columns));
+        table_cell(&table, 'r', "inputs", INK_NONE, fmt_count(CELL, layer->n_vectors));
         for (size_t i = 0; i < 3; i++) {
-            snprintf(cell, sizeof(cell), "%.4g", figures[i]);
-            table_add(&table, INK_NONE, isnan(figures[i]) ? "-" : cell);
+            table_cell(&table, 'r', titles[i], INK_NONE, isnan(figures[i]) ? "-" : fmt_text(CELL, "%.4g", figures[i]));
         }
-        table_add(&table, layer->n_dead != 0 ? INK_WARN : INK_DIM, fmt_count(cell, layer->n_dead));
+        table_cell(&table, 'r', "dead", layer->n_dead != 0 ? INK_WARN : INK_DIM, fmt_count(CELL, layer->n_dead));
+        table_end_row(&table);
     }
     if (!table_print(&table, &app->out, app->out.limited)) {
         return false;

@@ -29,38 +29,26 @@ static double relative_of(const struct vc_output_change *change)
 }
 
 /* A measured change that is no number any more is worse than any number. */
-static void add_change(struct table *table, const struct vc_output_change *change)
+static void add_change(struct table *table, const char *heading, const struct vc_output_change *change)
 {
     double relative = relative_of(change);
-    char buf[CELL_BYTES];
 
-    if (isinf(relative)) {
-        table_add(table, INK_NONE, "inf");
-    } else {
-        table_add(table, isnan(relative) ? INK_DIM : INK_NONE, fmt_relative(buf, relative));
-    }
+    table_cell(table, 'r', heading, isnan(relative) ? INK_DIM : INK_NONE,
+               isinf(relative) ? "inf" : fmt_relative(CELL, relative));
 }
 
 /* How many rows in 100 have another largest output. */
 static void add_answers(struct table *table, const struct vc_output_change *change)
 {
-    char buf[CELL_BYTES] = "-";
+    bool known = change->reason == NULL && isfinite(change->answers);
 
-    if (change->reason == NULL && isfinite(change->answers)) {
-        snprintf(buf, sizeof(buf), "%.1f", 100 * change->answers);
-    }
-    table_add(table, INK_NONE, buf);
+    table_cell(table, 'r', "answers", INK_NONE, known ? fmt_text(CELL, "%.1f", 100 * change->answers) : "-");
 }
 
 /* Spearman's rank correlation, from -1 to 1; "-" where there are too few figures. */
-static void add_agreement(struct table *table, double agreement)
+static void add_agreement(struct table *table, const char *heading, double agreement)
 {
-    char buf[CELL_BYTES] = "-";
-
-    if (isfinite(agreement)) {
-        snprintf(buf, sizeof(buf), "%.2f", agreement);
-    }
-    table_add(table, INK_DIM, buf);
+    table_cell(table, 'r', heading, INK_DIM, isfinite(agreement) ? fmt_text(CELL, "%.2f", agreement) : "-");
 }
 
 /* The least figure of the n in scratch that is shown; lines below it are not. -1: all are shown. */
@@ -127,29 +115,21 @@ static double order_of(const struct vc_output_change *change)
 /* One table: a row for each tensor, the last row compares with the figures from the weights alone. False: no memory. */
 static bool print_tensors(const struct view *view, const struct columns *c)
 {
-    static const char align[] = "lrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr";
     const struct vc_measured *m = view->m;
-    char buf[CELL_BYTES];
-    struct table table;
+    char headings[MAX_CANDIDATES][CELL_BYTES];
+    struct table table = {.failed = false};
     size_t hidden = 0;
     size_t n = 0;
 
+    for (size_t k = 0; k < c->n; k++) {
+        fmt_candidate(headings[k], &view->s->candidates[m->candidates[c->candidates[k]]]);
+    }
     for (size_t i = 0; i < m->n_tensors; i++) {
         if (m->tensors[i].changes != NULL) {
             view->scratch[n++] = order_of(&m->tensors[i].changes[c->judged]);
         }
     }
     double from = shown_from(view, n);
-    table_init(&table, align);
-    table.n_cols = c->n + 1 + (c->answers != SIZE_MAX ? 1 : 0);
-    table_add(&table, INK_DIM, c->title);
-    for (size_t k = 0; k < c->n; k++) {
-        fmt_candidate(buf, &view->s->candidates[m->candidates[c->candidates[k]]]);
-        table_add(&table, INK_DIM, buf);
-    }
-    if (c->answers != SIZE_MAX) {
-        table_add(&table, INK_DIM, "answers");
-    }
     for (size_t i = 0; i < m->n_tensors; i++) {
         const struct vc_measured_tensor *t = &m->tensors[i];
 
@@ -160,21 +140,23 @@ static bool print_tensors(const struct view *view, const struct columns *c)
             hidden++;
             continue;
         }
-        table_add(&table, INK_NONE, view->s->rows[t->row].name);
+        table_cell(&table, 'l', c->title, INK_NONE, view->s->rows[t->row].name);
         for (size_t k = 0; k < c->n; k++) {
-            add_change(&table, &t->changes[c->candidates[k]]);
+            add_change(&table, headings[k], &t->changes[c->candidates[k]]);
         }
         if (c->answers != SIZE_MAX) {
             add_answers(&table, &t->changes[c->answers]);
         }
+        table_end_row(&table);
     }
-    table_add(&table, INK_DIM, "order agrees by");
+    table_cell(&table, 'l', c->title, INK_DIM, "order agrees by");
     for (size_t k = 0; k < c->n; k++) {
-        add_agreement(&table, m->agreement[c->candidates[k]]);
+        add_agreement(&table, headings[k], m->agreement[c->candidates[k]]);
     }
     if (c->answers != SIZE_MAX) {
-        table_add(&table, INK_DIM, "");
+        table_cell(&table, 'r', "answers", INK_DIM, "");
     }
+    table_end_row(&table);
     return end_table(view, &table, hidden, "tensors");
 }
 
@@ -184,10 +166,9 @@ static bool print_tensors(const struct view *view, const struct columns *c)
 static bool print_groups(const struct view *view)
 {
     const struct vc_measured *m = view->m;
-    struct table table;
+    struct table table = {.failed = false};
     size_t hidden = 0;
     size_t n = 0;
-    char buf[CELL_BYTES];
 
     for (size_t i = 0; i < m->n_groups; i++) {
         if (m->groups[i].changes != NULL) {
@@ -198,15 +179,6 @@ static bool print_groups(const struct view *view)
         return true;
     }
     double from = shown_from(view, n);
-    table_init(&table, "lrrrrrrrrrrr");
-    table.n_cols = m->n_percents + 3;
-    table_add(&table, INK_DIM, "removed: outputs, %");
-    table_add(&table, INK_DIM, "units");
-    for (size_t k = 0; k < m->n_percents; k++) {
-        snprintf(buf, sizeof(buf), "%u %%", m->percents[k]);
-        table_add(&table, INK_DIM, buf);
-    }
-    table_add(&table, INK_DIM, "answers");
     for (size_t i = 0; i < m->n_groups; i++) {
         const struct vc_measured_group *g = &m->groups[i];
 
@@ -217,19 +189,21 @@ static bool print_groups(const struct view *view)
             hidden++;
             continue;
         }
-        table_add(&table, INK_NONE, g->name);
-        table_add(&table, INK_NONE, fmt_count(buf, g->n_units));
+        table_cell(&table, 'l', "removed: outputs, %", INK_NONE, g->name);
+        table_cell(&table, 'r', "units", INK_NONE, fmt_count(CELL, g->n_units));
         for (size_t k = 0; k < m->n_percents; k++) {
-            add_change(&table, &g->changes[k]);
+            add_change(&table, fmt_text(CELL, "%u %%", m->percents[k]), &g->changes[k]);
         }
         add_answers(&table, &g->changes[m->n_percents - 1]);
+        table_end_row(&table);
     }
-    table_add(&table, INK_DIM, "order agrees by");
-    table_add(&table, INK_DIM, "");
+    table_cell(&table, 'l', "removed: outputs, %", INK_DIM, "order agrees by");
+    table_cell(&table, 'r', "units", INK_DIM, "");
     for (size_t k = 0; k < m->n_percents; k++) {
-        add_agreement(&table, m->group_agreement[k]);
+        add_agreement(&table, fmt_text(CELL, "%u %%", m->percents[k]), m->group_agreement[k]);
     }
-    table_add(&table, INK_DIM, "");
+    table_cell(&table, 'r', "answers", INK_DIM, "");
+    table_end_row(&table);
     return end_table(view, &table, hidden, "groups");
 }
 
@@ -242,16 +216,12 @@ static void print_others(const struct view *view)
 
     for (size_t i = 0; i < m->n_tensors; i++) {
         if (m->tensors[i].reason != NULL) {
-            fputs("  ", to);
-            print_clean(to, view->s->rows[m->tensors[i].row].name);
-            fprintf(to, ": %s\n", m->tensors[i].reason);
+            say(to, "  %s: %s\n", view->s->rows[m->tensors[i].row].name, m->tensors[i].reason);
         }
     }
     for (size_t i = 0; view->app->common.verbose > 0 && i < m->n_groups; i++) {
         if (m->groups[i].reason != NULL) {
-            fputs("  ", to);
-            print_clean(to, m->groups[i].name);
-            fprintf(to, ": %s\n", m->groups[i].reason);
+            say(to, "  %s: %s\n", m->groups[i].name, m->groups[i].reason);
         }
     }
 }
@@ -260,7 +230,6 @@ static void print_others(const struct view *view)
 bool print_measured(struct app *app, const struct vc_sensitivity *s)
 {
     struct view view = {.app = app, .s = s, .m = s->measured};
-    char rows[CELL_BYTES];
     bool ok = true;
 
     if (view.m == NULL) {
@@ -274,7 +243,7 @@ bool print_measured(struct app *app, const struct vc_sensitivity *s)
             "\nwith data, %s rows: error of the outputs if one tensor alone changes\n"
             "answers: rows in 100 with another largest output, at 90 %%\n"
             "order agrees by: Spearman's rank correlation of these figures and the figures above\n",
-            view.m->n_rows != 0 ? fmt_count(rows, view.m->n_rows) : "all");
+            view.m->n_rows != 0 ? fmt_count(CELL, view.m->n_rows) : "all");
     for (enum sensitivity_table table = TABLE_PRUNED; ok && table < N_TABLES; table++) {
         const struct columns columns = columns_of(&view, table);
 

@@ -44,24 +44,22 @@ static void add_to(struct removal_line *line, size_t index, const struct vc_repo
 /* "0.12 to 0.55" */
 static char *fmt_range(char *buf, double least, double most)
 {
-    char low[CELL_BYTES], high[CELL_BYTES];
-
-    (void)snprintf(buf, CELL_BYTES, "%.24s to %.24s", fmt_real(low, least), fmt_real(high, most));
+    (void)snprintf(buf, CELL_BYTES, "%.24s to %.24s", fmt_real(CELL, least), fmt_real(CELL, most));
     return buf;
 }
 
 /* One row of the table. */
 static void add_cut(struct table *table, const struct out *out, const struct vc_report_group *sum, const char *label)
 {
-    char buf[CELL_BYTES], n[CELL_BYTES];
-
-    table_add(table, INK_NONE, label);
-    table_add(table, INK_DIM, sum->kind);
-    table_add(table, INK_NONE, fmt_count(n, sum->n_before));
-    table_add(table, INK_DIM, out_arrow(out));
-    table_add(table, INK_GOOD, fmt_count(n, sum->n_after));
-    table_add(table, INK_NONE, sum->scored ? fmt_range(buf, sum->removed_min, sum->removed_max) : "given");
-    table_add(table, INK_NONE, sum->scored ? fmt_range(buf, sum->kept_min, sum->kept_max) : "");
+    table_cell(table, 'l', "group", INK_NONE, label);
+    table_cell(table, 'l', "units", INK_DIM, sum->kind);
+    table_cell(table, 'r', "", INK_NONE, fmt_count(CELL, sum->n_before));
+    table_cell(table, 'a', "", INK_DIM, out_arrow(out));
+    table_cell(table, 'r', "", INK_GOOD, fmt_count(CELL, sum->n_after));
+    table_cell(table, 'l', "removed", INK_NONE,
+               sum->scored ? fmt_range(CELL, sum->removed_min, sum->removed_max) : "given");
+    table_cell(table, 'l', "kept", INK_NONE, sum->scored ? fmt_range(CELL, sum->kept_min, sum->kept_max) : "");
+    table_end_row(table);
 }
 
 /* "    go 3,7,12-20": runs as ranges, broken behind a comma where the line is full. */
@@ -142,12 +140,9 @@ static bool print_kept(const struct out *out, const struct vc_report_removal *re
     }
     for (size_t r = 0; ok && r < reasons.n; r++) {
         const struct vc_report_group *first = &removal->groups[reasons.list[r].first];
-        char n[CELL_BYTES];
 
-        fprintf(out->to, "%s  kept %s group%s of %s: ", r == 0 ? "\n" : "", fmt_count(n, reasons.list[r].count),
-                reasons.list[r].count == 1 ? "" : "s", first->kind);
-        print_clean(out->to, first->reason);
-        fputc('\n', out->to);
+        say(out->to, r == 0 ? "\n  kept %s group%s of %s: %s\n" : "  kept %s group%s of %s: %s\n",
+            fmt_count(CELL, reasons.list[r].count), reasons.list[r].count == 1 ? "" : "s", first->kind, first->reason);
         for (size_t i = 0; each && i < removal->n_groups; i++) {
             if (strcmp(removal->groups[i].reason, first->reason) == 0 &&
                 strcmp(removal->groups[i].kind, first->kind) == 0) {
@@ -162,18 +157,17 @@ static bool print_kept(const struct out *out, const struct vc_report_removal *re
 /* The table of groups that lose units. False: no memory. */
 static bool print_lines(const struct out *out, const struct groups *groups, const struct removal_line *lines)
 {
-    static const char *const titles[] = {"group", "units", "", "", "", "removed", "kept"};
-    struct table table;
+    struct table table = {.failed = false};
 
-    table_init(&table, "llrarll");
-    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-        table_add(&table, INK_DIM, titles[i]);
-    }
     for (size_t i = 0; i < groups->n; i++) {
         char *label = group_label(&groups->list[i], out_times(out));
 
         add_cut(&table, out, &lines[i].sum, label != NULL ? label : "?");
         free(label);
+    }
+    if (groups->n == 0) {
+        add_cut(&table, out, &(struct vc_report_group){.kind = ""}, "");
+        table_drop_row(&table);
     }
     fputc('\n', out->to);
     return table_print(&table, out, true);
@@ -182,18 +176,11 @@ static bool print_lines(const struct out *out, const struct groups *groups, cons
 /* "multiply-adds 1.89 M -> 1.2 M, batch 1, sequence 128" */
 static void print_work(const struct out *out, const struct vc_report_removal *removal)
 {
-    char before[CELL_BYTES], after[CELL_BYTES];
-
     if (removal->macs_at == NULL) {
         return;
     }
-    fprintf(out->to, "  multiply-adds %s %s %s", fmt_figure(before, removal->macs_before), out_arrow(out),
-            fmt_figure(after, removal->macs_after));
-    if (removal->macs_at[0] != '\0') {
-        fputs(", ", out->to);
-        print_clean(out->to, removal->macs_at);
-    }
-    fputc('\n', out->to);
+    say(out->to, "  multiply-adds %s %s %s%s%s\n", fmt_figure(CELL, removal->macs_before), out_arrow(out),
+        fmt_figure(CELL, removal->macs_after), removal->macs_at[0] != '\0' ? ", " : "", removal->macs_at);
 }
 
 /* Groups of one pattern, kind and counts share a line; with -v each has its own. Members are listed with -v, and in a
@@ -205,7 +192,6 @@ bool print_removal(struct app *app, const struct vc_report *report)
     bool each = app->common.verbose > 0;
     struct removal_line *lines;
     struct groups groups;
-    char before[CELL_BYTES], after[CELL_BYTES];
 
     if (removal == NULL) {
         return true;
@@ -236,8 +222,8 @@ bool print_removal(struct app *app, const struct vc_report *report)
         print_members(out, &removal->groups[lines[i].first], each);
     }
     ok = ok && print_kept(out, removal, each);
-    fprintf(out->to, "\n  parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
-            fmt_count(after, report->n_params_after));
+    fprintf(out->to, "\n  parameters %s %s %s\n", fmt_count(CELL, report->totals.n_params), out_arrow(out),
+            fmt_count(CELL, report->n_params_after));
     print_work(out, removal);
     groups_release(&groups);
     free(lines);

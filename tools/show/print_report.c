@@ -117,14 +117,12 @@ static const char *plural(uint64_t n)
 static void print_input(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
-    char n[CELL_BYTES], params[CELL_BYTES], size[CELL_BYTES];
 
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, report->input);
-    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE), report->input_format,
-            fmt_count(n, totals->n_tensors), plural(totals->n_tensors), fmt_count(params, totals->n_params),
-            plural(totals->n_params), fmt_size(size, out, totals->file_before),
-            report->input_compressed ? "deflated" : "stored");
+    out_inked(out, INK_BOLD, report->input);
+    say(out->to, ": %s, %s tensor%s, %s parameter%s, %s (%s)\n", report->input_format,
+        fmt_count(CELL, totals->n_tensors), plural(totals->n_tensors), fmt_count(CELL, totals->n_params),
+        plural(totals->n_params), fmt_size(CELL, out, totals->file_before),
+        report->input_compressed ? "deflated" : "stored");
 }
 
 /* ---- what changed ---- */
@@ -138,31 +136,32 @@ struct view {
     bool one_type;          /* every line has the same type and room is short: it is said once, above the table */
 };
 
-/* The columns from the size on. begin_table has the titles of the same columns under the same conditions:
- *
- *     size  ->  size  ratio | SQNR | max error | zeros | clipped
- *     always                | measured, then -v for max error and clipped, -v or a pruned model for zeros */
+/* The columns from the size on. */
 static void add_figures(struct table *table, const struct view *view, const struct line *line)
 {
     const struct out *out = view->out;
-    char buf[CELL_BYTES];
+    bool known = line->measured;
 
-    table_add(table, INK_NONE, fmt_size(buf, out, line->before));
-    table_add(table, INK_DIM, out_arrow(out));
-    table_add(table, INK_NONE, fmt_size(buf, out, line->after));
-    table_add(table, line->after < line->before ? INK_GOOD : INK_NONE, fmt_ratio(buf, out, line->before, line->after));
+    table_cell(table, 'r', "size", INK_NONE, fmt_size(CELL, out, line->before));
+    table_cell(table, 'a', "", INK_DIM, out_arrow(out));
+    table_cell(table, 'r', "", INK_NONE, fmt_size(CELL, out, line->after));
+    table_cell(table, 'r', "ratio", line->after < line->before ? INK_GOOD : INK_NONE,
+               fmt_ratio(CELL, out, line->before, line->after));
     if (view->measured) {
-        table_add(table, INK_NONE, line->measured ? fmt_db(buf, line->sqnr_db) : "");
+        table_cell(table, 'r', "SQNR", INK_NONE, known ? fmt_db(CELL, line->sqnr_db) : "");
     }
     if (view->measured && view->verbose) {
-        table_add(table, INK_NONE, line->measured ? fmt_real(buf, line->max_abs_error) : "");
+        table_cell(table, 'r', "max error", INK_NONE, known ? fmt_real(CELL, line->max_abs_error) : "");
     }
     if (view->measured && (view->verbose || view->zeros)) {
-        table_add(table, INK_NONE, line->measured ? fmt_percent(buf, (double)line->zeros, (double)line->elems) : "");
+        table_cell(table, 'r', "zeros", INK_NONE,
+                   known ? fmt_percent(CELL, (double)line->zeros, (double)line->elems) : "");
     }
     if (view->measured && view->verbose) {
-        table_add(table, line->clipped != 0 ? INK_WARN : INK_NONE, line->measured ? fmt_count(buf, line->clipped) : "");
+        table_cell(table, 'r', "clipped", line->clipped != 0 ? INK_WARN : INK_NONE,
+                   known ? fmt_count(CELL, line->clipped) : "");
     }
+    table_end_row(table);
 }
 
 #define TYPE_BYTES (CELL_BYTES * 2)
@@ -195,52 +194,18 @@ static bool same_steps(const struct vc_report_row *a, const struct vc_report_row
     return same;
 }
 
-/* One row of the table: name, shape, type, figures. */
-static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
+/* One row of the table: name, shape, type, figures. row NULL: of tensors that differ in shape and type. */
+static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label,
+                     const struct vc_report_row *row)
 {
-    const struct vc_report_row row = row_at(view->report, line->first);
-    char type[TYPE_BYTES], shape[CELL_BYTES];
+    char type[TYPE_BYTES];
 
-    table_add(table, INK_NONE, label);
-    table_add(table, INK_NONE, fmt_shape(shape, view->out, row.n_dims, row.shape));
+    table_cell(table, 'l', "tensor", row != NULL ? INK_NONE : INK_DIM, label);
+    table_cell(table, 'l', "shape", INK_NONE, row != NULL ? fmt_shape(CELL, view->out, row->n_dims, row->shape) : "");
     if (!view->one_type) {
-        table_add(table, INK_NONE, fmt_type(type, view->out, &row));
+        table_cell(table, 'l', "type", INK_NONE, row != NULL ? fmt_type(type, view->out, row) : "");
     }
     add_figures(table, view, line);
-}
-
-/* aligns: the first index leaves the column of types out, the second counts the columns of measured figures (none,
- * SQNR, SQNR and zeros, all four). 'a' is a column of arrows. */
-static void begin_table(struct table *table, const struct view *view)
-{
-    static const char *const titles[] = {"tensor", "shape", "type", "size", "", "", "ratio"};
-    static const char *const aligns[2][4] = {{"lllrarr", "lllrarrr", "lllrarrrr", "lllrarrrrrr"},
-                                             {"llrarr", "llrarrr", "llrarrrr", "llrarrrrrr"}};
-    size_t n = sizeof(titles) / sizeof(titles[0]);
-    size_t columns = 0;
-
-    if (view->measured) {
-        columns = view->zeros ? 2 : 1;
-        columns = view->verbose ? 3 : columns;
-    }
-    table_init(table, aligns[view->one_type][columns]);
-    for (size_t i = 0; i < n; i++) {
-        if (i != 2 || !view->one_type) {
-            table_add(table, INK_DIM, titles[i]);
-        }
-    }
-    if (view->measured) {
-        table_add(table, INK_DIM, "SQNR");
-    }
-    if (view->measured && view->verbose) {
-        table_add(table, INK_DIM, "max error");
-    }
-    if (view->measured && (view->verbose || view->zeros)) {
-        table_add(table, INK_DIM, "zeros");
-    }
-    if (view->measured && view->verbose) {
-        table_add(table, INK_DIM, "clipped");
-    }
 }
 
 /* Larger inputs first. Equal sizes keep the order of the file, so that the table is the same on every machine. */
@@ -289,7 +254,6 @@ static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
 static void add_rest(struct table *table, const struct view *view, const struct line *lines, size_t n)
 {
     struct line rest = {.sqnr_db = (double)INFINITY};
-    char label[CELL_BYTES];
 
     for (size_t i = 0; i < n; i++) {
         if (!lines[i].shown) {
@@ -302,16 +266,9 @@ static void add_rest(struct table *table, const struct view *view, const struct 
             rest.sqnr_db = lines[i].sqnr_db < rest.sqnr_db ? lines[i].sqnr_db : rest.sqnr_db;
         }
     }
-    if (rest.n_tensors == 0) {
-        return;
+    if (rest.n_tensors != 0) {
+        add_line(table, view, &rest, fmt_text(CELL, "%zu smaller (see -v)", rest.n_tensors), NULL);
     }
-    snprintf(label, sizeof(label), "%zu smaller (see -v)", rest.n_tensors);
-    table_add(table, INK_DIM, label);
-    table_add(table, INK_NONE, "");
-    if (!view->one_type) {
-        table_add(table, INK_NONE, "");
-    }
-    add_figures(table, view, &rest);
 }
 
 #define FIGURES_WIDTH 74 /* of everything but the names */
@@ -343,7 +300,7 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
 {
     const struct out *out = &app->out;
     struct view view = *as;
-    struct table table;
+    struct table table = {.failed = false};
     char type[TYPE_BYTES];
 
     if (groups->n == 0) {
@@ -359,12 +316,12 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
         fprintf(out->to, "  %s\n", fmt_type(type, out, &row));
     }
     fputc('\n', out->to);
-    begin_table(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
         char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
+        const struct vc_report_row row = row_at(view.report, lines[i].first);
 
         if (lines[i].shown) {
-            add_line(&table, &view, &lines[i], label != NULL ? label : "?");
+            add_line(&table, &view, &lines[i], label != NULL ? label : "?", &row);
         }
         free(label);
     }
@@ -452,12 +409,9 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
 static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
 {
     const struct vc_report_row row = row_at(report, line->first);
-    char n[CELL_BYTES], size[CELL_BYTES];
 
-    fmt_count(n, line->n_tensors);
-    fmt_size(size, out, line->before);
-    fprintf(out->to, "  %s %s tensor%s, %s: ", fate(&row), n, plural(line->n_tensors), size);
-    print_clean(out->to, row.reason[0] != '\0' ? row.reason : "nothing to do");
+    say(out->to, "  %s %s tensor%s, %s: %s", fate(&row), fmt_count(CELL, line->n_tensors), plural(line->n_tensors),
+        fmt_size(CELL, out, line->before), row.reason[0] != '\0' ? row.reason : "nothing to do");
     fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
     bool ok = print_names(out, report, &row, (size_t)out->width - 6);
     fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
@@ -473,10 +427,8 @@ static bool is_listed(const struct vc_report_row *row, bool of_changed)
 /* With -v: a table with a row per tensor, under the heading "why" for changed tensors and "kept" for the others. */
 static bool print_each_reason(const struct out *out, const struct vc_report *report, bool of_changed)
 {
-    struct table table;
-    char buf[CELL_BYTES];
+    struct table table = {.failed = false};
 
-    table_init(&table, "lllrl");
     for (size_t i = 0; i < report->n_rows; i++) {
         const struct vc_report_row row = row_at(report, i);
 
@@ -485,11 +437,12 @@ static bool print_each_reason(const struct out *out, const struct vc_report *rep
             char reason[CELL_BYTES * 5];
 
             snprintf(reason, sizeof(reason), "%s%s%.300s", kept ? "" : fate(&row), kept ? "" : ": ", row.reason);
-            table_add(&table, INK_NONE, row.name);
-            table_add(&table, INK_NONE, fmt_shape(buf, out, row.n_dims, row.shape));
-            table_add(&table, INK_NONE, of_changed ? row.scheme : vc_dtype_name(row.dtype_before));
-            table_add(&table, INK_NONE, fmt_size(buf, out, of_changed ? row.bytes_after : row.bytes_before));
-            table_add(&table, INK_DIM, reason);
+            table_cell(&table, 'l', "", INK_NONE, row.name);
+            table_cell(&table, 'l', "", INK_NONE, fmt_shape(CELL, out, row.n_dims, row.shape));
+            table_cell(&table, 'l', "", INK_NONE, of_changed ? row.scheme : vc_dtype_name(row.dtype_before));
+            table_cell(&table, 'r', "", INK_NONE, fmt_size(CELL, out, of_changed ? row.bytes_after : row.bytes_before));
+            table_cell(&table, 'l', "", INK_DIM, reason);
+            table_end_row(&table);
         }
     }
     if (table.n_cells > 0) {
@@ -543,19 +496,24 @@ static bool print_why(struct app *app, const struct vc_report *report, bool of_c
 
 /* ---- totals ---- */
 
+#define UNKNOWN UINT64_MAX /* a size that only the run tells: of a deflated file */
+
 /* One row of the totals. An empty label continues the row above: the size before is not repeated. */
 static void add_total(struct table *table, const struct out *out, const char *label, uint64_t before, uint64_t after,
                       const char *note)
 {
-    char buf[CELL_BYTES];
-
-    table_add(table, INK_BOLD, label);
-    table_add(table, INK_NONE, label[0] != '\0' ? fmt_size(buf, out, before) : "");
-    table_add(table, INK_DIM, out_arrow(out));
-    table_add(table, INK_NONE, fmt_size(buf, out, after));
-    table_add(table, after < before ? INK_GOOD : INK_NONE,
-              before > 0 && after == 0 ? "left out" : fmt_change(buf, out, before, after));
-    table_add(table, INK_NONE, note);
+    table_cell(table, 'l', "", INK_BOLD, label);
+    table_cell(table, 'r', "", INK_NONE, label[0] != '\0' ? fmt_size(CELL, out, before) : "");
+    table_cell(table, 'a', "", after != UNKNOWN ? INK_DIM : INK_NONE, out_arrow(out));
+    table_cell(table, 'r', "", INK_NONE, after != UNKNOWN ? fmt_size(CELL, out, after) : "?");
+    if (after == UNKNOWN) {
+        table_cell(table, 'l', "", INK_NONE, "known after the run: deflated");
+    } else {
+        table_cell(table, 'l', "", after < before ? INK_GOOD : INK_NONE,
+                   before > 0 && after == 0 ? "left out" : fmt_change(CELL, out, before, after));
+    }
+    table_cell(table, 'l', "", INK_NONE, note);
+    table_end_row(table);
 }
 
 /* Pruned weights are in the output, and the file is not smaller than its tensors: nothing compresses the zeros. */
@@ -569,9 +527,7 @@ static bool zeros_stored(const struct vc_report *report)
 static void add_file(struct table *table, const struct out *out, const struct vc_report *report, size_t index)
 {
     const struct vc_report_output *output = &report->outputs[index];
-    const char *label = index == 0 ? "file" : "";
     const char *name = "";
-    char before[CELL_BYTES];
 
     if (report->n_outputs > 1) {
         name = output->path;
@@ -580,16 +536,8 @@ static void add_file(struct table *table, const struct out *out, const struct vc
     } else if (zeros_stored(report)) {
         name = "zeros are stored at full size in this format";
     }
-    if (output->file_bytes != 0) {
-        add_total(table, out, label, report->totals.file_before, output->file_bytes, name);
-        return;
-    }
-    table_add(table, INK_BOLD, label);
-    table_add(table, INK_NONE, index == 0 ? fmt_size(before, out, report->totals.file_before) : "");
-    table_add(table, INK_NONE, out_arrow(out));
-    table_add(table, INK_NONE, "?");
-    table_add(table, INK_NONE, "known after the run: deflated");
-    table_add(table, INK_NONE, name);
+    add_total(table, out, index == 0 ? "file" : "", report->totals.file_before,
+              output->file_bytes != 0 ? output->file_bytes : UNKNOWN, name);
 }
 
 /* Sizes before and after, in three places:
@@ -604,15 +552,14 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
     const struct vc_report_pruning *pruning = report->pruning;
-    struct table table;
-    char note[CELL_BYTES * 2], db[CELL_BYTES];
+    struct table table = {.failed = false};
+    char note[CELL_BYTES * 2];
 
-    table_init(&table, "lrarll");
     for (size_t i = 0; i < report->n_outputs; i++) {
         add_file(&table, out, report, i);
     }
     snprintf(note, sizeof(note), "%.2f bits/weight%s%s", totals->bits_per_weight, totals->measured ? ", SQNR " : "",
-             totals->measured ? fmt_db(db, totals->sqnr_db) : "");
+             totals->measured ? fmt_db(CELL, totals->sqnr_db) : "");
     add_total(&table, out, "host", totals->host_before, totals->host_after, totals->n_params > 0 ? note : "");
     if (totals->device_native == totals->device_dequantized) {
         add_total(&table, out, "device", totals->host_before, totals->device_native,
@@ -624,7 +571,7 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     }
     if (pruning != NULL && pruning->n_sparse_2_4 > 0) {
         snprintf(note, sizeof(note), "with kernels for 2:4 sparsity (TensorRT, cuSPARSELt): %s layer%s qualif%s",
-                 fmt_count(db, pruning->n_sparse_2_4), plural(pruning->n_sparse_2_4),
+                 fmt_count(CELL, pruning->n_sparse_2_4), plural(pruning->n_sparse_2_4),
                  pruning->n_sparse_2_4 == 1 ? "ies" : "y");
         add_total(&table, out, "", totals->host_before, pruning->device_sparse_2_4, note);
     }
@@ -646,27 +593,24 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
 static void print_zeros(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_pruning *pruning = report->pruning;
-    char n[CELL_BYTES], all[CELL_BYTES];
 
     if (pruning == NULL || !pruning->measured) {
         return;
     }
-    fprintf(out->to, "  zeros: %s of %s pruned weights (%.2f %%", fmt_count(n, pruning->zeros_after),
-            fmt_count(all, pruning->n_weights), 100.0 * pruning->sparsity);
-    fprintf(out->to, "; %s before), %.2f %% of all weights\n", fmt_count(n, pruning->zeros_before),
-            100.0 * pruning->model_sparsity);
-    fprintf(out->to, "  mask and values: %s: the entropy of the mask, all bits of the other values%s\n",
-            fmt_size(n, out, pruning->mask_and_values),
-            zeros_stored(report) && strcmp(report->output_format, "npz") == 0 ? "; with --deflate somewhat more" : "");
+    say(out->to, "  zeros: %s of %s pruned weights (%.2f %%; %s before), %.2f %% of all weights\n",
+        fmt_count(CELL, pruning->zeros_after), fmt_count(CELL, pruning->n_weights), 100.0 * pruning->sparsity,
+        fmt_count(CELL, pruning->zeros_before), 100.0 * pruning->model_sparsity);
+    say(out->to, "  mask and values: %s: the entropy of the mask, all bits of the other values%s\n",
+        fmt_size(CELL, out, pruning->mask_and_values),
+        zeros_stored(report) && strcmp(report->output_format, "npz") == 0 ? "; with --deflate somewhat more" : "");
     if (pruning->n_pattern != 0) {
-        fprintf(out->to, "  pattern: %u:%u in all %s groups of ", pruning->pattern_keep, pruning->pattern_group,
-                fmt_count(n, pruning->n_groups));
-        fprintf(out->to, "%s tensor%s, checked in the masks that were applied\n", fmt_count(n, pruning->n_pattern),
-                plural(pruning->n_pattern));
+        say(out->to, "  pattern: %u:%u in all %s groups of %s tensor%s, checked in the masks that were applied\n",
+            pruning->pattern_keep, pruning->pattern_group, fmt_count(CELL, pruning->n_groups),
+            fmt_count(CELL, pruning->n_pattern), plural(pruning->n_pattern));
     }
     if (pruning->masks != NULL) {
-        fprintf(out->to, "  masks: %s for %s of weights, 1 : %.1f\n", fmt_size(n, out, pruning->mask_bytes),
-                fmt_size(all, out, pruning->pruned_bytes), (double)pruning->pruned_bytes / (double)pruning->mask_bytes);
+        say(out->to, "  masks: %s for %s of weights, 1 : %.1f\n", fmt_size(CELL, out, pruning->mask_bytes),
+            fmt_size(CELL, out, pruning->pruned_bytes), (double)pruning->pruned_bytes / (double)pruning->mask_bytes);
     }
 }
 
@@ -692,18 +636,15 @@ static void print_numbers(const struct out *out, const uint64_t *numbers, size_t
 static void print_layers(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_layers *layers = report->layers;
-    char before[CELL_BYTES], after[CELL_BYTES];
 
     if (layers == NULL) {
         return;
     }
-    fputs("  layers: ", out->to);
-    print_clean(out->to, layers->list);
-    fprintf(out->to, " %s %s %s, without ", fmt_count(before, layers->before), out_arrow(out),
-            fmt_count(after, layers->after));
+    say(out->to, "  layers: %s %s %s %s, without ", layers->list, fmt_count(CELL, layers->before), out_arrow(out),
+        fmt_count(CELL, layers->after));
     print_numbers(out, layers->left_out, layers->n_left_out);
-    fprintf(out->to, "; parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
-            fmt_count(after, report->n_params_after));
+    say(out->to, "; parameters %s %s %s\n", fmt_count(CELL, report->totals.n_params), out_arrow(out),
+        fmt_count(CELL, report->n_params_after));
 }
 
 /* What the tables do not say: layers left out, the share of scales, the worst tensor, values that were replaced or cut
@@ -713,7 +654,6 @@ static void print_facts(const struct out *out, const struct vc_report *report)
     const struct vc_report_totals *totals = &report->totals;
     uint64_t nonfinite = 0;
     uint64_t clipped = 0;
-    char buf[CELL_BYTES];
 
     for (size_t i = 0; totals->measured && i < report->n_rows; i++) {
         const struct vc_report_row row = row_at(report, i);
@@ -724,23 +664,25 @@ static void print_facts(const struct out *out, const struct vc_report *report)
     print_layers(out, report);
     if (totals->scale_bytes > 0) {
         fprintf(out->to, "  scales are %s of the output\n",
-                fmt_percent(buf, (double)totals->scale_bytes, (double)totals->host_after));
+                fmt_percent(CELL, (double)totals->scale_bytes, (double)totals->host_after));
     }
     if (totals->measured && totals->worst < report->n_rows) {
         const struct vc_report_row row = row_at(report, totals->worst);
 
-        fputs("  worst tensor ", out->to);
-        print_clean(out->to, row.name);
-        fprintf(out->to, ": %s", fmt_db(buf, row.sqnr_db));
-        fprintf(out->to, ", max error %s\n", fmt_real(buf, row.max_abs_error));
+        say(out->to, "  worst tensor %s: %s, max error %s\n", row.name, fmt_db(CELL, row.sqnr_db),
+            fmt_real(CELL, row.max_abs_error));
     }
     if (nonfinite > 0) {
-        fprintf(out->to, "  %sreplaced %s NaN or Inf%s\n", out_ink(out, INK_WARN), fmt_count(buf, nonfinite),
-                out_ink(out, INK_NONE));
+        fputs("  ", out->to);
+        out_inked(out, INK_WARN, fmt_text(CELL, "replaced %s NaN or Inf", fmt_count(CELL, nonfinite)));
+        fputc('\n', out->to);
     }
     if (clipped > 0) {
-        fprintf(out->to, "  %s%s value%s beyond the range of the target%s\n", out_ink(out, INK_WARN),
-                fmt_count(buf, clipped), plural(clipped), out_ink(out, INK_NONE));
+        fputs("  ", out->to);
+        out_inked(
+            out, INK_WARN,
+            fmt_text(CELL, "%s value%s beyond the range of the target", fmt_count(CELL, clipped), plural(clipped)));
+        fputc('\n', out->to);
     }
 }
 
@@ -766,9 +708,8 @@ static void print_layouts(const struct out *out, const struct vc_report *report)
 static void print_notes(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_notes; i++) {
-        fprintf(out->to, "%snote: %s", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-        print_clean(out->to, report->notes[i].text);
-        fputc('\n', out->to);
+        out_inked(out, INK_WARN, "note: ");
+        say(out->to, "%s\n", report->notes[i].text);
     }
 }
 
@@ -794,12 +735,12 @@ static void print_choice(const struct app *app, const struct vc_report *report)
         return;
     }
     double here = by_card ? report->expected_card_seconds : report->expected_cpu_seconds;
+    bool dearer = report->expected_card_seconds < report->expected_cpu_seconds && !by_card;
     double there = by_card ? report->expected_cpu_seconds : report->expected_card_seconds;
-    fprintf(out->to, "device auto: %s, expected %.2f s; %s %.2f s", report->device, here,
-            by_card ? "without it" : "with a card", there);
-    if (report->expected_card_seconds < report->expected_cpu_seconds && !by_card) {
-        fputs(", but ", out->to);
-        print_clean(out->to, report->device_reason);
+    say(out->to, "device auto: %s, expected %.2f s; %s %.2f s", report->device, here,
+        by_card ? "without it" : "with a card", there);
+    if (dearer) {
+        say(out->to, ", but %s", report->device_reason);
     }
     fputc('\n', out->to);
 }
@@ -808,12 +749,10 @@ static void print_choice(const struct app *app, const struct vc_report *report)
 static void print_outcome(struct app *app, const struct vc_report *report)
 {
     const struct out *out = &app->out;
-    char buf[CELL_BYTES];
 
     if (report->gate_missed != NULL && report->gate_missed[0] != '\0') {
-        fprintf(out->to, "%swrote nothing:%s ", out_ink(out, INK_BAD), out_ink(out, INK_NONE));
-        print_clean(out->to, report->gate_missed);
-        fputc('\n', out->to);
+        out_inked(out, INK_BAD, "wrote nothing:");
+        say(out->to, " %s\n", report->gate_missed);
         return;
     }
     print_choice(app, report);
@@ -823,10 +762,10 @@ static void print_outcome(struct app *app, const struct vc_report *report)
         print_path(out, report->outputs[i].path);
     }
     if (!report->dry_run && report->device != NULL && report->device[0] != '\0') {
-        fprintf(out->to, " in %.2f s: %s, %u thread%s", report->seconds, report->device, report->threads,
-                plural(report->threads));
+        say(out->to, " in %.2f s: %s, %u thread%s", report->seconds, report->device, report->threads,
+            plural(report->threads));
         if (report->peak_rss_bytes > 0) {
-            fprintf(out->to, ", peak %s", fmt_size(buf, out, report->peak_rss_bytes));
+            say(out->to, ", peak %s", fmt_size(CELL, out, report->peak_rss_bytes));
         }
     }
     fputc('\n', out->to);
@@ -836,9 +775,7 @@ static void print_outcome(struct app *app, const struct vc_report *report)
 void print_digests(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_files; i++) {
-        fprintf(out->to, "%s  ", report->files[i].sha256);
-        print_clean(out->to, report->files[i].path);
-        fputc('\n', out->to);
+        say(out->to, "%s  %s\n", report->files[i].sha256, report->files[i].path);
     }
 }
 

@@ -177,7 +177,7 @@ static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
 
 /* A cell for each sparsity from 10 to 95 %: eighths of a full error (an RMS of the change as large as the tensor's
  * own). A missing figure is a full cell. */
-static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitivity *s, const double *errors)
+static char *fmt_curve(char *buf, const struct out *out, const struct vc_sensitivity *s, const double *errors)
 {
     static const char *const blocks[] = {
         "\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",
@@ -193,31 +193,26 @@ static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitiv
 
         strcat(buf, out->utf8 ? blocks[level] : letters[level]);
     }
+    return buf;
 }
 
 /* One line of a table: label, curve, figures. SQNR in dB of a relative error e: -20 log10 e. */
 static void add_cells(struct table *table, const struct view *view, const struct columns *c, const char *label,
                       const double *errors, enum ink ink)
 {
-    char buf[CELL_BYTES];
-
-    table_add(table, ink, label);
+    table_cell(table, 'l', c->title, ink, label);
     if (!c->schemes) {
-        fmt_curve(buf, &view->app->out, view->s, errors);
-        table_add(table, ink, buf);
+        table_cell(table, 'l', "10 to 95 %", ink, fmt_curve(CELL, &view->app->out, view->s, errors));
     }
     for (size_t i = 0; i < c->n; i++) {
         double error = errors[c->candidates[i]];
+        const char *text = !c->schemes ? fmt_relative(CELL, error) : fmt_text(CELL, "%.1f", -20 * log10(error));
 
-        if (isnan(error)) {
-            table_add(table, INK_DIM, "-");
-        } else if (!c->schemes) {
-            table_add(table, ink, fmt_relative(buf, error));
-        } else {
-            snprintf(buf, sizeof(buf), "%.1f", -20 * log10(error));
-            table_add(table, ink, error == 0 ? "exact" : buf);
-        }
+        text = c->schemes && error == 0 ? "exact" : text;
+        table_cell(table, 'r', fmt_candidate(CELL, &view->s->candidates[c->candidates[i]]),
+                   isnan(error) ? INK_DIM : ink, isnan(error) ? "-" : text);
     }
+    table_end_row(table);
 }
 
 /* One row for a single tensor; for a group two rows: the median of each column, and the figures of the worst member.
@@ -277,7 +272,7 @@ enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate
 }
 
 /* The title of a column: short, since the table has 80 columns of letters. */
-void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
+char *fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
 {
     const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
 
@@ -288,6 +283,7 @@ void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
     } else {
         snprintf(buf, CELL_BYTES, "%.*s", (int)strcspn(name, "/"), name);
     }
+    return buf;
 }
 
 /* The lines that are shown: all, or the worst by the judged candidate. *hidden: tensors that are not. Returns the error
@@ -333,26 +329,12 @@ static bool lacks_some(const struct view *view, const struct columns *c)
 /* One table. Lines without a figure for the judged candidate are shown, too. False: no memory. */
 static bool print_columns(const struct view *view, const struct columns *c)
 {
-    static const char align[] = "lrrrrrrrrrrrrrrrrrrr";
-    static const char align_curve[] = "llrrrrrrrrrrrrrrrrrr";
     const struct out *out = &view->app->out;
-    char buf[CELL_BYTES];
-    struct table table;
+    struct table table = {.failed = false};
     size_t hidden;
     double from = shown_from(view, c, &hidden);
-    size_t n_columns = c->n + (c->schemes ? 1 : 2);
     bool ok = true;
 
-    table_init(&table, c->schemes ? align : align_curve);
-    table.n_cols = n_columns;
-    table_add(&table, INK_DIM, c->title);
-    if (!c->schemes) {
-        table_add(&table, INK_DIM, "10 to 95 %");
-    }
-    for (size_t i = 0; i < c->n; i++) {
-        fmt_candidate(buf, &view->s->candidates[c->candidates[i]]);
-        table_add(&table, INK_DIM, buf);
-    }
     for (size_t g = 0; ok && g < view->groups.n; g++) {
         double worst = error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged);
 
@@ -415,16 +397,12 @@ static void print_head(const struct view *view)
 {
     const struct vc_sensitivity *s = view->s;
     const struct out *out = &view->app->out;
-    char n[CELL_BYTES];
-
-    fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, vc_model_facts(s->model)->path);
-    fprintf(out->to, "%s: %s, %s of %zu weights measured\n", out_ink(out, INK_NONE), vc_model_facts(s->model)->format,
-            fmt_count(n, s->n_measured), s->n_rows);
+    out_inked(out, INK_BOLD, vc_model_facts(s->model)->path);
+    say(out->to, ": %s, %s of %zu weights measured\n", vc_model_facts(s->model)->format, fmt_count(CELL, s->n_measured),
+        s->n_rows);
     if (s->note != NULL) {
-        fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-        print_clean(out->to, s->note);
-        fputc('\n', out->to);
+        out_inked(out, INK_WARN, "note:");
+        say(out->to, " %s\n", s->note);
     }
     if (s->n_measured > 0) {
         fputs("error = RMS of the change / RMS of the tensor; SQNR = the same in dB\n", out->to);
@@ -447,18 +425,13 @@ static bool print_kept(const struct view *view)
     }
     fputs(reasons.n > 0 ? "\n  not measured: " : "", out->to);
     for (size_t i = 0; ok && i < reasons.n; i++) {
-        fprintf(out->to, "%s%zu ", i == 0 ? "" : ", ", reasons.list[i].count);
-        print_clean(out->to, reasons.list[i].name);
+        say(out->to, "%s%zu %s", i == 0 ? "" : ", ", reasons.list[i].count, reasons.list[i].name);
     }
     fputs(reasons.n == 0 ? "" : verbose ? "\n" : " (-v lists them)\n", out->to);
     groups_release(&reasons);
     for (size_t i = 0; ok && verbose && i < s->n_rows; i++) {
         if (s->rows[i].reason != NULL) {
-            fputs("    ", out->to);
-            print_clean(out->to, s->rows[i].name);
-            fputs(": ", out->to);
-            print_clean(out->to, s->rows[i].reason);
-            fputc('\n', out->to);
+            say(out->to, "    %s: %s\n", s->rows[i].name, s->rows[i].reason);
         }
     }
     return ok;

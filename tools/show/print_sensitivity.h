@@ -36,7 +36,7 @@ enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate
 
 /* The heading of a column, into a buffer of CELL_BYTES: "30 %"; "g128" for int8/group:128; "int4" for int4/group:128.
  */
-void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate);
+char *fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate);
 
 /* For qsort, of doubles. */
 int smaller_first(const void *a, const void *b);
