@@ -144,6 +144,14 @@ static bool is_weight(const char *word)
     return strstr(word, "weight") != NULL || strcmp(word, "kernel") == 0;
 }
 
+bool vc_name_is_state(const char *name)
+{
+    const char *word = strstr(name, "optim");
+    const char *end = strchr(name, '.');
+
+    return word != NULL && end != NULL && word < end && strstr(end, ".state.") != NULL;
+}
+
 enum vc_use vc_name_use(const char *name, unsigned n_dims, const uint64_t *shape, const char **reason)
 {
     char word[MAX_WORD];

@@ -31,6 +31,9 @@ const char *vc_name_variable(const char *name, size_t *n);
  * anchors, windows, statistics. *reason is then a few words for the report. VC_USE_UNKNOWN: nothing says so. */
 enum vc_use vc_name_use(const char *name, unsigned n_dims, const uint64_t *shape, const char **reason);
 
+/* A state of an optimizer, as converted training checkpoints call it: "optimizer.state.0.exp_avg". */
+bool vc_name_is_state(const char *name);
+
 /* Bytes that a name may grow by where its last part becomes another of a joined set. */
 #define VC_JOINED_ROOM ((size_t)16)
 

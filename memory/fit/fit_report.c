@@ -80,7 +80,7 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
     vc_memory_defaults(&memory);
     set_program(&memory, vc_model_layout(model), vc_model_facts(model)->format);
     VC_CALL(vc_memory_estimate(ctx, graph, model, &memory, &counted));
-    change->weights_only = counted.unknown != NULL;
+    change->weights_only = counted.unknown != NULL || (options != NULL && options->weights_only);
     VC_CALL(decide(ctx, &counted, &memory, options, change, &change->before));
     VC_CALL(decide_after(ctx, report, model, graph, options, change, true, &change->native));
     return decide_after(ctx, report, model, graph, options, change, false, &change->after);

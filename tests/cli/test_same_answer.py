@@ -25,6 +25,7 @@ from made_models import bert, decoder, folder, llama, tokenizer
 PROGRAM, GRAPH_MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FIRST = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 COUNT = int(sys.argv[4]) if len(sys.argv) > 4 else 500
+CHAINS = 1 if COUNT < 400 else 3  # recipes that are run beside the best
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 0
 MIB = 1 << 20
 MARGIN = 256 * MIB
@@ -40,7 +41,8 @@ TYPES = {"f16": "--fp16", "bf16": "--bf16", "int8": "--int8", "int6-g128": "--sc
 
 
 # What is counted: ends of a question, and answers that were compared.
-KINDS = ["as it is fits", "a recipe fits", "nothing fits", "largest", "chains", "types", "rows", "shrunk", "proved", "gates"]
+KINDS = ["as it is fits", "a recipe fits", "nothing fits", "largest", "chains", "types", "rows", "shrunk", "proved", "gates", "dropped"]
+LONE = {"plain.npz": "llama-448", "encoder.npz": "bert-F32", "plain.pt": "qwen2-256", "plain.safetensors": "olmo2-256"}  # files without a graph, of folders
 RUNTIMES = ("native", "dequantize", "layerwise", "llama.cpp", "onnxruntime", "bitsandbytes", "transformers", "pytorch", "vllm")
 
 
@@ -63,10 +65,12 @@ class Models:
             self.rows[kind + "-448"] = lambda path, k=kind: self.other(path, k)
         for dtype, width in (("F32", 384), ("F16", 512)):
             self.rows["bert-" + dtype] = lambda path, d=dtype, w=width: folder(path, *bert(w, 4 * w, 2, w // 64, 6007), d)
-        for name, of in (("plain.npz", "llama-448"), ("encoder.npz", "bert-F32"), ("plain.pt", "qwen2-256"), ("plain.safetensors", "olmo2-256")):
+        for name, of in LONE.items():
             self.rows[name] = lambda path, o=of: self.run("convert", "-o", path, self.path(o))
+        self.rows["states.pt"] = self.checkpoint
         for name, of, words in (("f16", "llama-256", "--fp16"), ("q8", "llama-448", "--gguf Q8_0"), ("q4", "qwen2-448", "--gguf Q4_K_M"),
-                                ("phi", "phi3-448", "--fp16"), ("gemma", "gemma2-256", "--bf16")):
+                                ("phi", "phi3-448", "--fp16"), ("gemma", "gemma2-256", "--bf16"), ("mixtral", "mixtral-448", "--gguf Q8_0"),
+                                ("olmo2", "olmo2-448", "--gguf IQ4_XS")):
             self.rows[name + ".gguf"] = lambda path, o=of, w=words: self.run("quantize", *w.split(), "--rest", "fp16", "-o", path, self.path(o)) \
                 if "gguf" not in w else self.run("quantize", *w.split(), "-o", path, self.path(o))
         for name, of, words in (("coded-int4", "llama-448", "--int4"), ("coded-int8", "qwen3-256", "--int8"), ("coded-nf4", "llama-448", "--nf4"),
@@ -116,6 +120,17 @@ class Models:
         with open(path + "/config.json", "w") as f:
             json.dump(dict(config, model_type=kind, architectures=[kind.capitalize() + "ForCausalLM"]), f)
 
+    @staticmethod
+    def checkpoint(path):
+        """A training checkpoint: the weights of a small Llama, and two states of each."""
+        tensors = llama(128, 320, 2, 2, 1, 1009, False)[1]
+        shapes = ["x".join(map(str, shape)) for _, shape in tensors]
+        make = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_pt.py")
+        words = [*["state_dict.%s=%d:%s" % (name, n, shape) for n, ((name, _), shape) in enumerate(zip(tensors, shapes))],
+                 *["optimizer.state.%d.%s=%d:%s" % (n, state, len(tensors) * k + n, shape)
+                   for k, state in ((1, "exp_avg"), (2, "exp_avg_sq")) for n, shape in enumerate(shapes)]]
+        subprocess.run([sys.executable, "-B", make, path, *words], check=True)
+
     def alone(self, path, kind, *sizes):
         os.mkdir(path)
         with open(path + "/config.json", "w") as f:
@@ -143,6 +158,9 @@ class Questions:
         done = subprocess.run([PROGRAM, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
         return done.returncode, done.stdout, done.stderr.strip()
 
+    def run_quietly(self, *words):
+        subprocess.run([PROGRAM, *words, "-q"], check=True)
+
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
 
@@ -156,9 +174,16 @@ class Questions:
     def options(self, draw, name):
         """Of the model's use; those of training are for all but GGUF, codes and what has no graph."""
         alone = name.endswith((".npz", ".pt", ".safetensors"))
-        decodes = not name.startswith(("bert", "encoder")) and not alone and not name.endswith(".onnx") and "bert" not in name
-        if alone or draw.random() < 0.4:
-            return ["--weights-only"] if alone else []
+        if (alone and (name not in LONE or draw.random() < 0.4)) or draw.random() < 0.05:
+            return ["--weights-only"]
+        if alone:
+            return ["--graph", self.models.path(LONE[name]) + "/config.json", *self.use(draw, LONE[name])]
+        return self.use(draw, name)
+
+    def use(self, draw, name):
+        decodes = not name.startswith(("bert", "encoder")) and not name.endswith(".onnx") and "bert" not in name
+        if draw.random() < 0.4:
+            return []
         if not name.startswith(("coded", "alone")) and not name.endswith((".gguf", ".onnx")) and draw.random() < 0.25:
             words = ["--mode", "train", "--batch", str(draw.choice((1, 2, 4, 8))), "--seq", str(draw.choice((16, 64)))]
             return words + draw.choice(([], ["--optimizer", "sgd"], ["--amp", "autocast"], ["--lora", "4"], ["--offload", "optimizer"], ["--offload", "all"],
@@ -184,7 +209,7 @@ class Questions:
         """A card, or a size that is just enough for one of the recipes, or one byte less."""
         if name.startswith("alone") and draw.random() < 0.7:
             return ["--gpu", draw.choice(CARDS) + draw.choice(("", "", ":2"))]
-        plan = self.ask("plan", "--memory", "64GiB", *options, model)
+        plan = self.ask("plan", "--memory", "64GiB", "--all", *options, model)
         needs = [recipe["need_bytes"] for recipe in plan["recipes"]] if plan is not None else [400 * MIB]
         size = draw.choice(needs) + (MARGIN if "mcu" not in options else 0) + draw.choice((0, 0, -1, 4096, -MIB, 3 * MIB))
         if "mcu" in options or draw.random() < 0.7:
@@ -218,8 +243,10 @@ class Questions:
         if "train" not in options:
             self.types(number, draw, name, asked, device, options, model, plan, best)
             self.bare(number, name, options, model)
-            if options in ([], ["--weights-only"]) and not name.startswith("alone"):
+            if (options in ([], ["--weights-only"]) or (options[0] == "--graph" and len(options) == 2)) and not name.startswith("alone"):
                 self.must(number, draw, model, options)
+            if name == "states.pt":
+                self.dropped(number, draw, model)
             if options == [] and "--memory" in device and not name.startswith("alone"):
                 self.shrink(number, device, model, number % 3 == 0)
 
@@ -249,11 +276,11 @@ class Questions:
                 self.say(number, "%s %d: %s" % (line[-2], most, said["devices"][0]["verdict"]), line, direct)
 
     def chains(self, number, draw, asked, plan, best):
-        """The best recipe and another one, as files."""
+        """The best recipe and others, as files."""
         some = [recipe for recipe in plan["recipes"] if recipe["commands"]]
-        for recipe in {id(r): r for r in ([best] if best is not None else []) + ([draw.choice(some)] if some else [])}.values():
+        for recipe in {id(r): r for r in ([best] if best is not None else []) + draw.sample(some, min(len(some), CHAINS))}.values():
             lines = recipe["commands"]
-            if not any(line.endswith("config.json") for line in lines):
+            if not asked[-1].endswith("config.json"):
                 made = [self.run(line + " --force -q") for line in lines[:-1]]
                 if any(code != 0 for code, _, _ in made):
                     self.say(number, "a line of plan fails: " + made[0][2], ["plan", *asked], *[line[len("vcompress "):] for line in lines])
@@ -344,6 +371,26 @@ class Questions:
         gates = said["gates"]["each"] if said is not None else [{"value": self.refusal, "passed": None}]
         if gates[0]["passed"] != (verdict in ("fits", "weights fit")) or (verdict != "unknown" and gates[0]["value"] != need):
             self.say(number, "fit %d %s, --must-fit %s" % (need, verdict, gates), asked, gate)
+
+    def dropped(self, number, draw, model):
+        """shrink without the states of an optimizer: what it counts, what it writes, and what convert leaves."""
+        size = draw.choice((2, 3, 4, 6, 9, 14, 20, 40)) * os.path.getsize(model) // 40
+        line = ["shrink", "--bytes", str(size), "--drop", "optimizer", "-o", "dropped.pt", model]
+        counted = self.ask(*line, "-n")
+        self.count("dropped")
+        if counted is None:
+            self.run_quietly("convert", "--drop", "optimizer", "-o", "dropped.pt", model)
+            if "no weight has to change" not in self.refusal or os.path.getsize("dropped.pt") > size:
+                self.say(number, self.refusal, line)
+        elif counted["chosen"] is not None:
+            chosen = counted["candidates"][counted["chosen"]]
+            made = self.ask(*line)
+            chosen = made["candidates"][made["chosen"]] if made is not None and made["written"] else chosen  # it may be a mixture, which is measured
+            if made is None or not made["written"] or os.path.getsize("dropped.pt") > size or abs(os.path.getsize("dropped.pt") - chosen["file_bytes"]) > 64:
+                self.say(number, "'%s': counted %d, written %s" % (chosen["name"], chosen["file_bytes"], made and made["proof"]), line)
+        for made in ("dropped.pt", "dropped.pt.recipe"):
+            if os.path.exists(made):
+                os.unlink(made)
 
     def shrink(self, number, device, model, kept):
         """The candidates of shrink beside plan's, and the choice. kept: by a program that keeps codes, as plan's recipes are run."""

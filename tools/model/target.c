@@ -2,6 +2,8 @@
  * sizes of the report. The library answers (vc_fit_of_report). */
 #include "tools/model/target.h"
 
+#include <string.h>
+
 #include "tools/model/cards.h"
 #include "tools/model/graph_source.h"
 
@@ -30,9 +32,11 @@ void targets_close(struct targets *targets)
     targets->catalogue = NULL;
 }
 
-/* Builds the graph of the model, or that of the file of --graph, with the usual sizes of its inputs. A file that does not say what it computes, or says
- * it wrongly, has what stands in for it with the sizes of its configuration; without one the question is about the weights alone. */
-static int open_graph(struct app *app, const char *path, const struct vc_model *model, struct graph_source *source)
+/* Builds the graph of the model, or that of the file of --graph, with the sizes of inputs that are usual for the program that runs a file of that layout
+ * and format. A file that does not say what it computes, or says it wrongly, has what stands in for it with the sizes of its configuration; without one
+ * the question is about the weights alone. */
+static int open_graph(struct app *app, const char *path, const struct vc_model *model, const struct vc_layout *layout,
+                      const char *format, struct graph_source *source)
 {
     const struct vc_model *weights =
         path != NULL && graph_source_is_config(path) ? NULL : model; /* it says all sizes */
@@ -45,7 +49,7 @@ static int open_graph(struct app *app, const char *path, const struct vc_model *
         status = VC_OK;
     }
     if (status == VC_OK) {
-        status = vc_memory_bind_usual(app->ctx, source->graph, vc_model_layout(model), vc_model_facts(model)->format);
+        status = vc_memory_bind_usual(app->ctx, source->graph, layout, format);
     }
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
@@ -105,25 +109,44 @@ static void judge(const struct app *app, struct targets *targets, struct vc_repo
     report->n_gates = n;
 }
 
+/* The answers for each device, with the graph of the model and that of the output, which another program may run. */
+static int decide(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
+{
+    struct graph_source before = {.n_sizes = 0}, after = {.n_sizes = 0};
+    const char *format = vc_model_facts(model)->format;
+    struct vc_fit_options options;
+    int rc =
+        targets->weights_only ? GO_ON : open_graph(app, targets->graph, model, vc_model_layout(model), format, &before);
+
+    if (rc == GO_ON && before.graph != NULL && report->output_format != NULL &&
+        strcmp(report->output_format, format) != 0) {
+        rc = open_graph(app, targets->graph, model, report->layouts != NULL ? report->layouts[0] : NULL,
+                        report->output_format, &after);
+    }
+    vc_fit_defaults(&options);
+    options.weights_only = targets->weights_only;
+    for (size_t k = 0; rc == GO_ON && k < targets->n; k++) {
+        targets->changes[k].graph_after = after.graph;
+        enum vc_status status = vc_fit_of_report(app->ctx, report, model, before.graph, &options, &targets->changes[k]);
+
+        targets->changes[k].graph_after = NULL;
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
+    vc_graph_close(after.graph);
+    vc_graph_close(before.graph);
+    vc_model_close(after.model);
+    vc_model_close(before.model);
+    return rc;
+}
+
 /* GO_ON, or the status of a failure. Answers go to the report, and judge makes the exit status of --must-fit. */
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
 {
-    struct graph_source source = {.n_sizes = 0};
-    int rc = targets->n == 0 || targets->weights_only ? GO_ON : open_graph(app, targets->graph, model, &source);
-
-    for (size_t k = 0; rc == GO_ON && k < targets->n; k++) {
-        enum vc_status status = vc_fit_of_report(app->ctx, report, model, source.graph, NULL, &targets->changes[k]);
-
-        rc = status == VC_OK ? GO_ON : app_fail(app, status);
-    }
-    if (rc == GO_ON) {
-        report->n_fits = targets->n;
-        report->fits = targets->changes;
-        judge(app, targets, report);
-    }
-    vc_graph_close(source.graph);
-    vc_model_close(source.model);
-    return rc;
+    GO(targets->n == 0 ? GO_ON : decide(app, targets, model, report));
+    report->n_fits = targets->n;
+    report->fits = targets->changes;
+    judge(app, targets, report);
+    return GO_ON;
 }
 
 /* In the order of enum vc_verdict. */
