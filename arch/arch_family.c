@@ -873,6 +873,9 @@ static const struct vc_arch_family families[] = {
      ON(GRAPH) | ON(BIASES) | ON(MLP_BIAS) | ON(PARTIAL) | ON(HEADS_FILL) | ON(FROM_1) | ON(OWN_HEAD), MOST,
      .builds = BUILD(MEANS) | BUILD(SHIFTS) | BUILD(NO_GATE), .layer = NORM_BIASES " " QKVO " ffn_up ffn_down",
      .maybe = QKV_BIASES " attn_output.bias ffn_up.bias ffn_down.bias", .whole = LAST_NORM, .activation = "relu2"},
+    {"jais2", "Jais2", NULL, "jais2", ON(BIASES) | ON(MLP_BIAS),
+     .layer = NORM_BIASES " " QKVO " " QKV_BIASES " attn_output.bias ffn_up ffn_up.bias ffn_down ffn_down.bias",
+     .whole = LAST_NORM, .activation = "relu2"},
     {"mamba", "Mamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",
      .activation = SILU, .rules = rules_of_mamba, .prefix = "backbone."},
     {"falcon_mamba", "FalconMamba", NULL, "mamba", ON(NO_HEAD_SIZE), .layer = MAMBA_1, .maybe = "ssm_conv1d.bias",
@@ -1030,7 +1033,7 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
 static const char of_llama_cpp[] = "afmoe arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell "
                                    "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-                                   "exaone grok grovemoe hunyuan_vl internlm2 jais jais2 jina-bert-v2 jina-bert-v3 "
+                                   "exaone grok grovemoe hunyuan_vl internlm2 jais jina-bert-v2 jina-bert-v3 "
                                    "kimi-linear llada llada-moe llama-embed maincoder "
                                    " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
                                    "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "

@@ -47,7 +47,7 @@ const char *vc_arch_gguf_names(enum vc_edit_key size)
  * of the chosen experts are said to be sigmoids; recurrent layers of Mamba's kind. */
 #define MEANS                                                                                                        \
     "gpt2|starcoder|gptneox|starcoder2|command-r|cohere2|bloom|phi2|stablelm|nemotron|falcon|nemotron_h|nemotron_h_" \
-    "moe|modern-bert|cohere2moe"
+    "moe|modern-bert|cohere2moe|jais2"
 #define T5       "t5|t5encoder"
 #define NO_ROPE  "gpt2|starcoder|bloom|jamba|mamba|mamba2|" T5
 #define LATENT   VC_ARCH_LATENT

@@ -177,6 +177,7 @@ MODELS = {
         "": dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=97), "-values": dict(attention_k_eq_v=True, num_global_key_value_heads=1),
         "-shared": dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=97, num_hidden_layers=12, num_kv_shared_layers=6, use_double_wide_mlp=True),
         "-moe": dict(enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24)}.items()},
+    "jais2": ("Jais2", dict(TEXT, num_key_value_heads=4), None),
     "distilbert": ("DistilBert", dict(vocab_size=97, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64), None),
     "smollm3": ("SmolLM3", {**TEXT, "num_hidden_layers": 4, "pad_token_id": 0}, None),
     "seed_oss": ("SeedOss", dict(TEXT, head_dim=16), None),
