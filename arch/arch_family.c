@@ -689,9 +689,9 @@ static const struct vc_arch_family families[] = {
     {"gemma3_text", "Gemma3", "Gemma3Text", "gemma-embedding", 0, .windows = VC_WINDOW_PATTERN},
     {"gemma3n_text|gemma3n", "Gemma3n", NULL, "gemma3n", ON(LOCAL_ROPE) | ON(CAPS_LOGITS) | ON(NO_HEAD),
      .windows = VC_WINDOW_PATTERN,
-     .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm inp_gate proj post_norm altup_correct_coef "
-                             "altup_correct_scale altup_predict_coef altup_router altup_router_norm laurel_l laurel_r "
-                             "laurel_post_norm",
+     .layer = DENSE QK_NORMS
+     " post_attention_norm post_ffw_norm inp_gate proj post_norm altup_correct_coef altup_correct_scale "
+     "altup_predict_coef altup_router altup_router_norm laurel_l laurel_r laurel_post_norm",
      .whole = "output_norm per_layer_token_embd per_layer_model_proj per_layer_proj_norm altup_proj altup_unembd_proj",
      .activation = TANH, .rules = rules_of_gemma3n, .keeps = "vocab_size_per_layer_input"},
     {"gemma4_text|gemma4", "Gemma4", NULL, "gemma4", ON(NO_HEAD_SIZE) | ON(PARTIAL) | ON(LOCAL_ROPE) | ON(OWN_ACT_KEY),
@@ -1031,14 +1031,12 @@ uint64_t vc_arch_gguf_window(const char *architecture)
 /* ---- programs ---- */
 
 /* Architectures of gguf 0.19 beside those of the families; and those that ComfyUI-GGUF writes for models that make pictures. */
-static const char of_llama_cpp[] = "afmoe arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell "
-                                   "cogvlm dbrx deci deepseek deepseek2-ocr dream "
-                                   "exaone grok grovemoe hunyuan_vl internlm2 jais jina-bert-v2 jina-bert-v3 "
-                                   "kimi-linear llada llada-moe llama-embed maincoder "
-                                   " mimo2 minicpm minicpm3 mistral4 mpt neo-bert "
-                                   "nomic-bert-moe openelm orion paddleocr pangu-embedded phimoe plamo plamo2 "
-                                   "plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker "
-                                   " step35 wavtokenizer-dec xverse";
+static const char of_llama_cpp[] =
+    "afmoe arctic arwkv7 baichuan bailingmoe bailingmoe2 bitnet chameleon codeshell cogvlm dbrx deci deepseek "
+    "deepseek2-ocr dream exaone grok grovemoe hunyuan_vl internlm2 jais jina-bert-v2 jina-bert-v3 kimi-linear llada "
+    "llada-moe llama-embed maincoder  mimo2 minicpm minicpm3 mistral4 mpt neo-bert nomic-bert-moe openelm orion "
+    "paddleocr pangu-embedded phimoe plamo plamo2 plamo3 plm qwen refact rnd1 rwkv6 rwkv6qwen2 rwkv7 smallthinker  "
+    "step35 wavtokenizer-dec xverse";
 static const char of_pictures[] = "flux flux2 sd1 sd2 sd3 sdxl aura auraflow hidream cosmos ltxv hyvid wan lumina2 "
                                   "qwen_image pixart chroma mochi pig";
 

@@ -162,124 +162,82 @@ static const struct vc_arch_name rules_of_llama4[] = {
     TO("multi_modal_projector.linear_1", "mm.model.fc", "YZ"),
     LAST};
 
-#define JOINED "v/attn_out v/ln1 v/ln2 v/ffn_up v/ffn_down"
-#define BLOCK  "v/attn_q v/attn_k v/attn_v " JOINED
-#define OTHERS " v/attn_out.bias v/ffn_up.bias v/ffn_down.bias"
-#define BIASES " v/attn_q.bias v/attn_k.bias v/attn_v.bias" OTHERS
-#define NORMED " v/ln1.bias v/ln2.bias"
-#define PAIR   " mm.0.weight mm.0.bias mm.2.weight mm.2.bias"
-#define MERGED ".vision.spatial_merge_size"
-#define SCALED ".vision.projector.scale_factor"
+#define JOINED     "v/attn_out v/ln1 v/ln2 v/ffn_up v/ffn_down"
+#define BLOCK      "v/attn_q v/attn_k v/attn_v " JOINED
+#define OTHERS     " v/attn_out.bias v/ffn_up.bias v/ffn_down.bias"
+#define BIASES     " v/attn_q.bias v/attn_k.bias v/attn_v.bias" OTHERS
+#define NORMED     " v/ln1.bias v/ln2.bias"
+#define POSITIONED "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
+#define PAIR       " mm.0.weight mm.0.bias mm.2.weight mm.2.bias"
+#define MERGED     ".vision.spatial_merge_size"
+#define SCALED     ".vision.projector.scale_factor"
+#define BASE       "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 "
 #define AS_QWEN \
     "num_heads=16 patch_size=14 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 image_size=560 "
-#define OF_QWEN .gguf = VC_ARCH_CLIP, .rules = rules_of_qwen
-#define AS_CLIP .gguf = VC_ARCH_CLIP
+/* clip.projector_type, the type of "vision_config", the key of the patches that become one and what they are without it,
+ * the class's type and numbers; then what it has of a family. */
+#define TOWER(file, kind, key, usual, class_type, numbers, ...)                                         \
+    {                                                                                                   \
+        {.gguf = VC_ARCH_CLIP, .types = __VA_ARGS__}, kind, file, {class_type, "", numbers}, key, usual \
+    }
 
 static const struct vc_arch_vision vision[] = {
-    {{"qwen2_vl", OF_QWEN, .layer = BLOCK BIASES NORMED, .activation = "quick_gelu",
-      .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight v.post_ln.bias" PAIR},
-     NULL,
-     "qwen2vl_merger",
-     {"qwen2_vl", "", AS_QWEN "embed_dim=1280 depth=32 mlp_ratio=4 hidden_act=quick_gelu"},
-     MERGED,
-     2},
-    {{"qwen2_5_vl", OF_QWEN, .layer = BLOCK BIASES " v/ffn_gate v/ffn_gate.bias", .activation = "silu",
-      .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight" PAIR},
-     NULL,
-     "qwen2.5vl_merger",
-     {"qwen2_5_vl", "", AS_QWEN "hidden_size=3584 depth=32 intermediate_size=3420 hidden_act=silu window_size=112"},
-     MERGED,
-     2},
-    {{"qwen3_vl|qwen3_vl_moe|qwen3_5|qwen3_5_moe", AS_CLIP, .rules = rules_of_qwen3,
-      .layer = "v/attn_qkv v/attn_qkv.bias " JOINED OTHERS NORMED, .activation = "gelu_pytorch_tanh|gelu",
-      .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.patch_embd.bias v.position_embd.weight v.post_ln.weight "
-               "v.post_ln.bias" PAIR},
-     NULL,
-     "qwen3vl_merger",
-     {"qwen3_vl", "",
-      "num_heads=16 patch_size=16 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 hidden_size=1152 "
-      "depth=27 intermediate_size=4304 hidden_act=gelu_pytorch_tanh num_position_embeddings=2304"},
-     MERGED,
-     0},
-    {{"gemma3", AS_CLIP, .traits = VC_ARCH_FROM_1, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip,
-      .activation = "gelu_pytorch_tanh",
-      .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
-               "mm.input_projection.weight mm.soft_emb_norm.weight"},
-     "siglip_vision_model",
-     "gemma3",
-     {"siglip", "",
-      "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 image_size=224 patch_size=16 "
-      "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
-     SCALED,
-     4},
-    {{"idefics3|smolvlm", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip,
-      .activation = "gelu_pytorch_tanh",
-      .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
-               "mm.model.fc.weight"},
-     NULL,
-     "idefics3",
-     {"idefics3", "",
-      "hidden_size=1152 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=16 image_size=224 "
-      "patch_size=32 "
-      "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
-     SCALED,
-     0},
-    {{"gemma4", AS_CLIP, .layer = BLOCK " v/ffn_gate v/attn_q_norm v/attn_k_norm v/attn_post_norm v/ffn_post_norm",
-      .rules = rules_of_gemma4, .activation = "gelu_pytorch_tanh",
-      .whole = "v.patch_embd.weight v.position_embd.weight mm.input_projection.weight"},
-     "gemma4_vision",
-     "gemma4v",
-     {"gemma4_vision", "",
-      "hidden_size=768 intermediate_size=3072 num_hidden_layers=16 num_attention_heads=12 image_size=224 patch_size=16 "
-      "position_embedding_size=10240 pooling_kernel_size=3 hidden_activation=gelu_pytorch_tanh rms_norm_eps=1e-6"},
-     SCALED,
-     3},
-    {{"lfm2_vl", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip2, .activation = "gelu_pytorch_tanh",
-      .whole = "v.patch_embd.weight v.patch_embd.bias v.position_embd.weight v.post_ln.weight v.post_ln.bias "
-               "mm.1.weight mm.1.bias mm.2.weight mm.2.bias"},
-     "siglip2_vision_model",
-     "lfm2",
-     {"siglip2", "",
-      "hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 num_patches=256 "
-      "patch_size=16 "
-      "hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6"},
-     SCALED,
-     0},
-    {{"internvl|internvl_chat", AS_CLIP, .layer = BLOCK OTHERS " v/ls1 v/ls2", .rules = rules_of_internvl,
-      .activation = "gelu",
-      .whole =
-          "v.class_embd v.position_embd.weight v.patch_embd.weight v.patch_embd.bias mm.model.mlp.0.weight "
-          "mm.model.mlp.0.bias mm.model.mlp.1.weight mm.model.mlp.1.bias mm.model.mlp.3.weight mm.model.mlp.3.bias"},
-     NULL,
-     "internvl",
-     {"internvl_vision", "",
-      "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=448 "
-      "patch_size=14 "
-      "hidden_act=gelu layer_norm_eps=1e-6"},
-     SCALED,
-     0},
-    {{"llava|mistral3", AS_CLIP, .traits = VC_ARCH_PERMUTES, .layer = BLOCK " v/ffn_gate", .rules = rules_of_pixtral,
-      .activation = "silu|gelu", .whole = "v.patch_embd.weight v.pre_ln.weight mm.1.weight mm.2.weight"},
-     "pixtral",
-     "pixtral",
-     {"pixtral", "",
-      "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=1024 "
-      "patch_size=16 "
-      "hidden_act=gelu layer_norm_eps=1e-5"},
-     MERGED,
-     1},
-    {{"llama4", AS_CLIP, .layer = BLOCK BIASES NORMED, .rules = rules_of_llama4, .activation = "gelu",
-      .whole = "v.patch_embd.weight v.class_embd v.position_embd.weight v.pre_ln.weight v.pre_ln.bias v.post_ln.weight "
-               "v.post_ln.bias mm.model.fc.weight mm.model.mlp.1.weight mm.model.mlp.2.weight"},
-     NULL,
-     "llama4",
-     {"llama4_vision", "",
-      "hidden_size=768 intermediate_size=5632 num_hidden_layers=34 num_attention_heads=16 image_size=448 patch_size=14 "
-      "hidden_act=gelu layer_norm_eps=1e-5 pixel_shuffle_ratio=0.5 vision_output_dim=7680 projector_input_dim=4096 "
-      "projector_output_dim=4096"},
-     SCALED,
-     0},
-};
+    TOWER("qwen2vl_merger", NULL, MERGED, 2, "qwen2_vl",
+          AS_QWEN "embed_dim=1280 depth=32 mlp_ratio=4 hidden_act=quick_gelu", "qwen2_vl", .rules = rules_of_qwen,
+          .layer = BLOCK BIASES NORMED, .activation = "quick_gelu",
+          .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight v.post_ln.bias" PAIR),
+    TOWER("qwen2.5vl_merger", NULL, MERGED, 2, "qwen2_5_vl",
+          AS_QWEN "hidden_size=3584 depth=32 intermediate_size=3420 hidden_act=silu window_size=112", "qwen2_5_vl",
+          .rules = rules_of_qwen, .layer = BLOCK BIASES " v/ffn_gate v/ffn_gate.bias", .activation = "silu",
+          .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.post_ln.weight" PAIR),
+    TOWER("qwen3vl_merger", NULL, MERGED, 0, "qwen3_vl",
+          "num_heads=16 patch_size=16 spatial_merge_size=2 temporal_patch_size=2 layer_norm_eps=1e-6 hidden_size=1152 "
+          "depth=27 intermediate_size=4304 hidden_act=gelu_pytorch_tanh num_position_embeddings=2304",
+          "qwen3_vl|qwen3_vl_moe|qwen3_5|qwen3_5_moe", .rules = rules_of_qwen3,
+          .layer = "v/attn_qkv v/attn_qkv.bias " JOINED OTHERS NORMED, .activation = "gelu_pytorch_tanh|gelu",
+          .whole = "v.patch_embd.weight v.patch_embd.weight.1 v.patch_embd.bias v.position_embd.weight "
+                   "v.post_ln.weight v.post_ln.bias" PAIR),
+    TOWER("gemma3", "siglip_vision_model", SCALED, 4, "siglip",
+          BASE "image_size=224 patch_size=16 hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6", "gemma3",
+          .traits = VC_ARCH_FROM_1, .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip,
+          .activation = "gelu_pytorch_tanh", .whole = POSITIONED "mm.input_projection.weight mm.soft_emb_norm.weight"),
+    TOWER("idefics3", NULL, SCALED, 0, "idefics3",
+          "hidden_size=1152 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=16 image_size=224 "
+          "patch_size=32 hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6",
+          "idefics3|smolvlm", .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip, .activation = "gelu_pytorch_tanh",
+          .whole = POSITIONED "mm.model.fc.weight"),
+    TOWER("gemma4v", "gemma4_vision", SCALED, 3, "gemma4_vision",
+          "hidden_size=768 intermediate_size=3072 num_hidden_layers=16 num_attention_heads=12 image_size=224 "
+          "patch_size=16 position_embedding_size=10240 pooling_kernel_size=3 hidden_activation=gelu_pytorch_tanh "
+          "rms_norm_eps=1e-6",
+          "gemma4", .layer = BLOCK " v/ffn_gate v/attn_q_norm v/attn_k_norm v/attn_post_norm v/ffn_post_norm",
+          .rules = rules_of_gemma4, .activation = "gelu_pytorch_tanh",
+          .whole = "v.patch_embd.weight v.position_embd.weight mm.input_projection.weight"),
+    TOWER("lfm2", "siglip2_vision_model", SCALED, 0, "siglip2",
+          BASE "num_patches=256 patch_size=16 hidden_act=gelu_pytorch_tanh layer_norm_eps=1e-6", "lfm2_vl",
+          .layer = BLOCK BIASES NORMED, .rules = rules_of_siglip2, .activation = "gelu_pytorch_tanh",
+          .whole = POSITIONED "mm.1.weight mm.1.bias mm.2.weight mm.2.bias"),
+    TOWER(
+        "internvl", NULL, SCALED, 0, "internvl_vision",
+        "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=448 "
+        "patch_size=14 hidden_act=gelu layer_norm_eps=1e-6",
+        "internvl|internvl_chat", .layer = BLOCK OTHERS " v/ls1 v/ls2", .rules = rules_of_internvl,
+        .activation = "gelu",
+        .whole =
+            "v.class_embd v.position_embd.weight v.patch_embd.weight v.patch_embd.bias mm.model.mlp.0.weight "
+            "mm.model.mlp.0.bias mm.model.mlp.1.weight mm.model.mlp.1.bias mm.model.mlp.3.weight mm.model.mlp.3.bias"),
+    TOWER("pixtral", "pixtral", MERGED, 1, "pixtral",
+          "hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 image_size=1024 "
+          "patch_size=16 hidden_act=gelu layer_norm_eps=1e-5",
+          "llava|mistral3", .traits = VC_ARCH_PERMUTES, .layer = BLOCK " v/ffn_gate", .rules = rules_of_pixtral,
+          .activation = "silu|gelu", .whole = "v.patch_embd.weight v.pre_ln.weight mm.1.weight mm.2.weight"),
+    TOWER("llama4", NULL, SCALED, 0, "llama4_vision",
+          "hidden_size=768 intermediate_size=5632 num_hidden_layers=34 num_attention_heads=16 image_size=448 "
+          "patch_size=14 hidden_act=gelu layer_norm_eps=1e-5 pixel_shuffle_ratio=0.5 vision_output_dim=7680 "
+          "projector_input_dim=4096 projector_output_dim=4096",
+          "llama4", .layer = BLOCK BIASES NORMED, .rules = rules_of_llama4, .activation = "gelu",
+          .whole = "v.patch_embd.weight v.class_embd v.position_embd.weight v.pre_ln.weight v.pre_ln.bias "
+                   "v.post_ln.weight v.post_ln.bias mm.model.fc.weight mm.model.mlp.1.weight mm.model.mlp.2.weight")};
 
 const struct vc_arch_vision *vc_arch_vision_at(size_t index)
 {
