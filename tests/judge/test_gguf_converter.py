@@ -145,6 +145,8 @@ MODELS = {
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5, mrope_section=[2, 1, 1])), dict(VISION)),
     "exaone4": ("Exaone4", {**TEXT, "sliding_window": 16, "sliding_window_pattern": 4, "num_hidden_layers": 64}, None),
     "exaone4-full": ("Exaone4", dict(TEXT, sliding_window=None, layer_types=["full_attention"] * 3, rope_parameters=LLAMA3), None),
+    "exaone4_5": ("Exaone4_5_", dict(TEXT, model_type="exaone4", sliding_window=None, layer_types=["full_attention"] * 3),
+                  dict(VISION, depth=1, num_key_value_heads=2, fullatt_block_indexes=[0])),
     "olmo": ("Olmo", TEXT, None),
     "olmo-clip": ("Olmo", dict(TEXT, clip_qkv=8.0, tie_word_embeddings=True), None),
     "starcoder2": ("Starcoder2", TEXT, None),
