@@ -8,9 +8,7 @@
  * no name asks for it. It belongs to no room, because it needs two of them. */
 #include "formats/bin_folder.h"
 
-#include "core/base/findings.h"
 #include "core/model/joined_model.h"
-#include "formats/dialects/dialects.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/torch/torch.h"

@@ -5,12 +5,10 @@
  *
  * Reads all headers, refuses what does not belong together, writes the index as one file that appears whole. */
 
-#include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/io/numbered_name.h"
-#include "formats/io/outfile.h"
 #include "formats/safetensors/safetensors.h"
 
 #define EXTENSION ".safetensors"

@@ -18,12 +18,9 @@
  * that the other checks still run (survive). vc_format_finish gives each model what does not depend on its format. */
 #include "formats/formats.h"
 
-#include "core/base/findings.h"
 #include "core/job/scoped.h"
-#include "core/text/text.h"
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
-#include "formats/dialects/dialects.h"
 #include "formats/dialects/foreign.h"
 #include "formats/gguf/gguf.h"
 #include "formats/gguf_folder/gguf_folder.h"
@@ -41,7 +38,6 @@
 #include "formats/safetensors/safetensors.h"
 #include "formats/tokens/tokens.h"
 #include "formats/torch/torch.h"
-#include "formats/zip/zip_read.h"
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 

@@ -9,7 +9,6 @@
 
 #include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_genai.h"
-#include "formats/io/outfolder.h"
 #include "formats/onnx/onnx.h"
 
 #define MODEL_NAME "model.onnx"

@@ -12,7 +12,6 @@
 
 #include "core/base/option_struct.h"
 #include "core/text/text.h"
-#include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"

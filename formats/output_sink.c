@@ -2,8 +2,6 @@
  *
  *     the format that was asked for; else that of the name; else the source's own; safetensors, where files are to be
  *     divided and the source's own cannot be */
-#include "formats/dialects/dialects.h"
-#include "formats/formats.h"
 #include "formats/npz/npz.h"
 #include "formats/safetensors/safetensors.h"
 

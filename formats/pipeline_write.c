@@ -14,9 +14,7 @@
  * those of its component. */
 
 #include "core/run/out_division.h"
-#include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_carry.h"
-#include "formats/io/outfolder.h"
 #include "formats/pipeline.h"
 #include "formats/safetensors/safetensors.h"
 

@@ -20,7 +20,6 @@
 
 #include "core/base/array.h"
 #include "core/model/source.h"
-#include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 #include "graph/sizes.h"
 

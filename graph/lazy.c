@@ -1,7 +1,6 @@
 /* lazy.c - see lazy.h: guards, from the last node to the first, as a node reads only what nodes before it make. */
 #include "graph/lazy.h"
 
-#include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 
 #define NOT_READ UINT32_MAX

@@ -6,7 +6,6 @@
  * that several threads may check. */
 #include "graph/sizes.h"
 
-#include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 
 int64_t vc_graph_size(const struct vc_graph *graph, const char *symbol)

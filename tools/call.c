@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/inspect.h>
-#include <vcompress/page.h>
-
 #include "tools/app.h"
 
 /* In the place of a stdin that only archives compare with (CMakeLists.txt). */

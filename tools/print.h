@@ -4,11 +4,6 @@
  * text) replaced by '?'. UTF-8 only where the locale says so (LC_ALL, LC_CTYPE, LANG), else plain ASCII. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include <vcompress/model.h>
 
 #if defined(__GNUC__)
@@ -65,6 +60,7 @@ char *fmt_percent(char *buf, double part, double whole);                        
 const char *fmt_share(char *buf, double share);                                      /* "98.2 %", "-" for NaN */
 char *fmt_db(char *buf, double db);                                                  /* "46.2 dB", "exact" */
 char *fmt_real(char *buf, double x);                                                 /* "0.0013", 3 digits */
+const char *plural(uint64_t n);                                                      /* "s", or "" for one */
 /* Anything else, as printf has it. */
 char *fmt_text(char *buf, const char *format, ...) TOOLS_PRINTF(2, 3);
 char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape); /* "512×64", "scalar" */

@@ -9,6 +9,11 @@
 
 #include "tools/print.h"
 
+const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 char *fmt_text(char *buf, const char *format, ...)
 {
     va_list args;

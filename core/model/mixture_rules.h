@@ -3,10 +3,6 @@
  * that is estimated. Source: see quantize/mixture.h. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/dtype.h>
 
 struct vc_mixture {

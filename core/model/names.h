@@ -2,10 +2,6 @@
  * and formats have to, too. Only names that mean one thing almost everywhere are listed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/model.h>
 
 /* True for the weight of a module, "a.b.weight" or "weight"; *n_path is then the length of the module's path: that of

@@ -2,9 +2,6 @@
  * (kernels/grid_codes.h) and the formats that store such values read it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include <vcompress/dtype.h>
 
 enum vc_grid {

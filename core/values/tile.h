@@ -9,10 +9,6 @@
  * the chunk, so chunks never cross tiles. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/dtype.h>
 
 struct vc_tensor;

@@ -22,10 +22,8 @@
 #include "distill/calibrate/graph_values.h"
 #include "distill/calibrate/value_range.h"
 #include "distill/data/batch.h"
-#include "distill/data/rows.h"
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
-#include "passes/graph_params.h"
 #include "passes/sha256.h"
 #include "passes/statistics/calibration.h"
 

@@ -8,8 +8,6 @@
  */
 #include "distill/data/network.h"
 
-#include <vcompress/quantize.h>
-
 #include "core/model/names.h"
 #include "core/text/glob.h"
 #include "graph/ops/ops.h"

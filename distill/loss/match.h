@@ -12,7 +12,6 @@
  * Where a device computes, the values come to the host, which computes these terms, and their gradients go back. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "core/text/text.h"
 #include "distill/data/network.h"
 #include "distill/data/teacher_file.h"

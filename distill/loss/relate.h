@@ -5,9 +5,6 @@
  * relations are compared. With fewer than two rows a term is 0. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/distill.h>
 
 struct vc_relation {

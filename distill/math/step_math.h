@@ -5,8 +5,6 @@
  * Definitions: docs/distillation.md. */
 #pragma once
 
-#include <stddef.h>
-
 #include <vcompress/distill.h>
 
 #include "kernels/train_codes.h"

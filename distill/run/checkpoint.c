@@ -18,8 +18,6 @@
  * outputs do. */
 #include "distill/run/checkpoint.h"
 
-#include <vcompress/job.h>
-
 #include "core/base/kept_files.h"
 #include "core/model/memory_model.h"
 #include "distill/data/identity.h"

@@ -1,7 +1,6 @@
 /* metric.c - the figures that networks are judged by, a row each: whether larger ones are better, where
  * they stand in struct vc_quality, and their gate. */
 #include <math.h>
-#include <stddef.h>
 
 #include <vcompress/distill.h>
 

@@ -13,7 +13,6 @@
  * Running statistics of batch normalization move once for each batch, in their order, too: a rank computes those of its
  * batch alone, and all ranks move theirs by all of them. */
 
-#include "core/base/checked.h"
 #include "distill/math/real.h"
 #include "distill/run/trainer.h"
 #include "distill/update/device_step.h"

@@ -2,10 +2,8 @@
  * of this folder work on it; teacher, data and the order of the work are distill/run/trainer.h. */
 #pragma once
 
-#include "core/base/arena.h"
 #include "distill/data/network.h"
 #include "distill/math/step_table.h"
-#include "kernels/train_codes.h"
 
 /* Of an entry of the student's weights. */
 struct vc_weight_state {

@@ -16,9 +16,7 @@
 #pragma once
 
 #include "core/model/program.h"
-#include "core/run/sink.h"
 #include "formats/formats.h"
-#include "formats/io/infile.h"
 
 /* The row of this format in the table of formats. */
 #define VC_FORMAT_GGUF "gguf" /* of the format, in reports */

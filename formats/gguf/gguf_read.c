@@ -12,7 +12,6 @@
 #include "arch/arch_family.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"
-#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/gguf/gguf.h"
 

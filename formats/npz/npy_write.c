@@ -7,7 +7,6 @@
  * become an npz, unless the name that was asked for says .npy: then the user hears what to do. */
 #include "formats/npz/npy_write.h"
 
-#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npz_sink.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/chain/pass.h"
-#include "core/run/sink.h"
 #include "core/text/text.h"
 #include "formats/zip/zip_sink.h"
 

@@ -25,7 +25,6 @@
 
 #include "core/base/array.h"
 #include "core/model/program.h"
-#include "core/run/sink.h"
 #include "formats/formats.h"
 #include "formats/io/protobuf_wire.h"
 

@@ -3,7 +3,6 @@
  * tensors) and onnx_messages.c (bytes of nodes and tensors). */
 #pragma once
 
-#include "formats/io/outfile.h"
 #include "formats/io/outfolder.h"
 #include "formats/onnx/onnx.h"
 

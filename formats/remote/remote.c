@@ -10,7 +10,6 @@
  *
  *     $TMPDIR/vcompress-a1b2c3/net/config.json, model-00001-of-00030.safetensors, ...     lengths, no bytes: holes */
 #define _GNU_SOURCE /* mkdtemp */
-#include <vcompress/remote.h>
 
 #include <errno.h>
 #include <fcntl.h>

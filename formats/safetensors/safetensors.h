@@ -5,10 +5,8 @@
  * A checkpoint is one such file, or a folder of them (shards) with an index. */
 #pragma once
 
-#include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
 #include "formats/formats.h"
-#include "formats/io/infile.h"
 #include "formats/io/outfolder.h"
 #include "formats/safetensors/safetensors_notes.h"
 

@@ -1,10 +1,6 @@
 /* safetensors_entry.h - members of a safetensors header as writers make them, read without a tree. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <vcompress/model.h>
 
 /* What such a member says; strings point into the text and end with their lengths. */

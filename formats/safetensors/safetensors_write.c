@@ -12,7 +12,6 @@
 #include "formats/dialects/comfy.h"
 #include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_loader.h"
-#include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/safetensors/safetensors_files.h"

@@ -18,7 +18,6 @@
 
 #include "core/base/array.h"
 #include "core/base/clock.h"
-#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/io/one_tensor.h"
 #include "formats/io/outfile.h"

@@ -190,130 +190,73 @@ static enum vc_status unknown(struct pickle_machine *m, unsigned char op)
     return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: 0x%02x is no opcode", m->op_at, (unsigned)op);
 }
 
-/* Opcodes of protocols 3 to 5. */
-static enum vc_status step_new(struct pickle_machine *m, unsigned char op)
+/* One opcode: its byte, Python's name for it, what it does. */
+/* clang-format off */
+static enum vc_status step(struct pickle_machine *m, unsigned char op)
 {
     switch (op) {
-    case 'B':
-        return push_text(m, VC_PICKLE_BYTES, 4);
-    case 'C':
-        return push_text(m, VC_PICKLE_BYTES, 1);
-    case 0x8c: /* SHORT_BINUNICODE */
-        return push_text(m, VC_PICKLE_STRING, 1);
-    case 0x8d: /* BINUNICODE8 */
-        return push_text(m, VC_PICKLE_STRING, 8);
-    case 0x8e: /* BINBYTES8 */
-        return push_text(m, VC_PICKLE_BYTES, 8);
-    case 0x96: /* BYTEARRAY8 */
-        return push_bytearray(m);
-    case 0x8f: /* EMPTY_SET */
-        return push_empty(m, VC_PICKLE_SET);
-    case 0x90: /* ADDITEMS */
-        return vc_pickle_extend_marked(m, false, true);
-    case 0x91: /* FROZENSET */
-        return vc_pickle_frozen_set(m);
-    case 0x92: /* NEWOBJ_EX */
-        return vc_pickle_call(m, 2);
-    case 0x93: /* STACK_GLOBAL */
-        return vc_pickle_stack_global(m);
-    case 0x94: /* MEMOIZE */
-        return vc_pickle_set_memo(m, m->n_memo);
-    case 0x95: /* FRAME */
-        return frame(m);
+#define OPCODE(byte, name, result) case byte: return result;
+    OPCODE(0x80, PROTO, protocol(m))
+    OPCODE(0x95, FRAME, frame(m))
+    OPCODE('.', STOP, stop(m))
+    OPCODE('(', MARK, vc_pickle_push_mark(m))
+    OPCODE('0', POP, pop(m))
+    OPCODE('1', POP_MARK, pop_to_mark(m))
+    OPCODE('2', DUP, duplicate(m))
+    /* values */
+    OPCODE('N', NONE, vc_pickle_push_none(m))
+    OPCODE(0x88, NEWTRUE, vc_pickle_push_integer(m, VC_PICKLE_BOOL, true))
+    OPCODE(0x89, NEWFALSE, vc_pickle_push_integer(m, VC_PICKLE_BOOL, false))
+    OPCODE('J', BININT, push_number(m, 4))
+    OPCODE('K', BININT1, push_number(m, 1))
+    OPCODE('M', BININT2, push_number(m, 2))
+    OPCODE(0x8a, LONG1, push_long(m, 1))
+    OPCODE(0x8b, LONG4, push_long(m, 4))
+    OPCODE('G', BINFLOAT, push_float(m))
+    OPCODE('X', BINUNICODE, push_text(m, VC_PICKLE_STRING, 4))
+    OPCODE(0x8c, SHORT_BINUNICODE, push_text(m, VC_PICKLE_STRING, 1))
+    OPCODE(0x8d, BINUNICODE8, push_text(m, VC_PICKLE_STRING, 8))
+    OPCODE('T', BINSTRING, push_text(m, VC_PICKLE_STRING, 4))
+    OPCODE('U', SHORT_BINSTRING, push_text(m, VC_PICKLE_STRING, 1))
+    OPCODE('B', BINBYTES, push_text(m, VC_PICKLE_BYTES, 4))
+    OPCODE('C', SHORT_BINBYTES, push_text(m, VC_PICKLE_BYTES, 1))
+    OPCODE(0x8e, BINBYTES8, push_text(m, VC_PICKLE_BYTES, 8))
+    OPCODE(0x96, BYTEARRAY8, push_bytearray(m))
+    /* the memo */
+    OPCODE('q', BINPUT, memo_number(m, 1, true))
+    OPCODE('r', LONG_BINPUT, memo_number(m, 4, true))
+    OPCODE('h', BINGET, memo_number(m, 1, false))
+    OPCODE('j', LONG_BINGET, memo_number(m, 4, false))
+    OPCODE(0x94, MEMOIZE, vc_pickle_set_memo(m, m->n_memo))
+    /* containers */
+    OPCODE(')', EMPTY_TUPLE, vc_pickle_push_tuple(m, 0))
+    OPCODE('t', TUPLE, vc_pickle_tuple(m))
+    OPCODE(0x85, TUPLE1, vc_pickle_push_tuple(m, 1))
+    OPCODE(0x86, TUPLE2, vc_pickle_push_tuple(m, 2))
+    OPCODE(0x87, TUPLE3, vc_pickle_push_tuple(m, 3))
+    OPCODE(']', EMPTY_LIST, push_empty(m, VC_PICKLE_LIST))
+    OPCODE('a', APPEND, vc_pickle_extend(m, 1, false, false))
+    OPCODE('e', APPENDS, vc_pickle_extend_marked(m, false, false))
+    OPCODE('}', EMPTY_DICT, push_empty(m, VC_PICKLE_DICT))
+    OPCODE('s', SETITEM, vc_pickle_extend(m, 2, true, false))
+    OPCODE('u', SETITEMS, vc_pickle_extend_marked(m, true, false))
+    OPCODE(0x8f, EMPTY_SET, push_empty(m, VC_PICKLE_SET))
+    OPCODE(0x90, ADDITEMS, vc_pickle_extend_marked(m, false, true))
+    OPCODE(0x91, FROZENSET, vc_pickle_frozen_set(m))
+    /* objects */
+    OPCODE('c', GLOBAL, vc_pickle_push_global(m))
+    OPCODE(0x93, STACK_GLOBAL, vc_pickle_stack_global(m))
+    OPCODE('R', REDUCE, vc_pickle_call(m, 1))
+    OPCODE(0x81, NEWOBJ, vc_pickle_call(m, 1))
+    OPCODE(0x92, NEWOBJ_EX, vc_pickle_call(m, 2))
+    OPCODE('b', BUILD, vc_pickle_build(m))
+    OPCODE('Q', BINPERSID, vc_pickle_persistent(m))
+#undef OPCODE
     default:
         return unknown(m, op);
     }
 }
-
-/* Containers and objects of protocol 2. */
-static enum vc_status step_object(struct pickle_machine *m, unsigned char op)
-{
-    switch (op) {
-    case ')':
-        return vc_pickle_push_tuple(m, 0);
-    case 't':
-        return vc_pickle_tuple(m);
-    case 0x85: /* TUPLE1 */
-    case 0x86:
-    case 0x87:
-        return vc_pickle_push_tuple(m, (size_t)op - 0x84);
-    case ']':
-        return push_empty(m, VC_PICKLE_LIST);
-    case 'a':
-        return vc_pickle_extend(m, 1, false, false);
-    case 'e':
-        return vc_pickle_extend_marked(m, false, false);
-    case '}':
-        return push_empty(m, VC_PICKLE_DICT);
-    case 's':
-        return vc_pickle_extend(m, 2, true, false);
-    case 'u':
-        return vc_pickle_extend_marked(m, true, false);
-    case 'c':
-        return vc_pickle_push_global(m);
-    case 'R':
-    case 0x81: /* NEWOBJ */
-        return vc_pickle_call(m, 1);
-    case 'b':
-        return vc_pickle_build(m);
-    case 'Q':
-        return vc_pickle_persistent(m);
-    default:
-        return step_new(m, op);
-    }
-}
-
-/* One opcode. */
-static enum vc_status step(struct pickle_machine *m, unsigned char op)
-{
-    switch (op) {
-    case 0x80: /* PROTO */
-        return protocol(m);
-    case '.':
-        return stop(m);
-    case '(':
-        return vc_pickle_push_mark(m);
-    case '0':
-        return pop(m);
-    case '1':
-        return pop_to_mark(m);
-    case '2':
-        return duplicate(m);
-    case 'N':
-        return vc_pickle_push_none(m);
-    case 0x88: /* NEWTRUE */
-    case 0x89:
-        return vc_pickle_push_integer(m, VC_PICKLE_BOOL, op == 0x88);
-    case 'J':
-        return push_number(m, 4);
-    case 'K':
-        return push_number(m, 1);
-    case 'M':
-        return push_number(m, 2);
-    case 0x8a: /* LONG1 */
-        return push_long(m, 1);
-    case 0x8b: /* LONG4 */
-        return push_long(m, 4);
-    case 'G':
-        return push_float(m);
-    case 'X':
-        return push_text(m, VC_PICKLE_STRING, 4);
-    case 'T':
-        return push_text(m, VC_PICKLE_STRING, 4);
-    case 'U':
-        return push_text(m, VC_PICKLE_STRING, 1);
-    case 'q':
-        return memo_number(m, 1, true);
-    case 'r':
-        return memo_number(m, 4, true);
-    case 'h':
-        return memo_number(m, 1, false);
-    case 'j':
-        return memo_number(m, 4, false);
-    default:
-        return step_object(m, op);
-    }
-}
+/* clang-format on */
 
 /* Runs until STOP. Every 65,536 bytes it looks whether the user wants to stop. */
 enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, struct vc_pickle *out, bool *cut)

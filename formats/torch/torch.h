@@ -24,10 +24,8 @@
 #pragma once
 
 #include "core/model/shapes.h"
-#include "core/run/sink.h"
 #include "core/text/text.h"
 #include "formats/formats.h"
-#include "formats/io/infile.h"
 #include "formats/torch/pickle.h"
 #include "formats/zip/zip_data.h"
 

@@ -22,7 +22,6 @@
 
 #include <vcompress/couplings.h>
 
-#include "core/base/arena.h"
 #include "graph/base/dims.h"
 
 /* The term of every axis of size 1: it broadcasts, so it is never joined with another one. */

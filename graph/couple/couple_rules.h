@@ -5,7 +5,6 @@
  * joins or fixes axes of the inputs. Axes of outputs that it gives nothing are atoms of their own. */
 #pragma once
 
-#include "graph/base/graph_state.h"
 #include "graph/couple/couple_sizes.h"
 #include "graph/ops/ops.h"
 

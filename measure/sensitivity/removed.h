@@ -4,9 +4,6 @@
  *     model -- prune --remove --> plan -- planned model --> weights and graph with the new shapes -> outputs */
 #pragma once
 
-#include <vcompress/couplings.h>
-
-#include "core/base/arena.h"
 #include "measure/output_runs.h"
 
 /* What the outputs lose without the units that go. Where prune cannot remove them, or the model does not say itself

@@ -1,8 +1,6 @@
 /* calibration.c - see calibration.h. */
 #include "passes/statistics/calibration.h"
 
-#include <math.h>
-
 #include "passes/decode.h"
 #include "passes/graph_params.h"
 #include "passes/select.h"

@@ -17,10 +17,8 @@
 
 #include <vcompress/structured.h>
 
-#include "core/chain/pass.h"
 #include "core/job/job_state.h"
 #include "core/model/program.h"
-#include "core/values/fraction.h"
 #include "passes/scores/axis_sums.h"
 #include "passes/scores/unit_scores.h"
 #include "prune/prune_steps.h"

@@ -39,8 +39,7 @@ static bool print(struct app *app, const struct calibrate_cli *cli, const struct
 {
     FILE *to = app->out.to;
 
-    say(to, "%s: %s rows, %zu layer%s\n", app->subject, fmt_count(CELL, r->n_rows), r->n_layers,
-        r->n_layers == 1 ? "" : "s");
+    say(to, "%s: %s rows, %zu layer%s\n", app->subject, fmt_count(CELL, r->n_rows), r->n_layers, plural(r->n_layers));
     if (!print_calibrated(app, r)) {
         return false;
     }

@@ -4,7 +4,6 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/c_header.h"
-#include "tools/convert/convert.h"
 #include "tools/options/library_names.h"
 
 /* The options of the command. */

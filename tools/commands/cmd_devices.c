@@ -1,7 +1,5 @@
 /* cmd_devices.c - vcompress devices: which CUDA devices could be used, what could bring ranks together, and why not.
  * The answer is always a success: a machine without a device is no error. */
-#include <vcompress/device.h>
-#include <vcompress/ranks.h>
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
@@ -49,7 +47,7 @@ static bool print_list(struct app *app, const struct vc_devices *list)
     bool ok = true;
 
     vc_ctx_look(app->ctx, &facts);
-    fprintf(out->to, "cpu: %s, %u thread%s\n", facts.cpu_level, facts.threads, facts.threads == 1 ? "" : "s");
+    fprintf(out->to, "cpu: %s, %u thread%s\n", facts.cpu_level, facts.threads, plural(facts.threads));
     if (list->n_devices > 0) {
         fprintf(out->to, "cuda: %s\n", list->runtime);
         ok = print_devices(app, list);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/app.h"
 #include "tools/commands/commands.h"
 #include "tools/show/documents.h"
 
@@ -287,7 +286,7 @@ static int diff_documents(struct app *app)
     if (rc != GO_ON || n == 0) {
         return rc != GO_ON ? rc : EXIT_YES;
     }
-    return app_answer_no(app, "%s and %s differ in %zu member%s", app->subject, app->output, n, n == 1 ? "" : "s");
+    return app_answer_no(app, "%s and %s differ in %zu member%s", app->subject, app->output, n, plural(n));
 }
 
 /* ---- the command ---- */

@@ -1,7 +1,6 @@
 /* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. Options, counting and
  * tables are in memory_cli.c, which fit and plan share. */
 #include "tools/commands/commands.h"
-#include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_kind, &group_devices, &group_known,

@@ -12,7 +12,6 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
 #include "tools/model/cards.h"
-#include "tools/model/memory_cli.h"
 #include "tools/show/documents.h"
 
 #define MAX_DEVICES 32

@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <vcompress/gpus.h>
-
-#include "tools/app.h"
 #include "tools/commands/commands.h"
 #include "tools/model/cards.h"
 

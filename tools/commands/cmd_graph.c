@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/model/graph_source.h"
 #include "tools/options/data_rows.h"
 #include "tools/show/documents.h"
 #include "tools/show/print_graph.h"

@@ -3,8 +3,6 @@
  * What a page or a completion has of a command comes from the same tables (help.c, help_options.c); schemas come from
  * the library. */
 
-#include <vcompress/page.h>
-
 #include "tools/app.h"
 #include "tools/commands/commands.h"
 

@@ -48,7 +48,7 @@ static int tell_statistics(struct app *app, const struct vc_model *model)
     }
     fprintf(app->out.to, "\n  statistics of %s rows, %zu layer%s\n\n",
             report->n_rows != 0 ? fmt_count(CELL, report->n_rows) : "unknown", report->n_layers,
-            report->n_layers == 1 ? "" : "s");
+            plural(report->n_layers));
     status = print_calibrated(app, report) ? VC_OK : VC_E_NOMEM;
     vc_result_free(report);
     return status == VC_OK ? GO_ON : app_fail(app, status);

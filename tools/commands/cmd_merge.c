@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/merge.h>
-
 #include "tools/commands/commands.h"
 #include "tools/convert/passes.h"
 

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/distill.h>
-
 #include "tools/commands/commands.h"
 #include "tools/commands/prune_structured.h"
 #include "tools/convert/passes.h"

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/shrink.h>
-
 #include "tools/commands/commands.h"
 #include "tools/commands/quantize_types.h"
 #include "tools/convert/distill_nets.h"
 #include "tools/model/cards.h"
-#include "tools/model/memory_cli.h"
 #include "tools/options/distill_words.h"
 #include "tools/options/library_names.h"
 #include "tools/show/documents.h"

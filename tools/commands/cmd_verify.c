@@ -6,7 +6,6 @@
  *     3    the file is no checkpoint, or cannot be read */
 #include <string.h>
 
-#include "tools/app.h"
 #include "tools/commands/commands.h"
 #include "tools/show/documents.h"
 
@@ -102,11 +101,6 @@ static bool is_fine(const struct verdict *verdict)
 static const char *severity_name(enum vc_severity severity)
 {
     return severity == VC_SEVERITY_ERROR ? "error" : "warning";
-}
-
-static const char *plural(size_t n)
-{
-    return n == 1 ? "" : "s";
 }
 
 /* "  error: fc1.weight: the sentence [id]". The id is for programs that look for one kind of finding. */

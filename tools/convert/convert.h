@@ -2,7 +2,6 @@
  * report. */
 #pragma once
 
-#include "tools/app.h"
 #include "tools/model/target.h"
 
 #define MAX_RULES 256

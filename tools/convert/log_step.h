@@ -1,8 +1,6 @@
 /* log_step.h - the steps of distill, and evaluations on the way, as lines of JSON: --log. */
 #pragma once
 
-#include <stdio.h>
-
 #include <vcompress/distill.h>
 
 struct step_log {

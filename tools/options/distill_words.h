@@ -2,8 +2,6 @@
  * the option has no such word. */
 #pragma once
 
-#include <stdbool.h>
-
 #include <vcompress/experimental.h>
 
 /* "int8", "int8/tensor", "int8/channel", "int4/group:64", "nvfp4", "fp16", in any spelling (scheme_spelling.h); whether the scheme has scales of that kind

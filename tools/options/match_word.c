@@ -5,7 +5,6 @@
  *     a:b=c:mse               names may have colons: the kind is behind the last one that is before no number */
 #include "tools/options/match_word.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Cuts what stands behind the last colon off the text; "" where there is none. */

@@ -1,8 +1,6 @@
 /* match_word.h - what --match of distill says: "layer3=layer2:mse:0.1". */
 #pragma once
 
-#include <stdbool.h>
-
 #include <vcompress/experimental.h>
 
 #define MATCH_BYTES 512 /* of one word, with the 0 at its end */

@@ -1,8 +1,6 @@
 /* recompute_word.h - the words of --recompute, which estimate, fit and distill share. */
 #pragma once
 
-#include <stdbool.h>
-
 #include <vcompress/memory.h>
 
 /* "none", "sqrt", "every:K", "layer", "selective", "auto". */

@@ -5,7 +5,6 @@
  *     slots    open addressing: the number of a group + 1, or 0; a power of two, at most half full */
 #include "tools/show/group.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -31,12 +31,10 @@ const char *answers_text(enum vc_answer_kind kind, uint64_t n, bool labelled, bo
         snprintf(text, n_text, "answers are logits of two classes, 0 and the output");
         return text;
     case VC_ANSWERS_SIGMOIDS:
-        snprintf(text, n_text, "the output is made by Sigmoid: answers are the %s logit%s before it", buf,
-                 n == 1 ? "" : "s");
+        snprintf(text, n_text, "the output is made by Sigmoid: answers are the %s logit%s before it", buf, plural(n));
         return text;
     default:
-        snprintf(text, n_text, "answers are %s value%s, compared by squared error (--loss mse)", buf,
-                 n == 1 ? "" : "s");
+        snprintf(text, n_text, "answers are %s value%s, compared by squared error (--loss mse)", buf, plural(n));
         return named ? NULL : text;
     }
 }

@@ -1,8 +1,6 @@
 /* print_answers.h - what was taken for a network's answers, where the graph alone does not tell. */
 #pragma once
 
-#include <vcompress/distill.h>
-
 #include "tools/app.h"
 
 /* A sentence for `kind` of n classes or values; NULL: there is nothing to say, since the output is logits by what is

@@ -141,7 +141,7 @@ static void print_half(const struct app *app, const struct vc_distill_options *o
     fprintf(to, "precision %s, with f32 weights", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
     if (o->precision.half == VC_HALF_F16 && !o->dry_run) {
         say(to, "; scale of the loss %.15g, %s step%s left out", d->loss_scale, fmt_count(CELL, d->n_skipped),
-            d->n_skipped == 1 ? "" : "s");
+            plural(d->n_skipped));
     }
     fputc('\n', to);
 }
@@ -176,7 +176,7 @@ static void print_networks(FILE *to, const struct vc_distill_options *o, const c
         bool labels_alone = o->loss.alpha == 0 && o->moving.alpha_end <= 0;
 
         say(to, "task      %s: %s value%s for each %s, compared by %s\n", vc_word(VC_WORDS_NET_TASK, d->net_task),
-            fmt_count(CELL, d->n_outputs), d->n_outputs == 1 ? "" : "s", each_of(d->net_task),
+            fmt_count(CELL, d->n_outputs), plural(d->n_outputs), each_of(d->net_task),
             labels_alone && strstr(measure, "divergence") != NULL ? "cross-entropy" : measure);
     }
     /* student, with what of it is trained */
@@ -254,7 +254,7 @@ static void print_grid(const struct app *app, const struct vc_distill_options *o
     }
     say(to, "grid      %s: %s weights of %s tensor%s are rounded to codes in every step; float copies with scales %s\n",
         d->fake_quant, fmt_count(CELL, d->n_fake_quant_weights), fmt_count(CELL, d->n_fake_quant_tensors),
-        d->n_fake_quant_tensors == 1 ? "" : "s", fmt_size(CELL, &app->out, d->fake_quant_bytes));
+        plural(d->n_fake_quant_tensors), fmt_size(CELL, &app->out, d->fake_quant_bytes));
     if (o->precision.learn_scales && !isnan(d->fake_quant_share)) {
         fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n", d->fake_quant_share);
     }
@@ -408,7 +408,7 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     /* the work is done although checkpoints could not be written */
     if (d->unsaved != NULL) {
         say(to, "%s checkpoint%s could not be written; the last: %s\n", fmt_count(CELL, d->n_unsaved),
-            d->n_unsaved == 1 ? "" : "s", d->unsaved);
+            plural(d->n_unsaved), d->unsaved);
     }
     if (d->written != NULL) {
         say(to, "wrote %s, %s", o->write->path, fmt_size(CELL, &app->out, d->written->totals.file_after));

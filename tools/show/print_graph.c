@@ -289,8 +289,8 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     uint32_t per_token;
 
     out_inked(out, INK_BOLD, app->subject);
-    say(out->to, ": %s node%s, %s parameter%s", fmt_count(CELL, all->n_nodes), all->n_nodes == 1 ? "" : "s",
-        fmt_count(CELL, all->n_params), all->n_params == 1 ? "" : "s");
+    say(out->to, ": %s node%s, %s parameter%s", fmt_count(CELL, all->n_nodes), plural(all->n_nodes),
+        fmt_count(CELL, all->n_params), plural(all->n_params));
     if (all->bytes != 0) {
         say(out->to, ", %s", fmt_size(CELL, out, all->bytes));
     }

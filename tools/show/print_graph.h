@@ -1,8 +1,6 @@
 /* print_graph.h - what a model computes as tables. */
 #pragma once
 
-#include <vcompress/graph.h>
-
 #include "tools/app.h"
 
 /* The blocks, repeated ones folded, with their sums. False: no memory. */

@@ -57,11 +57,6 @@ static char *fmt_scheme(char *buf, const struct vc_quant *quant)
 
 /* ---- first line and census ---- */
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* "net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)". Tensors without scales and zero points; parameters
  * are the elements of weights, those with two names once. */
 static void print_head(const struct out *out, const struct vc_inspection *in)

@@ -1,8 +1,6 @@
 /* print_inspect.h - the report of vcompress inspect as tables. */
 #pragma once
 
-#include <vcompress/calibrate.h>
-
 #include "tools/app.h"
 
 /* False: no memory. */

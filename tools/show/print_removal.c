@@ -142,7 +142,7 @@ static bool print_kept(const struct out *out, const struct vc_report_removal *re
         const struct vc_report_group *first = &removal->groups[reasons.list[r].first];
 
         say(out->to, r == 0 ? "\n  kept %s group%s of %s: %s\n" : "  kept %s group%s of %s: %s\n",
-            fmt_count(CELL, reasons.list[r].count), reasons.list[r].count == 1 ? "" : "s", first->kind, first->reason);
+            fmt_count(CELL, reasons.list[r].count), plural(reasons.list[r].count), first->kind, first->reason);
         for (size_t i = 0; each && i < removal->n_groups; i++) {
             if (strcmp(removal->groups[i].reason, first->reason) == 0 &&
                 strcmp(removal->groups[i].kind, first->kind) == 0) {

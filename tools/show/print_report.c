@@ -106,11 +106,6 @@ static bool same_fate(const struct vc_report_row *a, const struct vc_report_row 
     return a->action == b->action && strcmp(fate(a), fate(b)) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- first line ---- */
 
 /* "net.npz: npz, 12 tensors, 301,066 parameters, 1.15 MiB (stored)" */

@@ -1,10 +1,7 @@
 /* step_loops.h - the functions of step_math.h for one type of numbers, REAL, and one level of the processor, of which
  * step_SUFFIX.c says which; all give the same bits. Without a LEVEL these are the definitions. */
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
-#include "distill/math/step_math.h"
 #include "distill/math/step_table.h"
 #include "kernels/functions.h"
 

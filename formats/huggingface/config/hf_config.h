@@ -6,8 +6,6 @@
 
 #include <sys/stat.h>
 
-#include "core/run/sink.h"
-#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 
 #define VC_HF_CONFIG_NAME      "config.json"

@@ -6,10 +6,8 @@
 #include <math.h>
 
 #include "graph/ops/einsum.h"
-#include "graph/ops/ops.h"
 #include "graph/ops/recurrent.h"
 #include "graph/ops/resize.h"
-#include "graph/ops/run.h"
 #include "graph/ops/window.h"
 #include "kernels/functions.h"
 
