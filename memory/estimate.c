@@ -337,6 +337,9 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     struct vc_buffer_plan packing = {0};
     uint64_t in_flight, of, kept;
 
+    if (trains) {
+        VC_CALL(vc_frames_make(&e->storages));
+    }
     if (trains && e->options.recompute == VC_RECOMPUTE_AUTO) {
         VC_CALL(choose_parts(e));
     }

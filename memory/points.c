@@ -134,6 +134,9 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
 
     VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, m->report.stage - 1, &e->storages));
     vc_cache_find(&e->storages);
+    if (vc_estimate_trains(e)) {
+        VC_TRY(vc_frames_make(&e->storages));
+    }
     e->out = &m->own;
     VC_TRY(vc_estimate_weights(e));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &e->timeline));

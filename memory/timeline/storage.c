@@ -435,6 +435,14 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
     if (!s->idle[n] && is_half_norm(s, n) && s->trained[node->outputs[0]]) {
         return elems_of(s, node->outputs[0]) * 14; /* four rows of f32, less the gradient of x, which comes of them */
     }
+    if (!s->idle[n] && is_stepwise(s) && vc_node_is(node, VC_OP_rms_norm) && s->trained[node->outputs[0]]) {
+        /* five rows, of which one is the gradient of x, when that of y and the rows before the weight are gone */
+        return elems_of(s, node->outputs[0]) * 8;
+    }
+    if (!s->idle[n] && vc_node_is(node, VC_OP_mul) && node->inputs[0] == node->inputs[1]) {
+        /* a square is a power in modules: x once more, and twice that */
+        return s->trained[node->outputs[0]] ? 2 * s->bytes[node->outputs[0]] : 0;
+    }
     if (!s->idle[n] && is_stepwise(s) && vc_node_is(node, VC_OP_gelu) &&
         vc_graph_value(s->graph, node->outputs[0])->stepwise) {
         /* gradients of both factors, half of x and the tangent and one; under autocast f32, of which x has one of half

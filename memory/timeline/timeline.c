@@ -139,7 +139,10 @@ static void need(void *user, uint32_t node, uint32_t value, bool saved)
         span->again = m->redo[from];
         span->until = vc_max_u64(span->until, until);
     } else {
-        span->last = vc_max_u64(span->last, until);
+        while (m->part[node] != 0 && node > 0 && m->part[node - 1] == m->part[node]) {
+            node--; /* a checkpoint has its inputs until its first node's backward step */
+        }
+        span->last = vc_max_u64(span->last, m->part[node] != 0 ? m->back[node] : until);
     }
 }
 
@@ -292,6 +295,23 @@ static void add_weight_gradient(struct maker *m, uint32_t n, uint32_t v)
     }
 }
 
+/* What the backward step of the node makes of the gradient of a value that others have begun, before the two are one. */
+static void add_contributions(struct maker *m, uint32_t n)
+{
+    const struct vc_storages *s = m->s;
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t y = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
+
+    for (unsigned k = 0; !s->idle[n] && (s->eager[n] & VC_EAGER_SAME_GRAD) == 0 && k < node->n_inputs; k++) {
+        uint32_t v = node->inputs[k];
+
+        if (v != VC_NO_VALUE && s->trained[v] && !s->inside[v] && is_result(m, v) &&
+            m->grad_first[s->grad_root[v]] < m->back[n] && (y == VC_NO_VALUE || s->grad_root[v] != s->grad_root[y])) {
+            add(m, s->bytes[v], m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+        }
+    }
+}
+
 /* Of values and of weights. Values have one as long as something needs it; those of weights stay until the optimizer's
  * step. */
 static void add_gradients(struct maker *m)
@@ -318,6 +338,9 @@ static void add_gradients(struct maker *m)
     }
     for (uint32_t k = 0; k < vc_graph_output_count(s->graph); k++) {
         note_gradient(m, vc_graph_output(s->graph, k), m->out->loss_step + 1);
+    }
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        add_contributions(m, n);
     }
     for (uint32_t v = 0; v < s->n_values; v++) {
         if (m->grad_first[v] != NO_STEP && is_result(m, v)) {
@@ -481,6 +504,9 @@ static enum vc_status allocate(struct maker *m)
     }
     for (uint32_t v = 0; v < values; v++) {
         m->span[v] = (struct span){m->s->last_use[v], NO_STEP, 0};
+        if (m->s->frames.until != NULL && nodes != 0) { /* a module's variables, until it returns */
+            m->span[v].last = vc_max_u64(m->span[v].last, vc_min_u64(m->s->frames.until[v], nodes - 1U));
+        }
         m->grad_first[v] = m->grad_last[v] = NO_STEP;
     }
     return VC_OK;

@@ -56,6 +56,8 @@ MODELS = [
     ("llama, 128k words", decoder("Llama", num_key_value_heads=4, vocab_size=128256, num_hidden_layers=2), "LlamaForCausalLM", dict(batch=1, seq=512)),
     ("llama, long", decoder("Llama", num_key_value_heads=4), "LlamaForCausalLM", dict(batch=1, seq=2048)),
     ("llama, short", decoder("Llama", num_key_value_heads=4), "LlamaForCausalLM", dict(batch=1, seq=16)),
+    ("llama, narrow, few words", decoder("Llama", vocab_size=300, hidden_size=512, intermediate_size=512, num_attention_heads=8, num_key_value_heads=8, num_hidden_layers=3),
+     "LlamaForCausalLM", dict(batch=1, seq=613)),
     ("llama, long, few words", decoder("Llama", num_key_value_heads=4, vocab_size=1000), "LlamaForCausalLM", dict(batch=1, seq=2048)),
     ("llama, biases", decoder("Llama", attention_bias=True, mlp_bias=True), "LlamaForCausalLM", WORDS),
     ("llama, many sequences", decoder("Llama", num_key_value_heads=2), "LlamaForCausalLM", dict(batch=16, seq=64)),
@@ -95,6 +97,7 @@ MODELS = [
     ("smollm3, long", decoder("SmolLM3", pad_token_id=0), "SmolLM3ForCausalLM", dict(batch=1, seq=1024)),
     ("nemotron", decoder("Nemotron", num_key_value_heads=4), "NemotronForCausalLM", WORDS),
     ("nemotron, long", decoder("Nemotron"), "NemotronForCausalLM", dict(batch=1, seq=1024)),
+    ("nemotron, few words", decoder("Nemotron", vocab_size=1000, bos_token_id=1, eos_token_id=2, pad_token_id=0), "NemotronForCausalLM", dict(batch=1, seq=1024)),
     ("starcoder2", decoder("Starcoder2", num_key_value_heads=4, intermediate_size=4096), "Starcoder2ForCausalLM", WORDS),
     ("starcoder2, long", decoder("Starcoder2", intermediate_size=4096, tie_word_embeddings=True), "Starcoder2ForCausalLM", dict(batch=1, seq=1024)),
     ("stablelm", decoder("StableLm"), "StableLmForCausalLM", WORDS),
@@ -154,7 +157,7 @@ MODELS = [
      "ResNetForImageClassification", dict(batch=8)),
 ]
 USUAL = ("bert, narrow, few words", "phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18",
-         "granite", "stablelm, parallel", "phi", "cohere")
+         "granite", "stablelm, parallel", "phi", "cohere", "llama, narrow, few words", "nemotron, few words", "cohere, few words", "bert, mini")
 
 # ---- runs: name, mode, type of floats, attention, optimizer, autocast, checkpointing ----
 RUNS = [
