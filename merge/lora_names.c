@@ -11,6 +11,7 @@
 
 #define NAME_BYTES 512
 #define IN_PROJ    ".attn.in_proj_weight" /* of OpenCLIP: queries, keys and values */
+#define OF_TEXT    "text_model_"
 
 /* ---- names with dots ---- */
 
@@ -197,9 +198,9 @@ static const char *beginning(const struct vc_model *model, size_t part)
 /* CLIP's names have this in front, or not: transformers 5 writes none. */
 static const char *of_text(const char *name)
 {
-    const size_t n = strlen("text_model.");
+    const size_t n = strlen(OF_TEXT);
 
-    return strncmp(name, "text_model.", n) == 0 || strncmp(name, "text_model_", n) == 0 ? name + n : name;
+    return strncmp(name, OF_TEXT, n) == 0 ? name + n : name;
 }
 
 /* Ends of names of resnets and text encoders, in diffusers and in stable-diffusion's own files. */
@@ -297,8 +298,7 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
                 !(vc_ends_in(name, ".weight") || vc_ends_in(name, IN_PROJ))) {
                 continue;
             }
-            name = of_text(name + strlen(begin));
-            char *copy = vc_arena_copy(ctx, arena, name, strlen(name) - strlen(".weight"));
+            char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
             VC_CALL_ALLOC(copy);
             for (char *c = copy; *c != '\0'; c++) {
                 *c = *c == '.' ? '_' : *c;
@@ -335,8 +335,8 @@ static size_t find_flat(const struct flat *list, size_t n, size_t part, const ch
     return found != NULL ? found->tensor : VC_NO_TENSOR;
 }
 
-/* By the model's own name, then by that of stable-diffusion's own files. The first part that fits the name
- * decides: no other begins with the same. */
+/* By the model's own name, then with CLIP's word or without, then by that of stable-diffusion's own files. The first part
+ * that fits the name decides: no other begins with the same. */
 static size_t find_kohya(const struct flat *list, size_t n, const char *name)
 {
     char original[NAME_BYTES];
@@ -348,10 +348,14 @@ static size_t find_kohya(const struct flat *list, size_t n, const char *name)
         if (strncmp(name, parts[p].part, k) != 0) {
             continue;
         }
-        name = of_text(name + k);
-        found = find_flat(list, n, p, name);
+        const char *bare = of_text(name + k);
+        found = find_flat(list, n, p, name + k);
+        if (found == VC_NO_TENSOR && snprintf(original, sizeof original, OF_TEXT "%s", bare) < (int)sizeof original) {
+            found = find_flat(list, n, p, original);
+        }
+        found = found == VC_NO_TENSOR ? find_flat(list, n, p, bare) : found;
         for (unsigned other = 0; found == VC_NO_TENSOR && other < 2; other++) {
-            if (to_original(name, other != 0, original, sizeof original)) {
+            if (to_original(bare, other != 0, original, sizeof original)) {
                 found = find_flat(list, n, p, original);
             }
         }
@@ -382,12 +386,18 @@ static size_t find_diffusers(const struct flat *list, size_t n, const char *name
     return found;
 }
 
-/* The first row of that matrix that is the module's. */
-static uint64_t row_of(const struct vc_tensor *t, const char *module)
+/* Whether the module is a third of that matrix; *row: the first one that is the module's, 0 of others. */
+static bool is_third(const struct vc_tensor *t, const char *module, uint64_t *row)
 {
-    unsigned third = vc_ends_in(module, "k_proj") ? 1 : vc_ends_in(module, "v_proj") ? 2 : 0;
+    static const char *const thirds[] = {"q_proj", "k_proj", "v_proj"};
+    size_t k = 0;
 
-    return t->shape[0] / 3 * third;
+    while (k < 3 && !vc_ends_in(module, thirds[k])) {
+        k++;
+    }
+    bool third = k < 3 && vc_ends_in(t->name, IN_PROJ);
+    *row = third ? t->shape[0] / 3 * k : 0;
+    return third;
 }
 
 /* ---- all ---- */
@@ -591,8 +601,7 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
                        : module->flat ? find_kohya(l.flat, l.n_flat, module->name)
                                       : look_up(&l, module->name, is_whole(module));
         if (place.tensor != VC_NO_TENSOR) {
-            place.joined = vc_ends_in(model->tensors[place.tensor].name, IN_PROJ) && !is_whole(module);
-            place.first_row = place.joined ? row_of(&model->tensors[place.tensor], module->name) : 0;
+            place.joined = !is_whole(module) && is_third(&model->tensors[place.tensor], module->name, &place.first_row);
             VC_CALL(add_place(ctx, arena, &found, place));
         }
         missing[i] = found.n == n;

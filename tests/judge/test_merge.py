@@ -285,6 +285,30 @@ class Definition(Merge):
                     for name, (x, _) in self.read(out).items():
                         np.testing.assert_allclose(x, wanted.get(name, 1), rtol=2e-5, atol=2e-5, err_msg=str((place, said, held, name)))
 
+    def test_text_names(self):
+        """A model with both of CLIP's names gets each adapter under its own; OpenCLIP's matrix under its own name has all rows."""
+        rng = np.random.default_rng(8)
+        w, both = np.zeros((8, 8), "f4"), ("text_model.encoder.layers.0.mlp.fc1", "encoder.layers.0.mlp.fc1")
+        model = self.write("m.safetensors", {name + ".weight": w for name in both})
+        for number, name in enumerate(both):
+            parts = {"lora_te_" + key.replace(name, name.replace(".", "_")): a for key, a in self.kohya(rng, name, 8, 8).items()}
+            self.vc("merge", "-q", "-f", "--lora", self.write("a%d.safetensors" % number, parts), model, "-o", self.path("o.safetensors"))
+            self.assertEqual([n for n, (x, _) in self.read(self.path("o.safetensors")).items() if x.any()], [name + ".weight"])
+        name = "transformer.resblocks.0.attn.in_proj"
+        model = self.write("j.safetensors", {name + "_weight": np.zeros((24, 8), "f4")})
+        for rows in (24, 8):
+            parts = self.kohya(rng, "lora_te2_" + name.replace(".", "_"), rows, 8)
+            words = ["merge", "-q", "-f", "--lora", self.write("b%d.safetensors" % rows, parts), model, "-o", self.path("o.safetensors")]
+            if rows == 8:
+                self.assertIn("another model", self.refuse(3, *words))
+            else:
+                self.vc(*words)
+                self.assertTrue(self.read(self.path("o.safetensors"))[name + "_weight"][0].any(1).all())
+
+    @staticmethod
+    def kohya(rng, module, outputs, inputs):
+        return {module + end: rng.standard_normal(shape).astype("f4") for end, shape in ((".lora_down.weight", (2, inputs)), (".lora_up.weight", (outputs, 2)))}
+
     def test_refused(self):
         rng = np.random.default_rng(7)
         w = rng.standard_normal((8, 8)).astype("f4")
