@@ -223,7 +223,9 @@ void vc_model_name_axes(struct vc_model *model)
         if (t->use == VC_USE_UNKNOWN && t->kept_as == NULL && t->quant == NULL) {
             t->use = vc_name_use(t->name, t->n_dims, t->shape, &t->kept_as);
         }
-        if (t->role == VC_ROLE_WEIGHT && vc_name_is_state(t->name)) { /* other formats than PyTorch's state no roles */
+        /* Other formats than PyTorch's state no roles. What has codes was taken for a weight when it was written. */
+        bool coded = t->quant != NULL || t->part_of != VC_NO_TENSOR || vc_dtype_is_quantized(t->dtype);
+        if (t->role == VC_ROLE_WEIGHT && !coded && vc_name_is_state(t->name)) {
             t->role = VC_ROLE_OPTIMIZER;
         }
         if (model->conv1d && t->n_dims == 2 && vc_name_is_conv1d(t->name)) {
