@@ -180,11 +180,19 @@ static enum vc_status read_ends(struct vc_rows *rows)
 /* Floats become targets, integers labels. Both are cut to the part that is taken. */
 static enum vc_status read_y(struct vc_rows *rows, const struct vc_model *model, size_t tensor)
 {
+    const struct vc_tensor *t = &model->tensors[tensor];
+    bool floats = t->dtype >= VC_DTYPE_F16 && t->dtype <= VC_DTYPE_F64 && t->quant == NULL && t->n_elems != 0;
+
+    VC_REFUSE_IF(
+        !floats && !vc_is_integer(t->dtype), rows->ctx, VC_E_ARGUMENT,
+        "%s: %s has %s%s, which no task takes: classes, tokens, maps and spans take integers, labels, regression "
+        "and embeddings integers or floats",
+        model->path, t->name, t->dtype == VC_DTYPE_RAW ? "text, objects or raw bytes" : "numbers of type ",
+        t->dtype == VC_DTYPE_RAW ? "" : vc_dtype_name(t->dtype));
     VC_CALL(expect_rows(rows, model, tensor));
     rows->y_model = model;
     rows->y_tensor = tensor;
-    if (model->tensors[tensor].dtype >= VC_DTYPE_F16 && model->tensors[tensor].dtype <= VC_DTYPE_F64 &&
-        model->tensors[tensor].quant == NULL && model->tensors[tensor].n_elems != 0) {
+    if (floats) {
         return read_targets(rows, model, tensor);
     }
     VC_CALL(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));

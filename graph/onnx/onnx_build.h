@@ -8,6 +8,7 @@
  *     onnx_control.c If, Loop, Scan                          onnx_sequence.c   sequences, Optional
  *     onnx_node.c    a node on its way into the graph        onnx_repair.c     names of tensors by their values
  *     onnx_place.c   names of folded tensors by their place    onnx_trace.c  the same by what PyTorch says of a node
+ *     onnx_origin.c  constants that were computed of tensors
  *     onnx_found.c   what has a name, and what nodes become: all others include it; it knows none of them
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -89,6 +90,7 @@ struct vc_onnx_match {
     bool there;   /* a constant of the graph, or of one inside a node */
     bool unnamed; /* it may be a weight, and no tensor of the checkpoint has its name */
     bool open;    /* with a name of the exporter's, which tells nothing */
+    bool known;   /* it was computed of tensors that have not changed */
     size_t index; /* VC_NO_TENSOR: none */
     bool transposed;
     uint64_t first, count; /* count != 0: these rows of the tensor */
@@ -144,6 +146,8 @@ const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_p
 
 /* Tensors that can be matched: float values with at least one element; parts of quantized weights belong to their weight. */
 bool vc_onnx_is_weight(const struct vc_tensor *t);
+/* The name of a variance that batch normalization has counted: PyTorch's, Keras', Flax'. */
+bool vc_onnx_is_variance(const char *name);
 /* Sizes other than 1: how many. */
 unsigned vc_onnx_long_axes(const struct vc_tensor *t, uint64_t *sizes);
 /* The constant `own` has the elements of the other tensor in their order, or with two axes swapped: their shapes differ
@@ -284,6 +288,9 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
 
 /* A name that an exporter gave to what it computed of weights: onnx::Mul_23, or 23. */
 bool vc_onnx_is_made_up(const char *name);
+/* What a weight is computed of when the network runs: weight_norm's weight_v, or parametrizations.weight.original1. It is like
+ * the weight, and never the weight. */
+bool vc_onnx_is_raw(const struct vc_tensor *t);
 /* How alike the elements of a constant c are to those of the tensor w, or the rows of it, that it may be. */
 struct vc_onnx_likeness {
     bool same, uniform; /* bit by bit: NaN equals NaN, and 0 differs from -0; all of c are one number */
@@ -300,10 +307,10 @@ enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct
 enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
 /* The same without a place: the only tensor with values that are akin, of those that nothing claimed, or of all. */
 enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
-/* A tensor that the constant was made of in some other way; NULL: there is none. varies: PyTorch says that it was computed, and
- * it is not one number alone. */
-const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies,
-                                        const uint64_t *claimed);
+/* A tensor that the constant was made of in some other way, of those that have elements which no constant is, or where none can
+ * be meant of all; NULL: there is none. used: as of vc_onnx_find_origin. varies: PyTorch says that it was computed, and it is
+ * not one number alone. */
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies, const uint64_t *used);
 /* The constant t whose match says `gates`. */
 uint32_t vc_onnx_add_gates(struct vc_onnx_build *b, const char *name, const struct vc_tensor *t,
                            const struct vc_onnx_match *match);
@@ -315,12 +322,21 @@ void vc_onnx_find_traced(struct vc_onnx_build *b, size_t own, uint64_t *claimed,
 /* The module of a recurrent layer, "encoder.", and which of its layers the node is; false: the trace does not say. */
 bool vc_onnx_traced_layer(const struct vc_onnx_build *b, const struct vc_program_node *reader, char *module,
                           size_t room, unsigned *layer);
-/* An exporter's name for elements of a tensor in other places, slice_1 or unsqueeze: no arithmetic. */
-bool vc_onnx_is_moved(const char *name);
-/* A tensor of the checkpoint that a node says to read and that no constant is: equal tensors were kept once, say. left_out: a
- * shift of zeros that has other numbers now. NULL: there is none. */
-enum vc_status vc_onnx_find_lost(struct vc_onnx_build *b, const uint64_t *claimed, const struct vc_tensor **lost,
-                                 bool *left_out);
+/* A tensor of the checkpoint, from *at on, that a node says to read and of which no constant is or was computed; VC_NO_TENSOR:
+ * there is none. */
+size_t vc_onnx_find_lost(const struct vc_onnx_build *b, const uint64_t *used, size_t from);
+
+/* ---- onnx_origin.c ---- */
+
+/* No constant was computed of the tensor. */
+#define VC_ONNX_UNRELATED (UINT64_MAX - 1)
+/* The constant has the values that come out where it is computed of tensors of the model. used, by tensor: how many of its
+ * elements constants are, UINT64_MAX: all; those that it was computed of are used then. */
+enum vc_status vc_onnx_find_origin(struct vc_onnx_build *b, size_t own, const struct vc_model *model, uint64_t *used,
+                                   bool *found);
+
+/* The other tensor's name begins as the name does up to its last dot: it is of the same module, or of one inside. */
+bool vc_onnx_are_beside(const char *name, const char *other);
 
 /* ---- onnx_repair.c ---- */
 

@@ -63,6 +63,19 @@ bool vc_onnx_is_weight(const struct vc_tensor *t)
     return vc_onnx_is_real(t) && t->part_of == VC_NO_TENSOR && t->n_elems != 0;
 }
 
+bool vc_onnx_is_variance(const char *name)
+{
+    static const char *const ends[] = {"running_var", "moving_variance", "moving_variance:0", "/var", ".var"};
+    size_t n = strlen(name);
+
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        if (n >= strlen(ends[k]) && strcmp(name + n - strlen(ends[k]), ends[k]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 unsigned vc_onnx_long_axes(const struct vc_tensor *t, uint64_t *sizes)
 {
     unsigned n = 0;

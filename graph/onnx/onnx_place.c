@@ -54,9 +54,7 @@ static const char *leaf_of(const struct vc_tensor *t, const char *module)
 
 /* ---- shapes and values ---- */
 
-/* What a weight is computed of when the network runs: weight_norm's weight_v, or parametrizations.weight.original1. It is like
- * the weight, and never the weight. */
-static bool is_raw(const struct vc_tensor *t)
+bool vc_onnx_is_raw(const struct vc_tensor *t)
 {
     const char *leaf = strrchr(t->name, '.');
 
@@ -253,7 +251,8 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
             const char *leaf = leaf_of(other, module);
             uint64_t rows = vc_onnx_fits(t, other, to->transposed, part != 0);
 
-            if (leaf == NULL || !vc_onnx_is_weight(other) || rows == 0 || is_computed(t, other, to) ||
+            if (leaf == NULL || !vc_onnx_is_weight(other) || vc_onnx_is_raw(other) || rows == 0 ||
+                is_computed(t, other, to) ||
                 (claimed != NULL && claimed[i] > (part != 0 ? other->shape[0] - rows : 0))) {
                 continue;
             }
@@ -297,8 +296,8 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
             struct vc_onnx_match with = {.index = i, .transposed = k % 2 != 0};
             struct vc_onnx_likeness like = {0};
 
-            if (!vc_onnx_is_weight(other) || is_raw(other) || vc_onnx_fits(t, other, with.transposed, false) == 0 ||
-                (k < 2 && claimed[i] != 0)) {
+            if (!vc_onnx_is_weight(other) || vc_onnx_is_raw(other) ||
+                vc_onnx_fits(t, other, with.transposed, false) == 0 || (k < 2 && claimed[i] != 0)) {
                 continue;
             }
             VC_CALL(vc_onnx_compare(b, own, &with, &like));
@@ -318,14 +317,15 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
     return VC_OK;
 }
 
-const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies, const uint64_t *claimed)
+const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t own, bool varies, const uint64_t *used)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
     const struct vc_program_node *reader = b->matches[own].reader;
+    const struct vc_tensor *may_be = NULL;
     char module[300];
     bool known = reader != NULL && module_of(reader, module, sizeof module) != NULL;
     bool open = b->matches[own].open; /* a name that somebody gave may be of a weight that only the file has */
-    bool weighs = t->n_elems > 1 && (open || (reader != NULL && reader->trace != NULL)) &&
+    bool weighs = t->n_elems > 1 && (reader != NULL && reader->trace != NULL) &&
                   (t->use == VC_USE_PRODUCT || t->use == VC_USE_NORM || t->use == VC_USE_BIAS || varies);
 
     /* ones and zeros of a norm without weights, and initial states */
@@ -333,17 +333,16 @@ const struct vc_tensor *vc_onnx_made_of(const struct vc_onnx_build *b, size_t ow
                    (strcmp(reader->op, "InstanceNormalization") == 0 ||
                     (b->matches[own].input >= 4 && vc_torch_recurrent(reader->op) != NULL));
 
-    if (reader == NULL || nothing || vc_is_one_of(reader->op, "Conv ConvTranspose")) {
-        return NULL;
-    }
-    for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
+    for (size_t i = 0; reader != NULL && !nothing && i < b->source->weights->n_tensors; i++) {
         const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
         bool fits = vc_onnx_fits(t, other, false, false) != 0 || vc_onnx_fits(t, other, true, false) != 0;
-        bool left = claimed[i] == 0 && (known ? leaf_of(other, module) != NULL : fits || weighs);
+        bool left = used[i] == 0 || (used[i] < other->n_elems && other->n_elems - used[i] >= t->n_elems);
 
-        if (vc_onnx_is_weight(other) && (left || (open && fits && t->use == VC_USE_PRODUCT))) {
+        if (vc_onnx_is_weight(other) && left && !vc_onnx_is_variance(other->name) &&
+            (fits || weighs || (known ? leaf_of(other, module) != NULL : open && t->n_elems > 1))) {
             return other;
         }
+        may_be = vc_onnx_is_weight(other) && open && fits && t->use == VC_USE_PRODUCT ? other : may_be;
     }
-    return NULL;
+    return may_be;
 }

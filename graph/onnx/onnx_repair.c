@@ -195,7 +195,8 @@ static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t n
 
 /* A single number that no weight, norm or bias is (an epsilon, the bounds of a Clip) stays a constant of the graph,
  * which rewrites look for, unless the checkpoint has another number under its name. */
-static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number, bool *stays)
+static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number,
+                                     uint64_t *claimed, bool *stays)
 {
     const struct vc_model *weights = b->source->weights;
     size_t index = vc_model_find(weights, t->name);
@@ -210,6 +211,7 @@ static enum vc_status stays_constant(struct vc_onnx_build *b, const struct vc_te
         VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, number, &own, 1));
         VC_CALL(vc_tensor_read_f32(b->ctx, weights, index, &other, 1));
         *stays = memcmp(&own, &other, sizeof own) == 0;
+        claimed[index] = UINT64_MAX;
     }
     return VC_OK;
 }
@@ -222,7 +224,7 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, const uint64_t *claim
     for (size_t k = 0; k < weights->n_tensors; k++) {
         const struct vc_tensor *t = vc_model_tensor(weights, k);
 
-        if (claimed[k] == 0 && vc_onnx_is_weight(t) && t->alias_of == VC_NO_TENSOR) {
+        if (claimed[k] == 0 && vc_onnx_is_weight(t) && !vc_onnx_is_raw(t) && t->alias_of == VC_NO_TENSOR) {
             list[*n] = (struct weight_sum){.model = weights, .index = k, .of = SIZE_MAX};
             VC_CALL(sum_up(b->ctx, &list[*n]));
             (*n)++;
@@ -236,35 +238,20 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, const uint64_t *claim
 
 /* ---- folded batch normalization ---- */
 
-/* The name of a variance that batch normalization has counted: PyTorch's, Keras', Flax'. */
-static bool is_variance(const char *name)
-{
-    static const char *const ends[] = {"running_var", "moving_variance", "moving_variance:0", "/var", ".var"};
-    size_t n = strlen(name);
-
-    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
-        if (n >= strlen(ends[k]) && strcmp(name + n - strlen(ends[k]), ends[k]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A variance of the checkpoint that no tensor of the graph is; NULL: there is none. */
 static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const uint64_t *claimed)
 {
     for (size_t k = 0; k < b->source->weights->n_tensors; k++) {
         const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
 
-        if (claimed[k] == 0 && t->n_dims == 1 && vc_onnx_is_weight(t) && is_variance(t->name)) {
+        if (claimed[k] == 0 && t->n_dims == 1 && vc_onnx_is_weight(t) && vc_onnx_is_variance(t->name)) {
             return t;
         }
     }
     return NULL;
 }
 
-/* *found, which nothing can be said of without a match, becomes a tensor of the checkpoint that has other values than the
- * file's; NULL: there is none. */
+/* A tensor of the checkpoint that has other values than the file's: *found; NULL: there is none that can be compared. */
 static enum vc_status find_other_values(struct vc_onnx_build *b, const struct vc_tensor **found)
 {
     struct vc_onnx_likeness like = {.same = true};
@@ -289,51 +276,19 @@ static void complain_folded(struct vc_onnx_build *b, const char *name, const cha
         name, from);
 }
 
-/* The first tensor of the checkpoint of which some rows are constants and others are nothing; NULL: there is none. */
-static const struct vc_tensor *find_torn(const struct vc_onnx_build *b, const uint64_t *claimed)
+/* All numbers of the tensor are 0, or 1: *nothing. */
+static enum vc_status is_nothing(struct vc_ctx *ctx, const struct vc_model *model, size_t index, bool *nothing)
 {
-    for (size_t k = 0; k < b->source->weights->n_tensors; k++) {
-        const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
+    const struct vc_tensor *t = vc_model_tensor(model, index);
+    VC_SCOPED float *w = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *w);
+    size_t k = 0;
 
-        if (claimed[k] != 0 && claimed[k] != UINT64_MAX && claimed[k] != t->shape[0]) {
-            return t;
-        }
-    }
-    return NULL;
-}
-
-/* The constant has the values that the tensor has at its beginning along each axis, as a table of positions or a mask is
- * cut to the length of the input: nothing that it was computed of has changed. */
-static enum vc_status is_beginning(struct vc_onnx_build *b, size_t own, size_t index, bool *same)
-{
-    const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
-    const struct vc_tensor *other = vc_model_tensor(b->source->weights, index);
-    VC_SCOPED float *c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof *c);
-    VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)other->n_elems + 1, sizeof *w);
-
-    VC_CALL_ALLOC(c);
     VC_CALL_ALLOC(w);
-    *same = t->n_dims == other->n_dims;
-    for (unsigned d = 0; *same && d < t->n_dims; d++) {
-        *same = t->shape[d] <= other->shape[d];
+    VC_CALL(vc_tensor_read_f32(ctx, model, index, w, (size_t)t->n_elems));
+    while (k < (size_t)t->n_elems && w[k] == w[0]) {
+        k++;
     }
-    if (!*same) {
-        return VC_OK;
-    }
-    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
-    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, index, w, (size_t)other->n_elems));
-    for (size_t k = 0; *same && k < (size_t)t->n_elems; k++) {
-        size_t left = k;
-        size_t at = 0;
-        size_t step = 1;
-
-        for (unsigned d = t->n_dims; d-- > 0;) {
-            at += left % (size_t)t->shape[d] * step;
-            left /= (size_t)t->shape[d];
-            step *= (size_t)other->shape[d];
-        }
-        *same = memcmp(&c[k], &w[at], sizeof *c) == 0;
-    }
+    *nothing = *nothing || (k == (size_t)t->n_elems && (w[0] == 0 || w[0] == 1));
     return VC_OK;
 }
 
@@ -395,75 +350,217 @@ static enum vc_status find_repeated(struct vc_onnx_build *b, size_t own, const s
     return VC_OK;
 }
 
-/* What the constant was computed of; NULL: nothing that may have changed. */
-static enum vc_status find_source(struct vc_onnx_build *b, size_t own, uint64_t *claimed, const struct vc_tensor **from)
+/* A constant that may be computed of weights, and that no tensor of the checkpoint is. */
+static bool is_loose(const struct vc_onnx_build *b, size_t own)
 {
     const struct vc_onnx_match *match = &b->matches[own];
-    bool uniform = true;
-    bool same = false;
 
-    if (match->reader != NULL && match->reader->trace != NULL) {
-        VC_CALL(look_at(b, own, &uniform));
+    return match->there && match->index == VC_NO_TENSOR && !match->known &&
+           vc_onnx_is_weight(vc_model_tensor(b->source->model, own)) &&
+           (match->open || match->unnamed || (match->reader != NULL && match->reader->trace != NULL));
+}
+
+/* What loose constants are computed of, as the checkpoint is now. used: vc_onnx_find_origin. *made, *from: as of find_stale. */
+static enum vc_status find_origins(struct vc_onnx_build *b, uint64_t *used, const char **made,
+                                   const struct vc_tensor **from)
+{
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
+        n_left += used[i] != UINT64_MAX && vc_onnx_is_weight(vc_model_tensor(b->source->weights, i));
     }
-    *from = vc_onnx_made_of(b, own, !uniform, claimed);
-    for (size_t i = 0; *from != NULL && !same && i < b->source->weights->n_tensors; i++) {
-        if (claimed[i] == 0 && vc_onnx_is_weight(vc_model_tensor(b->source->weights, i))) {
-            VC_CALL(is_beginning(b, own, i, &same));
-            claimed[i] = same ? UINT64_MAX : 0; /* what else was computed of it has not changed either */
+    for (size_t k = 0; k < count_own(b) && *from == NULL; k++) {
+        *made = vc_model_tensor(b->source->model, k)->name;
+        if (is_loose(b, k)) {
+            VC_CALL(find_repeated(b, k, from));
+        }
+        if (is_loose(b, k) && n_left != 0) {
+            VC_CALL(vc_onnx_find_origin(b, k, b->source->weights, used, &b->matches[k].known));
         }
     }
-    if (same) {
-        *from = NULL;
-    } else if (*from == NULL) {
-        VC_CALL(find_repeated(b, own, from));
+    return VC_OK;
+}
+
+/* Constants that were taken for a tensor of other values while one beside it, of which nothing is, may have been multiplied with
+ * it: they are known where that is so, and else *made was computed of *from. */
+static enum vc_status doubt_akin(struct vc_onnx_build *b, uint64_t *used, const char **made,
+                                 const struct vc_tensor **from)
+{
+    const struct vc_model *weights = b->source->weights;
+
+    for (size_t k = 0; k < count_own(b) && *from == NULL; k++) {
+        struct vc_onnx_match *match = &b->matches[k];
+        struct vc_onnx_likeness like = {.same = true};
+        const struct vc_tensor *beside = NULL;
+
+        if (!match->open || match->index == VC_NO_TENSOR || match->gates || match->repeated ||
+            (match->reader != NULL && match->reader->trace != NULL)) {
+            continue;
+        }
+        const char *name = vc_model_tensor(weights, match->index)->name;
+        for (size_t i = 0; i < weights->n_tensors && beside == NULL; i++) {
+            const struct vc_tensor *t = vc_model_tensor(weights, i);
+
+            beside = used[i] == 0 && vc_onnx_is_weight(t) && vc_onnx_are_beside(name, t->name) ? t : NULL;
+        }
+        if (beside != NULL) {
+            VC_CALL(vc_onnx_compare(b, k, match, &like));
+        }
+        if (!like.same) {
+            used[match->index] = 0;
+            VC_CALL(vc_onnx_find_origin(b, k, weights, used, &match->known));
+            match->index = VC_NO_TENSOR;
+            match->transposed = false;
+            match->count = 0;
+            *from = match->known ? NULL : beside;
+            *made = vc_model_tensor(b->source->model, k)->name;
+        }
+    }
+    return VC_OK;
+}
+
+/* Of the weights in the file, the constant `own` is computed of one that the checkpoint has other values of: *from. */
+static enum vc_status find_changed(struct vc_onnx_build *b, size_t own, const struct vc_tensor **from)
+{
+    VC_SCOPED uint64_t *used = NULL;
+    struct vc_onnx_likeness like = {.same = true};
+    bool found;
+
+    VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, used, count_own(b) + 1));
+    for (size_t k = 0; k < count_own(b); k++) {
+        used[k] = b->matches[k].index != VC_NO_TENSOR && !b->matches[k].gates ? 0 : VC_ONNX_UNRELATED;
+    }
+    VC_CALL(vc_onnx_find_origin(b, own, b->source->model, used, &found));
+    for (size_t k = 0; k < count_own(b) && like.same; k++) {
+        if (used[k] != 0 && used[k] != VC_ONNX_UNRELATED) {
+            VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
+            *from = like.same ? NULL : vc_model_tensor(b->source->weights, b->matches[k].index);
+        }
+    }
+    return VC_OK;
+}
+
+/* The first constant that is computed of tensors which have changed, as far as can be told: *made, and *from, one of them.
+ * changed: some tensor has. */
+static enum vc_status find_stale(struct vc_onnx_build *b, const uint64_t *used, bool changed, const char **made,
+                                 const struct vc_tensor **from)
+{
+    for (size_t k = 0; k < count_own(b) && *from == NULL; k++) {
+        bool uniform = true;
+
+        if (!is_loose(b, k)) {
+            continue;
+        }
+        VC_CALL(look_at(b, k, &uniform));
+        *from = vc_onnx_made_of(b, k, !uniform, used);
+        *made = vc_model_tensor(b->source->model, k)->name;
+        if (*from != NULL && used[vc_model_find(b->source->weights, (*from)->name)] == UINT64_MAX && !changed) {
+            *from = NULL;
+        }
+        if (*from == NULL && changed && !uniform) {
+            VC_CALL(find_changed(b, k, from));
+        }
+    }
+    return VC_OK;
+}
+
+/* The file has those values under the name of a tensor that has others in the checkpoint: equal tensors were kept once. */
+static enum vc_status was_equal(struct vc_onnx_build *b, const struct weight_sum *lost, bool *equal)
+{
+    struct vc_onnx_likeness like = {.same = true};
+
+    for (size_t k = 0; k < count_own(b) && like.same; k++) {
+        struct weight_sum own = {.model = b->source->model, .index = k};
+
+        if (b->matches[k].index == VC_NO_TENSOR || b->matches[k].gates ||
+            vc_model_tensor(own.model, k)->n_elems != lost->n_elems) {
+            continue;
+        }
+        VC_CALL(sum_up(b->ctx, &own));
+        if (own.sum == lost->sum) {
+            VC_CALL(vc_onnx_compare(b, k, &b->matches[k], &like));
+        }
+    }
+    *equal = !like.same;
+    return VC_OK;
+}
+
+/* A tensor that the file's notes name and of which nothing in the graph is computed: *from. It was left out as zeros or ones,
+ * or kept once with an equal one, and the checkpoint has no longer such values. */
+static enum vc_status find_left_out(struct vc_onnx_build *b, const uint64_t *used, const struct vc_tensor **from)
+{
+    const struct vc_model *weights = b->source->weights;
+
+    for (size_t k = vc_onnx_find_lost(b, used, 0); k != VC_NO_TENSOR; k = vc_onnx_find_lost(b, used, k + 1)) {
+        struct weight_sum lost = {.model = weights, .index = k};
+        const struct vc_tensor *t = vc_model_tensor(weights, k);
+        bool same = false;
+        bool once;
+
+        VC_CALL(sum_up(b->ctx, &lost));
+        for (size_t i = 0; i < weights->n_tensors && !same; i++) {
+            struct weight_sum other = {.model = weights, .index = i};
+
+            if (used[i] == UINT64_MAX && vc_onnx_is_weight(vc_model_tensor(weights, i)) &&
+                vc_model_tensor(weights, i)->n_elems == t->n_elems) {
+                VC_CALL(sum_up(b->ctx, &other));
+                same = other.sum == lost.sum;
+            }
+        }
+        VC_CALL(was_equal(b, &lost, &once));
+        if (!once) {
+            VC_CALL(is_nothing(b->ctx, weights, k, &same));
+        }
+        if (!same) {
+            *from = t;
+            return VC_OK;
+        }
     }
     return VC_OK;
 }
 
 /* A file in which batch normalization was folded into the weights cannot take the checkpoint's weights,
  * which are not folded: a variance of the checkpoint is then left over, and weights with equal names have
- * other values. Such a pair is refused, and so is one with a constant that was computed of weights in another way. */
-static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *claimed)
+ * other values. Such a pair is refused, and so is one with a constant that was computed of weights which are not what they were. */
+static enum vc_status refuse_folded(struct vc_onnx_build *b, uint64_t *used)
 {
-    const struct vc_tensor *variance = left_variance(b, claimed);
-    const struct vc_tensor *from = find_torn(b, claimed);
-    const char *made = from != NULL ? "a constant" : NULL;
-    bool changed = false; /* whatever else has the file's values */
+    const struct vc_model *weights = b->source->weights;
+    const struct vc_tensor *other = NULL; /* has other values than the graph */
+    const struct vc_tensor *from = NULL;
+    const char *made = NULL;
 
-    for (size_t k = 0; k < count_own(b) && variance == NULL && from == NULL; k++) {
-        if ((b->matches[k].open || b->matches[k].unnamed) && b->matches[k].index == VC_NO_TENSOR) {
-            VC_CALL(find_source(b, k, claimed, &from));
-            made = vc_model_tensor(b->source->model, k)->name;
-            const struct vc_program_node *reader = b->matches[k].reader;
-            changed = from != NULL && reader != NULL && reader->trace != NULL && vc_onnx_is_moved(made);
+    for (size_t i = 0; i < weights->n_tensors; i++) { /* rows so far */
+        const struct vc_tensor *t = vc_model_tensor(weights, i);
+
+        if (used[i] != UINT64_MAX && used[i] != 0) {
+            used[i] = used[i] >= t->shape[0] ? UINT64_MAX : used[i] * (t->n_elems / t->shape[0]);
         }
     }
-    if (variance == NULL && from == NULL) {
-        VC_CALL(vc_onnx_find_lost(b, claimed, &from, &changed));
-        made = NULL;
-    }
-    if (variance == NULL && from == NULL) {
-        return VC_OK;
-    }
-    const struct vc_tensor *other = variance != NULL ? variance : from;
-    if (!changed) {
-        VC_CALL(find_other_values(b, &other));
-    }
-    if (other != NULL && other == variance) { /* nothing else tells */
-        complain_folded(b, "a constant", variance->name);
-    } else if (other != NULL && variance != NULL) {
+    VC_CALL(find_other_values(b, &other));
+    VC_CALL(doubt_akin(b, used, &made, &from));
+    VC_CALL(find_origins(b, used, &made, &from));
+    const struct vc_tensor *variance = left_variance(b, used);
+    if (variance != NULL && other != NULL) {
         vc_graph_complain(b->graph,
                           "%s of the checkpoint has no place in the graph, and %s has other values than there: batch "
                           "normalization was folded into the graph's weights; export it without that, or use its own",
                           variance->name, other->name);
-    } else if (other != NULL && made == NULL) {
+        return VC_OK;
+    }
+    if (from == NULL) {
+        VC_CALL(find_stale(b, used, other != NULL, &made, &from));
+    }
+    if (from != NULL) {
+        complain_folded(b, made, from->name);
+        return VC_OK;
+    }
+    VC_CALL(find_left_out(b, used, &from));
+    if (from != NULL) {
         vc_graph_complain(b->graph,
                           "%s of the checkpoint is nowhere in the graph, whose exporter left it out as zeros, kept it "
                           "once with an equal tensor or computed with it, and the checkpoint has other values: export "
                           "the graph with torch.onnx.export(optimize=False)",
                           from->name);
-    } else if (other != NULL) {
-        complain_folded(b, made, from->name);
     }
     return VC_OK;
 }
@@ -592,7 +689,7 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
         bool stays = !b->matches[k].there || !vc_onnx_is_weight(t);
         if (!stays) {
             b->matches[k].open = vc_onnx_is_made_up(t->name);
-            VC_CALL(stays_constant(b, t, k, &stays));
+            VC_CALL(stays_constant(b, t, k, claimed, &stays));
         }
         b->matches[k].unnamed = !stays && !by_name(b, t, k, claimed);
         if (b->matches[k].unnamed && t->n_elems > 1) { /* of single numbers the name alone tells */

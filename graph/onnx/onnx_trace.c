@@ -192,74 +192,20 @@ bool vc_onnx_traced_layer(const struct vc_onnx_build *b, const struct vc_program
     return true;
 }
 
-bool vc_onnx_is_moved(const char *name)
+size_t vc_onnx_find_lost(const struct vc_onnx_build *b, const uint64_t *used, size_t from)
 {
-    char word[16] = "";
-
-    (void)snprintf(word, sizeof word, "%s", name);
-    char *number = strrchr(word, '_');
-    if (number != NULL && number[1] != '\0' && number[1 + strspn(number + 1, "0123456789")] == '\0') {
-        *number = '\0';
-    }
-    return vc_is_one_of(word, "slice unsqueeze squeeze view reshape t transpose permute expand select clone alias "
-                              "detach flatten getitem");
-}
-
-/* The last product of the call adds nothing: a shift of zeros was left out. */
-static bool adds_nothing(const struct vc_onnx_build *b, const struct vc_program_node *node)
-{
-    bool adds = false;
-
-    for (size_t k = 0; k < b->program->n_nodes && !adds; k++) {
-        const struct vc_program_node *other = &b->program->nodes[k];
-
-        adds = other->trace != NULL && strcmp(other->trace, node->trace) == 0 &&
-               (strcmp(other->op, "Add") == 0 || (strcmp(other->op, "Gemm") == 0 && other->n_inputs == 3));
-    }
-    return !adds;
-}
-
-/* The tensor has a number that is not 0. */
-static enum vc_status is_something(struct vc_onnx_build *b, size_t index, bool *something)
-{
-    const struct vc_tensor *t = vc_model_tensor(b->source->weights, index);
-    VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *w);
-
-    VC_CALL_ALLOC(w);
-    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, index, w, (size_t)t->n_elems));
-    *something = false;
-    for (size_t k = 0; k < (size_t)t->n_elems; k++) {
-        *something = *something || w[k] != 0;
-    }
-    return VC_OK;
-}
-
-enum vc_status vc_onnx_find_lost(struct vc_onnx_build *b, const uint64_t *claimed, const struct vc_tensor **lost,
-                                 bool *left_out)
-{
+    size_t first = VC_NO_TENSOR;
     size_t index;
 
-    *lost = NULL;
     for (size_t k = 0; k < b->program->n_nodes; k++) {
-        const struct vc_program_node *node = &b->program->nodes[k];
-        const char *at = arguments_of(node);
+        const char *at = arguments_of(&b->program->nodes[k]);
 
-        for (unsigned i = 0; next_argument(b, &at, &index); i++) {
-            if (index == VC_NO_TENSOR || claimed[index] != 0 ||
-                !vc_onnx_is_weight(vc_model_tensor(b->source->weights, index))) {
-                continue;
-            }
-            *left_out =
-                i == 2 && is_traced(node, "linear") && vc_is_one_of(node->op, "MatMul Gemm") && adds_nothing(b, node);
-            bool something = true;
-            if (*left_out) {
-                VC_CALL(is_something(b, index, &something));
-            }
-            if (something) {
-                *lost = vc_model_tensor(b->source->weights, index);
-                return VC_OK;
+        while (next_argument(b, &at, &index)) {
+            if (index != VC_NO_TENSOR && index >= from && (first == VC_NO_TENSOR || index < first) &&
+                used[index] == 0 && vc_onnx_is_weight(vc_model_tensor(b->source->weights, index))) {
+                first = index;
             }
         }
     }
-    return VC_OK;
+    return first;
 }
