@@ -92,7 +92,7 @@ static enum vc_status add_recipes(struct vc_shrinking *s, bool removes)
     options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
     VC_CALL(vc_recipes_make(s->ctx, s->sized, s->given, &memory, &fit, &options, &recipes));
     best = vc_recipe(recipes, vc_recipes_best(recipes));
-    if (best != NULL && best->n_passes != 0) {
+    if (best != NULL && vc_recipes_best(recipes) != 0) { /* 0: as it is */
         VC_CALL_ALLOC(s->plans = vc_arena_copy(s->ctx, &s->arena, best->what, strlen(best->what)));
     }
     for (size_t i = 0; removes && (recipe = vc_recipe(recipes, i)) != NULL; i++) {

@@ -84,6 +84,19 @@ static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t 
 
 /* ---- jobs ---- */
 
+/* Of codes in that layout, which the usual loader decodes: what keeps them. */
+static void set_keeper(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
+{
+    struct vc_memory_options kept = p->memory;
+    bool ideal = false;
+
+    kept.runtime = form->runtime;
+    vc_memory_set_keeper(&kept, layout, &ideal);
+    form->runtime = kept.runtime;
+    form->program = kept.program;
+    form->ask = ideal ? "--runtime native" : "--runtime vllm";
+}
+
 /* Which program runs the output, and how it treats codes. Of codes that its usual loader decodes, what keeps them. */
 static void set_runtime(const struct vc_planning *p, const struct vc_layout *layout, struct vc_weights_form *form)
 {
@@ -98,14 +111,7 @@ static void set_runtime(const struct vc_planning *p, const struct vc_layout *lay
     }
     form->program = vc_memory_program(layout, format, &p->memory);
     if (form->kept && form->runtime == VC_RUNTIME_DEQUANTIZE) {
-        struct vc_memory_options kept = p->memory;
-        bool ideal = false;
-
-        kept.runtime = form->runtime;
-        vc_memory_set_keeper(&kept, layout, &ideal);
-        form->runtime = kept.runtime;
-        form->program = kept.program;
-        form->ask = ideal ? "--runtime native" : "--runtime vllm";
+        set_keeper(p, layout, form);
     }
 }
 
@@ -320,12 +326,17 @@ static enum vc_status add_all_codes(struct vc_planning *p, bool bf16)
     return VC_OK;
 }
 
-/* Codes stay as they are in the file, and what a program makes of them and of the floats beside them is of two bytes: an
- * option of loading, by which nothing is written. llama.cpp and onnxruntime load floats as they are stored. */
+/* Codes stay as they are in the file. A program that keeps them may run it; or what a program makes of them and of the floats
+ * beside them is of two bytes: options of loading, by which nothing is written. llama.cpp and onnxruntime load floats as they
+ * are stored. */
 static void add_loaded(struct vc_planning *p, bool bf16)
 {
     enum vc_memory_program program = p->memory.program;
 
+    if (!p->options.runtime_given && p->memory.runtime == VC_RUNTIME_DEQUANTIZE && program != VC_RUN_BY_ANY) {
+        p->forms[p->n_forms] = p->forms[0];
+        set_keeper(p, vc_model_layout(p->model), &p->forms[p->n_forms++]);
+    }
     if (program != VC_RUN_BY_LLAMA_CPP && program != VC_RUN_BY_ONNXRUNTIME && p->memory.weights == VC_DTYPE_NONE) {
         p->forms[p->n_forms] = p->forms[0];
         p->forms[p->n_forms].type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;

@@ -26,7 +26,9 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
     const struct vc_weights_form *form = choice->form;
     const struct vc_memory_options *m = &choice->memory;
 
-    if (form->scheme == NULL && form->type != p->memory.weights) {
+    if (form->scheme == NULL && form->ask != NULL) {
+        vc_text_add(text, ", codes%s", place_of(form));
+    } else if (form->scheme == NULL && form->type != p->memory.weights) {
         vc_text_add(text, ", loaded as %s", vc_search_half(form->type == VC_DTYPE_BF16)->name);
     } else if (form->scheme != NULL) {
         vc_text_add(text, ", %s%s%s", form->kept ? form->scheme->what : form->scheme->name,

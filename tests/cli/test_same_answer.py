@@ -407,12 +407,12 @@ class Questions:
                 self.say(number, "shrink: " + self.refusal, line)
             return
         if answer is None:
-            needs = best is None or best["passes"] != []
+            needs = plan["best"] != 0
             if needs and "no candidate can be made" not in self.refusal:
                 self.say(number, "plan: %s, shrink: %s" % (best["what"] if best else "nothing fits", self.refusal), ["plan", *asked], line)
             return
         self.count("shrunk")
-        if best is not None and best["passes"] == []:
+        if best is not None and plan["best"] == 0:
             self.say(number, "plan: as it is, shrink has something to do", ["plan", *asked], line)
         # of another format, or for a program that is not the usual one of the output
         own = [r for r in plan["recipes"] if r["passes"] and (model.endswith(".gguf") or "gguf" not in " ".join(r["passes"]))
