@@ -456,7 +456,7 @@ static enum vc_status try_pairs(struct origin *o, bool *found)
                  !vc_onnx_are_beside(vc_model_tensor(o->model, i)->name, vc_model_tensor(o->model, j)->name))) {
                 continue;
             }
-            if (a->n == o->c.n && a->n % b->n == 0) {
+            if (i != j && a->n == o->c.n && a->n % b->n == 0) { /* w - w and w / w say nothing of w */
                 VC_CALL(try_elements(o, i, j, found));
             }
             if (matrices && !*found) {
@@ -542,6 +542,9 @@ static enum vc_status find_origin(struct origin *o, bool *found)
             VC_CALL(try_elements(o, i, VC_NO_TENSOR, found));
             use(o, *found ? i : VC_NO_TENSOR);
         }
+    }
+    if (!*found && o->c.n > 1 && is_uniform(&o->c)) { /* zeros come of any tensor beside zeros */
+        return VC_OK;
     }
     if (!*found) {
         VC_CALL(try_norms(o, found));

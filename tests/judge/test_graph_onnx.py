@@ -790,6 +790,20 @@ class Graphs(unittest.TestCase):
                         with np.load(self.path("y.npz")) as z:
                             np.testing.assert_allclose(z["y"], y, rtol=1e-4, atol=1e-4)
 
+    def test_zeros_tell_nothing(self):
+        """A constant of zeros, which w - w is, too, is no sign that the parts of w are as they were."""
+        rng = np.random.default_rng(4)
+        w, x = rng.standard_normal(16).astype("f4"), rng.standard_normal((2, 5, 8)).astype("f4")
+        nodes = [helper.make_node("Add", ["x", "onnx::Add_1"], ["a"]), helper.make_node("Mul", ["a", "onnx::Mul_2"], ["b"]), helper.make_node("Add", ["b", "onnx::Add_3"], ["y"])]
+        self.save("m.onnx", nodes, {"x": ["batch", 5, 8]}, "y", {"onnx::Add_1": np.zeros((2, 1, 8), "f4"), "onnx::Mul_2": w[:8], "onnx::Add_3": w[8:]})
+        np.savez(self.path("x.npz"), x=x)
+        for new, wrong in ((w, False), (rng.standard_normal(16).astype("f4"), True)):
+            np.savez(self.path("w.npz"), w=new)
+            done = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, 3 if wrong else 0, done.stdout)
+        self.assertIn("was computed of other tensors, such as w,", done.stdout)
+
     def save(self, name, nodes, inputs, output, stored):
         f32 = onnx.TensorProto.FLOAT
         made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(k, f32, shape) for k, shape in inputs.items()], [helper.make_tensor_value_info(output, f32, None)],
