@@ -19,13 +19,59 @@
 
 /* ---- sums of a tile ---- */
 
+/* Vectors that lie behind each other, or the windows of a band: of a window's element, all channels lie side by side. */
 struct tile {
     struct vc_collector *c;
-    const float *x; /* [n][n_columns] */
+    const float *x; /* [n][n_columns], or the band */
     size_t n;
-    bool products;      /* after the columns, whose steps they need */
-    atomic_size_t next; /* block of columns */
+    const struct vc_window *window; /* of the band; NULL: vectors */
+    size_t channels, place;         /* of a band; the first window is number `place` */
+    bool products;                  /* after the columns, whose steps they need */
+    atomic_size_t next;             /* block of columns */
 };
+
+/* ---- bands ---- */
+
+/* Windows `place` to before place + n of an image are read from a band of it: the rows that they lie in, with their padding,
+ * and channels side by side.
+ *
+ *     3 x 3, two channels a and b, windows of row 0        band: row -1 (zeros), 0, 1;  0 0 a0 b0 a1 b1 a2 b2 ... 0 0
+ *
+ * So a sum over windows reads elements in the band a stride apart, and no window is copied. */
+static size_t band_width(const struct vc_window *w)
+{
+    return (size_t)((w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1);
+}
+
+static size_t band_rows(const struct vc_window *w, size_t place, size_t n)
+{
+    int64_t rows = (int64_t)(place + n - 1) / w->out[2] - (int64_t)place / w->out[2];
+
+    return (size_t)(rows * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1);
+}
+
+static void fill_band(const struct vc_window *w, const float *image, size_t channels, size_t place, size_t n, float *to)
+{
+    int64_t width = (int64_t)band_width(w);
+    int64_t y = (int64_t)place / w->out[2] * w->stride[1] - w->before[1];
+    int64_t first = VC_AT_MOST(w->before[2], width);
+    int64_t end = VC_AT_MOST(w->in[2] + w->before[2], width);
+
+    for (size_t rows = band_rows(w, place, n); rows > 0; rows--, y++, to += (size_t)width * channels) {
+        bool inside = y >= 0 && y < w->in[1];
+
+        if (!inside || first > 0 || end < width) {
+            memset(to, 0, (size_t)width * channels * sizeof *to);
+        }
+        for (size_t c = 0; inside && c < channels; c++) {
+            const float *from = image + ((int64_t)c * w->in[1] + y) * w->in[2] - w->before[2];
+
+            for (int64_t x = first; x < end; x++) {
+                to[(size_t)x * channels + c] = from[x];
+            }
+        }
+    }
+}
 
 /* The multiple of a power of two that is nearest; x is less than 2^51 of them. */
 static double round_to(double step, double x)
@@ -48,16 +94,18 @@ typedef float lanes __attribute__((vector_size(2 * BLOCK))); /* half of a block 
 
 #define FEW 16 /* columns whose sums registers hold */
 
-/* n columns from x on over all vectors, each in the order of these: any width of registers gives the same bits. */
+/* n columns from x on over these vectors, each in the order of these: any width of registers gives the same bits. */
 ALWAYS void walk_few(const float *x, size_t k, size_t n_vectors, size_t n, size_t at, struct columns *columns)
 {
-    double sum[FEW] = {0.0};
-    double sum2[FEW] = {0.0};
+    double sum[FEW];
+    double sum2[FEW];
     float min[FEW];
     float max[FEW];
 
-    memcpy(min, x, n * sizeof *x);
-    memcpy(max, x, n * sizeof *x);
+    memcpy(sum, columns->sum + at, n * sizeof *sum);
+    memcpy(sum2, columns->sum2 + at, n * sizeof *sum2);
+    memcpy(min, columns->min + at, n * sizeof *min);
+    memcpy(max, columns->max + at, n * sizeof *max);
     for (size_t v = 0; v < n_vectors; v++, x += k) {
         for (size_t j = 0; j < n; j++) {
             sum[j] += (double)x[j];
@@ -155,24 +203,49 @@ static struct walks walks_of(enum vc_cpu_level level)
     return (struct walks){columns_base, blocks_base};
 }
 
-/* Sums and extremes of n columns of the tile. Also sets the steps that sums are rounded to, from the
- * largest element of each column. */
-static void add_columns(const struct tile *t, size_t first, size_t n)
+/* The vectors of a band are walked row of windows after row. `from`: the columns of the first vector. */
+static void walk_tile(const struct tile *t, const float *from, size_t n, struct columns *s)
+{
+    const struct vc_window *w = t->window;
+    size_t wide = w != NULL ? (size_t)w->out[2] : t->n;
+    size_t step = w != NULL ? (size_t)w->stride[2] * t->channels : (size_t)t->c->n_columns;
+    size_t down = w != NULL ? (size_t)w->stride[1] * band_width(w) * t->channels : 0;
+    size_t column = t->place % wide;
+
+    memcpy(s->min, from + column * step, n * sizeof *from);
+    memcpy(s->max, from + column * step, n * sizeof *from);
+    for (size_t v = 0, more; v < t->n; v += more, from += down, column = 0) {
+        more = VC_AT_MOST(wide - column, t->n - v);
+        walks_of(t->c->level).columns(from + column * step, step, more, n, s);
+    }
+}
+
+/* Sums and extremes of n columns of the tile, of a band those of channels from `first` on for element `at` of the window. Also
+ * sets the steps that sums are rounded to, from the largest element of each column. */
+static void add_columns(const struct tile *t, size_t at, size_t first, size_t n)
 {
     struct vc_collector *c = t->c;
+    const struct vc_window *w = t->window;
+    size_t each = w != NULL ? (size_t)c->n_columns / t->channels : 1;
+    const float *from = t->x + first;
     struct columns s = {.sum = {0.0}};
 
-    walks_of(c->level).columns(t->x + first, (size_t)c->n_columns, t->n, n, &s);
+    if (w != NULL) {
+        from += ((int64_t)at / w->kernel[2] * w->dilation[1] * (int64_t)band_width(w) +
+                 (int64_t)at % w->kernel[2] * w->dilation[2]) *
+                (int64_t)t->channels;
+    }
+    walk_tile(t, from, n, &s);
     for (size_t j = 0; j < n; j++) {
-        size_t at = first + j;
+        size_t to = (first + j) * each + at;
         int exponent; /* all elements are below 2^exponent */
 
         (void)frexpf(fmaxf(-s.min[j], s.max[j]), &exponent);
-        c->steps[at] = ldexp(1.0, exponent - 12);
-        c->sum[at] += round_to(c->steps[at] * 0x1p-12, s.sum[j]);
-        c->sum2[at] += round_to(c->steps[at] * c->steps[at], s.sum2[j]);
-        c->min[at] = fminf(c->min[at], s.min[j]);
-        c->max[at] = fmaxf(c->max[at], s.max[j]);
+        c->steps[to] = ldexp(1.0, exponent - 12);
+        c->sum[to] += round_to(c->steps[to] * 0x1p-12, s.sum[j]);
+        c->sum2[to] += round_to(c->steps[to] * c->steps[to], s.sum2[j]);
+        c->min[to] = fminf(c->min[to], s.min[j]);
+        c->max[to] = fmaxf(c->max[to], s.max[j]);
     }
 }
 
@@ -201,15 +274,18 @@ static void add_blocks(void *user, unsigned worker)
 {
     struct tile *t = user;
     size_t k = (size_t)t->c->n_columns;
+    size_t beside = t->window != NULL ? t->channels : k; /* columns that lie side by side */
+    size_t blocks = (beside + BLOCK - 1) / BLOCK;
 
     for (;;) {
-        size_t first = atomic_fetch_add(&t->next, 1) * BLOCK;
+        size_t number = atomic_fetch_add(&t->next, 1);
+        size_t at = number / blocks, first = number % blocks * BLOCK;
 
-        if (first >= k) {
+        if (at * beside >= k) {
             return;
         }
         if (!t->products) {
-            add_columns(t, first, VC_AT_MOST(k - first, BLOCK));
+            add_columns(t, at, first, VC_AT_MOST(beside - first, BLOCK));
         }
         for (size_t second = first; t->products && second < k; second += BLOCK) {
             add_products(t, first, second);
@@ -218,20 +294,20 @@ static void add_blocks(void *user, unsigned worker)
 }
 
 /* Columns in the first pass, products in the second, which needs the steps of all columns. */
-static void add_tile(struct vc_collector *c, struct vc_thread_pool *pool, const float *x, size_t n)
+static void add_tile(struct tile *t, struct vc_thread_pool *pool)
 {
-    struct tile t = {.c = c, .x = x, .n = n};
+    struct vc_collector *c = t->c;
 
     for (int pass = 0; pass < (c->moments != NULL ? 2 : 1); pass++) {
-        atomic_init(&t.next, 0);
-        t.products = pass == 1;
-        if (!t.products && c->n_columns * n < ((size_t)1 << 16)) {
-            add_blocks(&t, 0); /* waking threads would take longer */
+        atomic_init(&t->next, 0);
+        t->products = pass == 1;
+        if (!t->products && c->n_columns * t->n < ((size_t)1 << 16)) {
+            add_blocks(t, 0); /* waking threads would take longer */
         } else {
-            vc_thread_pool_run(pool, add_blocks, &t);
+            vc_thread_pool_run(pool, add_blocks, t);
         }
     }
-    c->n_vectors += n;
+    c->n_vectors += t->n;
 }
 
 /* ---- vectors of a value ---- */
@@ -249,7 +325,7 @@ static size_t until_end(const struct vc_collect_rows *rows, size_t n, size_t v)
 void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool)
 {
     if (c->filled != 0) {
-        add_tile(c, pool, c->tile, c->filled);
+        add_tile(&(struct tile){.c = c, .x = c->tile, .n = c->filled}, pool);
         c->filled = 0;
     }
 }
@@ -279,7 +355,7 @@ static void add_rows(struct vc_collector *c, struct vc_thread_pool *pool, const 
 
         more = whole ? VC_AT_MOST(left, TILE) : 1;
         if (whole) {
-            add_tile(c, pool, x + v * k, more);
+            add_tile(&(struct tile){.c = c, .x = x + v * k, .n = more}, pool);
         } else if ((!masked || rows->mask[v] != 0) && (!chosen || c->weights[v * c->n_experts + c->expert] != 0.0f)) {
             memcpy(c->tile + c->filled * k, x + v * k, k * sizeof *x);
             count_in(c, pool, 1, left == 1);
@@ -381,6 +457,33 @@ enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *
     return VC_OK;
 }
 
+#define SIDE_BY_SIDE 8 /* channels that are worth a band */
+
+/* Tiles end with each image, and their bands are no larger than their vectors would be; products need vectors. */
+static bool reads_bands(const struct vc_collector *c, const struct vc_window *w, const struct vc_collect_rows *rows,
+                        size_t images, size_t channels)
+{
+    size_t n = (size_t)(w->out[1] * w->out[2]);
+    size_t most = n != 0 ? band_rows(w, VC_AT_MOST((size_t)w->out[2], n) - 1, VC_AT_MOST(n, TILE)) * band_width(w) : 0;
+
+    return c->moments == NULL && w->before[2] >= 0 && w->out[0] == 1 && w->kernel[0] == 1 && w->in[0] == 1 &&
+           images == rows->n && n >= MANY && channels >= SIDE_BY_SIDE &&
+           most <= TILE * (size_t)(w->kernel[1] * w->kernel[2]);
+}
+
+/* The windows of one image. */
+static void add_bands(struct vc_collector *c, struct vc_thread_pool *pool, const struct vc_window *w,
+                      const float *image, size_t channels)
+{
+    size_t n = (size_t)(w->out[1] * w->out[2]);
+
+    for (size_t p = 0, more; p < n; p += more) {
+        more = VC_AT_MOST(n - p, TILE);
+        fill_band(w, image, channels, p, more, c->tile);
+        add_tile(&(struct tile){.c = c, .x = c->tile, .n = more, .window = w, .channels = channels, .place = p}, pool);
+    }
+}
+
 /* All windows of all images, one after the other. */
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                   const struct vc_graph *graph, const struct vc_run_value *value,
@@ -392,7 +495,11 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
     struct vc_window w;
 
     VC_CALL(find_window(ctx, c, graph, value, &w));
-    for (size_t i = 0; i < images; i++) {
+    bool bands = reads_bands(c, &w, rows, images, (size_t)value->shape[1]);
+    for (size_t i = 0; bands && i < images; i++) {
+        add_bands(c, pool, &w, (const float *)value->data + i * image, (size_t)value->shape[1]);
+    }
+    for (size_t i = 0; !bands && i < images; i++) {
         size_t n = (size_t)(w.out[0] * w.out[1] * w.out[2]);
 
         for (size_t p = 0, more; p < n; p += more) { /* up to the end of a row of windows, of the tile, of its rows */

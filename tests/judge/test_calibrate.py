@@ -107,6 +107,29 @@ class Statistics(Judge):
             for k, a in first.items():
                 self.assertEqual(a.tobytes(), other[k].tobytes(), k)
 
+    def test_windows_that_are_not_copied(self):
+        """Second moments need windows as vectors; sums without them are read from bands of the images, and have the same bits."""
+        layers = (("a", 40, 9, "5x3", "pad=3"), ("b", 17, 40, "3", "stride=2"), ("c", 16, 17, "1", "pad=1"), ("d", 8, 16, "3x2", "pad=2 dilation=2"),
+                  ("e", 9, 8, "2", "stride=3 pad=2"), ("f", 8, 9, "3", ""))  # f: 49 windows
+        random, w = np.random.default_rng(3), {}
+        for name, out, channels, kernel, _ in layers:
+            side = [int(k) for k in (kernel * 2 if len(kernel) == 1 else kernel.replace("x", ""))]
+            w[name + ".weight"] = random.standard_normal((out, channels, *side)).astype("f4")
+            w[name + ".bias"] = random.standard_normal(out).astype("f4")
+        np.savez(self.path("m.npz"), **w)
+        np.savez(self.path("x.npz"), x=(random.standard_normal((5, 9, 47, 52)) * 10.0 ** random.integers(-9, 3, (5, 9, 47, 52))).astype("f4"))
+        with open(self.path("m.layers.txt"), "w") as f:
+            f.write("input x [batch, 9, 47, 52]\n" + "".join("conv %s %d kernel=%s %s\n" % (n, o, k, more) for n, o, _, k, more in layers))
+        found = []
+        for n, more in enumerate((["--second-moments"], [], ["--threads", 2, "--batch", 2])):
+            self.vc("calibrate", self.path("m.npz"), "--graph", self.path("m.layers.txt"), "--data", self.path("x.npz"), "--threads", 1,
+                    "-o", self.path("b%d.npz" % n), *more)
+            found.append(self.load(self.path("b%d.npz" % n)))
+        for name, *_ in layers:
+            for tail in ("in_sum", "in_sum2", "in_min", "in_max", "counts"):
+                for other in found[1:]:
+                    self.assertEqual(found[0][name + ".weight." + tail].tobytes(), other[name + ".weight." + tail].tobytes(), name + tail)
+
     def part(self, name, rows):
         np.savez(self.path("x.npz"), test_images=rows)
         self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "--second-moments", "-f", "-o", self.path(name))
