@@ -88,15 +88,19 @@ VC_HD float vc_exp_f32(float x)
 
 /* exp(x) = 2^n exp(r), r = x - n log 2. Adding 1.5 * 2^52 rounds to a whole number, which the lowest bits of the sum, the
  * result, are. log 2 is split in two, so that n times its upper part is exact. */
-VC_HD double vc_exp_begin_f64(double x, double *r)
+VC_HD double vc_exp_near_begin_f64(double x, double *r)
 {
-    double c = x < -760.0 ? -760.0 : x > 720.0 ? 720.0 : x;
     /* 1 / log 2, and 1.5 * 2^52: the sum is rounded to a whole number. */
-    double t = c * 1.4426950408889634 + 6755399441055744.0;
+    double t = x * 1.4426950408889634 + 6755399441055744.0;
     double n = t - 6755399441055744.0;
 
-    *r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
+    *r = x - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
     return t;
+}
+
+VC_HD double vc_exp_begin_f64(double x, double *r)
+{
+    return vc_exp_near_begin_f64(x < -760.0 ? -760.0 : x > 720.0 ? 720.0 : x, r);
 }
 
 /* p: the upper half of the series; times 2^n in two steps, as vc_times_power_f64. 4096 + n, of the lowest bits of t, has no sign
@@ -116,6 +120,33 @@ VC_HD double vc_exp_f64(double x)
     double t = vc_exp_begin_f64(x, &r);
 
     return vc_exp_end_f64(vc_expm1_upper_f64(r), r, t);
+}
+
+/* Where |x| is at most this, exp needs neither bounds nor a second power of two, as it is a normal number; all bits are those
+ * of vc_exp. */
+#define VC_EXP_NEAR_F32 87.0f
+#define VC_EXP_NEAR_F64 708.0
+
+VC_HD float vc_exp_near_f32(float x)
+{
+    float t = x * 1.44269504f + 12582912.0f;
+    float n = t - 12582912.0f;
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+
+    return (1.0f + vc_expm1_near_0_f32(r)) * vc_bits_f32((vc_f32_bits(t) + 127) << 23);
+}
+
+VC_HD double vc_exp_near_end_f64(double p, double r, double t)
+{
+    return (1.0 + vc_expm1_lower_f64(p, r)) * vc_bits_f64((vc_f64_bits(t) + 1023) << 52);
+}
+
+VC_HD double vc_exp_near_f64(double x)
+{
+    double r;
+    double t = vc_exp_near_begin_f64(x, &r);
+
+    return vc_exp_near_end_f64(vc_expm1_upper_f64(r), r, t);
 }
 
 /* x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series. */

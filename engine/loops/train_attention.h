@@ -23,6 +23,12 @@ static const REAL *head_of(const void *base, const struct vc_heads *is, size_t b
     return (const REAL *)base + (int64_t)batch * is->batch + (int64_t)head * is->head;
 }
 
+/* How many keys the query of row i may see: causal, none behind it. */
+static size_t seen_by(const struct scores *t, size_t i)
+{
+    return t->args->causal ? VC_AT_MOST(t->first + i + 1, t->n) : t->n;
+}
+
 /* Adds the mask to row i of the tile, or puts -infinity where a key may not be seen; causal: keys behind
  * the query. */
 static void mask_scores(const struct scores *t, const void *mask, size_t i, REAL *s)
@@ -30,7 +36,7 @@ static void mask_scores(const struct scores *t, const void *mask, size_t i, REAL
     const struct vc_args_attention *args = t->args;
     const int64_t *step = args->mask_step;
     int64_t at = (int64_t)t->batch * step[0] + (int64_t)t->head * step[1] + (int64_t)(t->first + i) * step[2];
-    size_t seen = args->causal ? VC_AT_MOST(t->first + i + 1, t->n) : t->n;
+    size_t seen = seen_by(t, i);
 
     for (size_t j = 0; args->mask == VC_MASK_TRUTH && j < seen; j++) {
         s[j] = ((const int64_t *)mask)[at + (int64_t)j * step[3]] != 0 ? s[j] : -(REAL)INFINITY;
@@ -70,18 +76,24 @@ static void make_scores(const struct scores *t, const struct vc_train_call *call
     }
 }
 
-/* s becomes e^(s - most), and the sum of that is returned. */
-static REAL exponentials(REAL *s, size_t n, REAL most)
+/* s becomes e^(s - most), and the sum of that is returned. From `seen` on s is -infinity, whose exponential is 0 and changes
+ * no sum, unless `most` is NaN. */
+static REAL exponentials(REAL *s, size_t n, size_t seen, REAL most)
 {
     REAL lanes[LANES] = {0};
     REAL sum = 0;
+    size_t whole = n / LANES * LANES;
+    size_t some = most == most ? VC_AT_MOST((seen + LANES - 1) / LANES * LANES, whole) : whole;
     size_t j = 0;
 
-    for (; j + LANES <= n; j += LANES) {
+    for (; j < some; j += LANES) {
         for (size_t l = 0; l < LANES; l++) {
             s[j + l] = FN(vc_exp)(s[j + l] - most);
             lanes[l] += s[j + l];
         }
+    }
+    for (; j < whole; j++) {
+        s[j] = 0;
     }
     for (size_t l = 0; l < LANES; l++) {
         sum += lanes[l];
@@ -119,7 +131,7 @@ static REAL largest(const REAL *s, size_t n)
 
 /* Scores of a row become probabilities. Returns most + log(sum), which is kept; if no key may be seen, all
  * are 0 and infinity is returned, so that exp(s - infinity) is 0 in the backward pass, too. */
-static REAL probabilities(REAL *s, size_t n)
+static REAL probabilities(REAL *s, size_t n, size_t seen)
 {
     REAL most = largest(s, n);
 
@@ -127,7 +139,7 @@ static REAL probabilities(REAL *s, size_t n)
         memset(s, 0, n * sizeof *s);
         return (REAL)INFINITY;
     }
-    REAL sum = exponentials(s, n, most);
+    REAL sum = exponentials(s, n, seen, most);
     for (size_t j = 0; j < n; j++) {
         s[j] /= sum;
     }
@@ -162,7 +174,7 @@ LOOP_FN(attention)
 
     make_scores(&t, call);
     for (size_t i = 0; i < t.rows; i++) {
-        REAL sum = probabilities(t.s + i * (size_t)args->keys, t.n);
+        REAL sum = probabilities(t.s + i * (size_t)args->keys, t.n, seen_by(&t, i));
 
         if (sums != NULL) {
             sums[(batch * (size_t)args->heads + head) * (size_t)args->queries + t.first + i] = sum;
@@ -181,18 +193,21 @@ static void score_gradients(const struct scores *t, const REAL *y, const REAL *d
 
     for (size_t i = 0; i < t->rows; i++) {
         REAL sum = norm_dot(y + (int64_t)i * args->y.row, 0, dy + (int64_t)i * args->y.row, 0, (size_t)args->v_size);
+        const REAL *restrict of = p + i * keys;
+        REAL *restrict d = dp + i * keys;
 
         for (size_t j = 0; j < t->n; j++) {
-            REAL d = p[i * keys + j] * (dp[i * keys + j] - sum);
-
-            if (dmask != NULL) {
-                dmask[i * keys + j] = d;
-            }
-            d *= (REAL)args->scale;
-            dp[i * keys + j] = t->slope != NULL ? d * t->slope[i * keys + j] : d;
+            d[j] = of[j] * (d[j] - sum);
         }
-        for (size_t j = t->n; dmask != NULL && j < keys; j++) {
-            dmask[i * keys + j] = 0;
+        if (dmask != NULL) {
+            memcpy(dmask + i * keys, d, t->n * sizeof *d);
+            memset(dmask + i * keys + t->n, 0, (keys - t->n) * sizeof *d);
+        }
+        for (size_t j = 0; j < t->n; j++) {
+            d[j] *= (REAL)args->scale;
+        }
+        for (size_t j = 0; t->slope != NULL && j < t->n; j++) {
+            d[j] *= t->slope[i * keys + j];
         }
     }
 }
@@ -213,7 +228,7 @@ static void attention_tile(const struct vc_train_call *call, const struct scores
 
     make_scores(t, call);
     for (size_t i = 0; i < t->rows; i++) {
-        (void)exponentials(t->s + i * (size_t)args->keys, t->n, sums[i]);
+        (void)exponentials(t->s + i * (size_t)args->keys, t->n, seen_by(t, i), sums[i]);
     }
     if (call->p[9] != NULL) {
         multiply(t->n, (size_t)args->v_size, t->rows, t->s, turned, dy, dy_is,

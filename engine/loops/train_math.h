@@ -14,6 +14,39 @@
  * to is known, and the arrays are not one another, so that a compiler makes a vector loop of them and nothing beside.
  * dx may be dy. */
 #define PART 256
+#if REAL_IS_F64
+#define EXP_NEAR VC_EXP_NEAR_F64
+#else
+#define EXP_NEAR VC_EXP_NEAR_F32
+#endif
+
+/* All elements of a part are small enough for vc_exp_near; what is NaN is not. */
+static bool part_is_near(const REAL *x)
+{
+    WORD far = 0;
+
+    for (size_t i = 0; i < PART; i++) {
+        far |= !(x[i] >= -EXP_NEAR && x[i] <= EXP_NEAR);
+    }
+    return far == 0;
+}
+
+/* Swish and its gradient of such a part: what unary.inc says, with fewer operations for the same bits. */
+static void swish_part(const REAL *restrict x, REAL *restrict y)
+{
+    for (size_t i = 0; i < PART; i++) {
+        y[i] = x[i] * (1 / (1 + FN(vc_exp_near)(-x[i])));
+    }
+}
+
+static void swish_backward_part(const REAL *restrict x, const REAL *restrict dy, REAL *restrict dx)
+{
+    for (size_t i = 0; i < PART; i++) {
+        REAL s = 1 / (1 + FN(vc_exp_near)(-x[i]));
+
+        dx[i] = dy[i] * (s * (1 + x[i] * (1 - s)));
+    }
+}
 
 /* y = f(x) for the elements of a part. */
 static void unary_part(const struct vc_args_unary *args, const REAL *restrict from, REAL *restrict to)
@@ -22,6 +55,10 @@ static void unary_part(const struct vc_args_unary *args, const REAL *restrict fr
     REAL b = (REAL)args->b;
 
     (void)b;
+    if (args->kind == VC_UNARY_SWISH && part_is_near(from)) {
+        swish_part(from, to);
+        return;
+    }
     switch (args->kind) {
 #define UNARY(KIND, reads, value, gradient) \
     case VC_UNARY_##KIND:                   \
@@ -46,6 +83,10 @@ static void unary_backward_part(const struct vc_args_unary *args, const REAL *re
     REAL b = (REAL)args->b;
 
     (void)b;
+    if (args->kind == VC_UNARY_SWISH && part_is_near(saved)) {
+        swish_backward_part(saved, dy, dx);
+        return;
+    }
     switch (args->kind) {
 #define UNARY(KIND, reads, value, gradient) \
     case VC_UNARY_##KIND:                   \

@@ -6,6 +6,31 @@
  *
  * Elements behind 2 * half are copied. */
 
+#define ROTARY_PART 16 /* pairs in a row, which compilers make vectors of */
+
+/* Pairs of a[k] and b[k] = a[k + half]; back: 1, or -1 for the gradient. All are read before one is written. */
+static void turn_part(const REAL *c, const REAL *s, REAL back, const REAL *x, size_t half, bool add, REAL *y)
+{
+    REAL a[ROTARY_PART], b[ROTARY_PART], to_a[ROTARY_PART], to_b[ROTARY_PART];
+
+    memcpy(a, x, sizeof a);
+    memcpy(b, x + half, sizeof b);
+    for (size_t k = 0; k < ROTARY_PART; k++) {
+        REAL sine = back * s[k];
+
+        to_a[k] = a[k] * c[k] - b[k] * sine;
+        to_b[k] = a[k] * sine + b[k] * c[k];
+    }
+    if (add) {
+        for (size_t k = 0; k < ROTARY_PART; k++) {
+            to_a[k] += y[k];
+            to_b[k] += y[k + half];
+        }
+    }
+    memcpy(y, to_a, sizeof to_a);
+    memcpy(y + half, to_b, sizeof to_b);
+}
+
 /* A block is one place of one batch, with all heads. p: x, table of cosines, of sines, positions (or NULL:
  * tables have a row for each place), y. dx may be dy, as each pair is read before it is written. */
 LOOP_FN(rotary)
@@ -27,8 +52,12 @@ LOOP_FN(rotary)
         const REAL *c = (const REAL *)call->p[1] + row * half;
         const REAL *s = (const REAL *)call->p[2] + row * half;
         REAL *y = (REAL *)call->p[4] + at;
+        size_t k = 0;
 
-        for (size_t k = 0; k < half; k++) {
+        for (; !args->interleaved && k + ROTARY_PART <= half; k += ROTARY_PART) {
+            turn_part(c + k, s + k, args->back ? -1 : 1, x + k, half, call->add, y + k);
+        }
+        for (; k < half; k++) {
             size_t i = args->interleaved ? 2 * k : k;
             size_t j = args->interleaved ? 2 * k + 1 : k + half;
             REAL a = x[i];

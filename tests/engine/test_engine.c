@@ -1,6 +1,8 @@
 /* test_engine.c - programs as a whole: memory, threads, several engines over one set of weights, what is refused. */
+#include "engine/train_loops.h"
 #include "engine_test.h"
 #include "graph/base/graph_state.h"
+#include "kernels/functions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -628,9 +630,104 @@ static void no_memory(void **state)
     net_end(&net);
 }
 
+/* ---- shorter ways through loops ---- */
+
+#define PARTS 700 /* elements: two whole parts of 256, and the rest of a third */
+
+static const enum vc_cpu_level levels[] = {VC_CPU_BASE, VC_CPU_AVX2, VC_CPU_AVX512};
+
+static bool same_bits(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+/* A part whose elements all lie within VC_EXP_NEAR is computed by fewer operations than one with an element beyond: each
+ * gives what the formula of unary.inc says. */
+static void swish_of_near_and_far(void **state)
+{
+    const float far[] = {87.1f, -87.5f, 300, -300, INFINITY, -INFINITY, NAN, -0.0f};
+    struct vc_ctx *c = test_ctx();
+    float x[PARTS], dy[PARTS], y[PARTS], dx[PARTS];
+    struct net numbers = {.random = 1};
+
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        x[i] = (float)(174 * net_random(&numbers) - 87);
+        dy[i] = (float)net_random(&numbers);
+    }
+    memcpy(x + 300, far, sizeof far); /* of the second part */
+    for (size_t k = 0; k < 3; k++) {
+        const vc_train_loop *table = vc_train_table(VC_GRAPH_F32, levels[k]);
+        struct vc_args_unary args = {.kind = VC_UNARY_SWISH, .n = PARTS};
+        struct vc_train_call forward = {.p = {x, y}, .args = &args}, back = {.p = {x, dy, dx}, .args = &args};
+
+        if (table == NULL || c->shared->cpu_level < levels[k]) {
+            continue;
+        }
+        table[VC_LOOP_unary](&forward, &training, 0, 0);
+        table[VC_LOOP_unary_backward](&back, &training, 0, 0);
+        for (size_t i = 0; i < PARTS; i++) {
+            float s = vc_sigmoid_f32(x[i]);
+
+            assert_true(same_bits(y[i], x[i] * s));
+            assert_true(same_bits(dx[i], dy[i] * (s * (1 + x[i] * (1 - s)))));
+        }
+    }
+    vc_ctx_free(c);
+}
+
+#define HALF 37 /* pairs: two parts of 16, and five */
+
+/* Pairs in parts and those behind them, forward and back, written, added, and in place. */
+static void turned_in_parts(void **state)
+{
+    struct vc_ctx *c = test_ctx();
+    float x[2 * HALF + 1], cosines[HALF], sines[HALF], y[2 * HALF + 1];
+    struct net numbers = {.random = 1};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * HALF + 1; i++) {
+        x[i] = (float)net_random(&numbers);
+    }
+    for (size_t i = 0; i < HALF; i++) {
+        cosines[i] = (float)net_random(&numbers);
+        sines[i] = (float)net_random(&numbers);
+    }
+    for (size_t k = 0; k < 3 * 8; k++) {
+        const vc_train_loop *table = vc_train_table(VC_GRAPH_F32, levels[k / 8]);
+        bool back = k % 2 != 0, add = k / 2 % 2 != 0, interleaved = k / 4 % 2 != 0;
+        struct vc_args_rotary args = {.batch = 1,
+                                      .heads = 1,
+                                      .length = 1,
+                                      .size = 2 * HALF + 1,
+                                      .half = HALF,
+                                      .rows = 1,
+                                      .interleaved = interleaved,
+                                      .back = back};
+        struct vc_train_call call = {.p = {y, cosines, sines, NULL, y}, .args = &args, .add = add};
+
+        if (table == NULL || c->shared->cpu_level < levels[k / 8]) {
+            continue;
+        }
+        memcpy(y, x, sizeof y);
+        table[VC_LOOP_rotary](&call, &training, 0, 0);
+        for (size_t p = 0; p < HALF; p++) {
+            size_t i = interleaved ? 2 * p : p, j = interleaved ? 2 * p + 1 : p + HALF;
+            float sine = back ? -sines[p] : sines[p];
+            float a = x[i] * cosines[p] - x[j] * sine, b = x[i] * sine + x[j] * cosines[p];
+
+            assert_true(same_bits(y[i], add ? x[i] + a : a) && same_bits(y[j], add ? x[j] + b : b));
+        }
+        assert_true(y[2 * HALF] == (add ? 2 * x[2 * HALF] : x[2 * HALF]));
+    }
+    vc_ctx_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(swish_of_near_and_far),
+        cmocka_unit_test(turned_in_parts),
         cmocka_unit_test(memory_is_what_was_planned),
         cmocka_unit_test(memory_ends_where_it_ends),
         cmocka_unit_test(threads_change_no_bit),

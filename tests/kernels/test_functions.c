@@ -181,6 +181,29 @@ static int stream(const char *name)
     return f == NULL;
 }
 
+/* Within its range exp_near has the bits of exp: at both ends, around 0, between. */
+static void near(void **state)
+{
+    const double ends[] = {-VC_EXP_NEAR_F64, VC_EXP_NEAR_F64, 0.0, -0.0};
+
+    (void)state;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 10007 * TEST_STRIDE) {
+        float x = vc_bits_f32((uint32_t)bits);
+
+        if (fabsf(x) <= VC_EXP_NEAR_F32) {
+            double d = (double)x * 8;
+
+            assert_int_equal(vc_f32_bits(vc_exp_near_f32(x)), vc_f32_bits(vc_exp_f32(x)));
+            assert_true(vc_f64_bits(vc_exp_near_f64(d)) == vc_f64_bits(vc_exp_f64(d)));
+        }
+    }
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        assert_true(vc_f64_bits(vc_exp_near_f64(ends[k])) == vc_f64_bits(vc_exp_f64(ends[k])));
+    }
+    assert_int_equal(vc_f32_bits(vc_exp_near_f32(VC_EXP_NEAR_F32)), vc_f32_bits(vc_exp_f32(VC_EXP_NEAR_F32)));
+    assert_int_equal(vc_f32_bits(vc_exp_near_f32(-VC_EXP_NEAR_F32)), vc_f32_bits(vc_exp_f32(-VC_EXP_NEAR_F32)));
+}
+
 static void sigmoid(void **state)
 {
     (void)state;
@@ -193,10 +216,8 @@ static void sigmoid(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats),
-        cmocka_unit_test(doubles),
-        cmocka_unit_test(golden),
-        cmocka_unit_test(sigmoid),
+        cmocka_unit_test(floats), cmocka_unit_test(doubles), cmocka_unit_test(golden),
+        cmocka_unit_test(near),   cmocka_unit_test(sigmoid),
     };
 
     if (argc == 3 && strcmp(argv[1], "--stream") == 0) {

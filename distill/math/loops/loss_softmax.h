@@ -4,40 +4,48 @@
 
 #define PART 256 /* elements that are computed before they are added; a multiple of LANES */
 
-/* The softened answers of a row: x times 1 / t, what is largest of that, the sum of exp(x / t - max) and its log. */
+/* The softened answers of a row: x times 1 / t, what is largest of that, the sum of exp(x / t - max) and its log. near: no
+ * exponential needs bounds. */
 struct NAME(soft) {
     double by, max, sum, log_sum;
+    bool near;
 };
 
-#define BESIDE 64 /* maxima that are kept side by side: each waits for the one before it in its place alone */
-
-/* The largest x. NaN is passed over: it makes the sum of exponentials NaN. */
-static REAL NAME(largest)(const REAL *x, size_t n)
+/* The largest x, and the least one. NaN is passed over: it makes the sum of exponentials NaN. */
+static REAL NAME(largest)(const REAL *x, size_t n, REAL *smallest)
 {
-    REAL most[BESIDE];
-    size_t lanes = n < BESIDE ? 1 : BESIDE, i = 0;
+    NAME(reals) high = (NAME(reals)){0} - (REAL)INFINITY;
+    NAME(reals) low = (NAME(reals)){0} + (REAL)INFINITY;
+    size_t beside = sizeof high / sizeof *x, i = 0;
 
-    for (size_t k = 0; k < lanes; k++) {
-        most[k] = -(REAL)INFINITY;
+    for (; i + beside <= n; i += beside) {
+        const NAME(reals) v = *(const NAME(reals) *)(x + i);
+
+        high = CHOSEN(v > high, v, high);
+        low = CHOSEN(v < low, v, low);
     }
-    for (; i + BESIDE <= n; i += BESIDE) {
-        for (size_t k = 0; k < BESIDE; k++) {
-            most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
-        }
+    REAL most = -(REAL)INFINITY, least = (REAL)INFINITY;
+    for (size_t k = 0; k < beside; k++) {
+        most = high[k] > most ? high[k] : most;
+        least = low[k] < least ? low[k] : least;
     }
     for (; i < n; i++) {
-        most[0] = x[i] > most[0] ? x[i] : most[0];
+        most = x[i] > most ? x[i] : most;
+        least = x[i] < least ? x[i] : least;
     }
-    for (size_t k = 1; k < lanes; k++) {
-        most[0] = most[k] > most[0] ? most[k] : most[0];
-    }
-    return most[0];
+    *smallest = least;
+    return most;
 }
 
 /* The largest is taken away before the exponential, so that none overflows: softmax(x) = softmax(x - max). */
 static struct NAME(soft) NAME(soft_begin)(const REAL *x, size_t n, double t)
 {
-    return (struct NAME(soft)){.by = 1 / t, .max = (double)NAME(largest)(x, n) * (1 / t)};
+    struct NAME(soft) s = {.by = 1 / t};
+    REAL least;
+
+    s.max = (double)NAME(largest)(x, n, &least) * s.by;
+    s.near = (double)least * s.by - s.max >= -VC_EXP_NEAR_F64;
+    return s;
 }
 
 /* exp(x / t - max) of m elements, at most PART. An exponential is a long chain of operations that wait for each other: cut
@@ -47,11 +55,23 @@ static void NAME(exponentials)(const struct NAME(soft) * s, const REAL *x, size_
     const double by = s->by, max = s->max;
     double r[PART], p[PART];
 
-    for (size_t i = 0; i < m; i++) {
-        e[i] = vc_exp_begin_f64((double)x[i] * by - max, &r[i]);
+    if (s->near) {
+        for (size_t i = 0; i < m; i++) {
+            e[i] = vc_exp_near_begin_f64((double)x[i] * by - max, &r[i]);
+        }
+    } else {
+        for (size_t i = 0; i < m; i++) {
+            e[i] = vc_exp_begin_f64((double)x[i] * by - max, &r[i]);
+        }
     }
     for (size_t i = 0; i < m; i++) {
         p[i] = vc_expm1_upper_f64(r[i]);
+    }
+    if (s->near) {
+        for (size_t i = 0; i < m; i++) {
+            e[i] = vc_exp_near_end_f64(p[i], r[i], e[i]);
+        }
+        return;
     }
     for (size_t i = 0; i < m; i++) {
         e[i] = vc_exp_end_f64(p[i], r[i], e[i]);

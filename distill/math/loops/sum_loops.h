@@ -27,6 +27,10 @@ static double NAME(sum_of)(const double *lane)
 #endif
 typedef double NAME(lanes) __attribute__((vector_size(WIDE * sizeof(double)), aligned(sizeof(double)), may_alias));
 
+/* A register of reals, and one whose lanes are a's where those of the comparison are true, else b's. */
+typedef REAL NAME(reals) __attribute__((vector_size(WIDE * sizeof(double)), aligned(sizeof(REAL)), may_alias));
+#define CHOSEN(of, a, b) ((NAME(reals))(((of) & (__typeof__(of))(a)) | (~(of) & (__typeof__(of))(b))))
+
 /* Adds m terms, the first of which belongs to number 0. */
 static void NAME(add_terms)(const double *terms, size_t m, double *lane)
 {
