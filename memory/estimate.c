@@ -276,24 +276,43 @@ static uint64_t scan_bytes(struct vc_estimate *e)
     return vc_estimate_product(e, vc_estimate_product(e, whole, (uint64_t)batch), 4);
 }
 
-/* What a model has that lived by the stand-in: as much more as was measured of its type, with the scores that its modules
- * write out, whether they are there at the fullest step or not. */
-static uint64_t measured_bytes(struct vc_estimate *e, uint64_t live)
+/* The node that makes the first output: logits, of a model that has some. */
+static uint64_t logits_step(const struct vc_estimate *e)
+{
+    uint32_t root = e->storages.root[vc_graph_output(e->graph, 0)];
+
+    return vc_memory_maker(e->graph, root) == NULL ? UINT64_MAX : vc_graph_value(e->graph, root)->node;
+}
+
+/* `percent` of what the stand-in has; 0: as much. */
+static uint64_t part_of(struct vc_estimate *e, uint64_t bytes, uint32_t percent)
+{
+    return percent == 0 ? bytes : vc_ceil_div_u64(vc_estimate_product(e, bytes, percent), 100);
+}
+
+/* What a model has that lived by the stand-in: before there are logits as much more as was measured of its type, with the
+ * scores that its modules write out, whether they are there at the fullest step or not; from then on what was measured
+ * of that. */
+static enum vc_status measure_stand_in(struct vc_estimate *e, const struct vc_timeline *timeline, uint64_t *most)
 {
     const struct vc_net_others *others = &e->graph->others;
     bool half =
         vc_dtype_size(e->options.activations != VC_DTYPE_NONE ? e->options.activations : e->options.weights) == 2;
+    uint64_t logits = logits_step(e);
     uint64_t scores = 0;
+    uint64_t before, after, step;
 
+    VC_CALL(vc_timeline_most(e->ctx, timeline, e->align, 0, logits, &before, &step));
+    VC_CALL(vc_timeline_most(e->ctx, timeline, e->align, logits, UINT64_MAX, &after, &step));
     for (uint32_t n = 0; others->scores[half] != 0 && n < e->storages.n_nodes; n++) {
         if (vc_node_is(vc_graph_node(e->graph, n), VC_OP_attention)) {
             scores = vc_max_u64(scores, vc_storages_scores(&e->storages, n));
         }
     }
-    if (others->live[half] != 0) {
-        live = vc_ceil_div_u64(vc_estimate_product(e, live, others->live[half]), 100);
-    }
-    return vc_estimate_sum(e, live, vc_estimate_product(e, scores, others->scores[half]));
+    before = vc_estimate_sum(e, part_of(e, before, others->live[half]),
+                             vc_estimate_product(e, scores, others->scores[half]));
+    *most = vc_max_u64(before, part_of(e, after, others->logits[half]));
+    return VC_OK;
 }
 
 /* The same run as PyTorch's eager mode has it: how much more lives at its fullest step. */
@@ -305,8 +324,10 @@ static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
 
     VC_TRY(vc_frames_make(&e->storages));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &timeline));
-    VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, &most, &step));
-    most = e->graph->stands_in ? measured_bytes(e, most) : most;
+    VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, 0, UINT64_MAX, &most, &step));
+    if (e->graph->stands_in) {
+        VC_TRY(measure_stand_in(e, &timeline, &most));
+    }
     most = vc_estimate_sum(e, most, most / 1000);  /* statistics of rows, numbers of positions, and the like */
     if (e->graph->stands_in && e->model == NULL) { /* weights that the sizes in a configuration do not tell */
         most = vc_estimate_sum(e, most, e->out->components[VC_MEMORY_PARAMETERS].bytes / 100);

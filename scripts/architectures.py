@@ -241,7 +241,7 @@ def main():
     head = f"/* Made by scripts/architectures.py of transformers {transformers.__version__}: do not edit. What a row means: arch.h. */\n"
     path = os.path.join(sys.argv[1], "arch_classes.inc")
     with open(path) as f:  # what stand_ins.py measured stays
-        measured = {t: re.findall(r"\b(?:weights|rows|masks|live|scores)(?:_half)?=\w+", words) for t, words in re.findall(r'^VC_ARCH\("([^"]+)", "[^"]*", "([^"]*)"\)', f.read(), re.M)}
+        measured = {t: re.findall(r"\b(?:weights|rows|masks|live|logits|scores)(?:_half)?=\w+", words) for t, words in re.findall(r'^VC_ARCH\("([^"]+)", "[^"]*", "([^"]*)"\)', f.read(), re.M)}
     types, rows = [], []
     for model_type, c in sorted(found.items()):
         if make(c) is None:

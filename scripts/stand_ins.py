@@ -3,16 +3,17 @@
 as words of the rows of arch_classes.inc in FOLDER (arch/). PROGRAM is one that was built with none of these words in that file, which `stand_ins.py - FOLDER`
 takes away.
 
-Each type that stands in is made twice with small random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
+Each type that stands in is made three times with small random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
 
     weights=198         percent of the weights that the program counts of config.json alone
     rows=2600           so many rows of the hidden width are weights, too: tables whose sizes the program does not read
     masks=1             bytes of each pair of positions in each layer: masks of all positions that a model keeps as buffers
-    live=130, live_half=155    percent of the values that live at the fullest step, but for matrices of scores; of f32, of half precision
+    live=130, live_half=155    percent of the values that live at the fullest step before there are logits, but for matrices of scores; of f32, of half precision
+    logits=105, logits_half=103    percent of the values that live at the fullest step from then on
     scores=16, scores_half=10  bytes of each score of the largest attention, where a module writes attention out as products
     live=unknown        the runs differ too much among themselves, or cannot be made
 
-They are the most of all runs; what is not above the program's own count (100, 0) is not there.
+The third run has MLPs as narrow as the stream. They are the most of all runs; what is not above the program's own count (100, 0) is not there.
 What was measured is printed as lines of JSON."""
 import contextlib
 import inspect
@@ -35,8 +36,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import live_tensors
 
 KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES), ("masked", M.MODEL_FOR_MASKED_LM_MAPPING_NAMES))
-WORDS = ("weights", "rows", "masks", "live", "live_half", "scores", "scores_half")
-RUNS = ((1000, 1, 1021), (8000, 2, 251))  # words, sequences, positions: primes, which no other size is a multiple of
+WORDS = ("weights", "rows", "masks", "live", "live_half", "logits", "logits_half", "scores", "scores_half")
+RUNS = ((1000, 1, 1021), (8000, 2, 251), (300, 1, 613))  # words, sequences, positions: primes, which no other size is a multiple of
 # With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
 # whose values are up to 2.5 times those of the stand-in, while those of its class's sizes are 0.7 to 0.9 of them; the others cannot be made or run without data.
 SKIPPED = ("granitemoehybrid", "gemma4_text", "gemma4_unified_text", "dbrx", "dots1", "jetmoe", "longcat_flash")
@@ -45,10 +46,11 @@ DROPPED = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
 OPTIONS = "--memory 9999GiB --allocator exact --workspace 0 --context-overhead 0 --runtime pytorch --json".split()
 
 
-def sizes_of(chance, text, words, shared):
+def sizes_of(chance, text, words, shared, narrow):
     """{key: value} of the part for text"""
     h, d, layers = chance.choice((256, 384, 512)), chance.choice((32, 64)), chance.choice((2, 3, 4))
-    f, heads = chance.choice((2, 3, 4)) * h, h // d
+    f, heads = 1 if narrow else chance.choice((2, 3, 4)), h // d
+    f *= h
     keys = {"hidden_size": h, "num_attention_heads": heads, "encoder_attention_heads": heads, "decoder_attention_heads": heads, "head_dim": d, "d_kv": d,
             "vocab_size": words, "embedding_size": h, "input_embedding_size": h,
             "num_key_value_heads": chance.choice([n for n in (1, 2, heads // 2) if n]) if shared else heads}
@@ -68,13 +70,13 @@ def sizes_of(chance, text, words, shared):
     return {getattr(text, "attribute_map", {}).get(k, k): v for k, v in keys.items() if (type(has[k]) is int and has[k] > 0) or (has[k] is None and hasattr(text, k) and k in OPEN) or k == "vocab_size"}
 
 
-def make(name, model_class, seed, words, shared, wanted=lambda x: True):
+def make(name, model_class, seed, words, shared, narrow=False, wanted=lambda x: True):
     """(configuration, model); None: the configuration is not wanted"""
     chance, c = random.Random(f"{name} {seed}"), CONFIG_MAPPING[name]
     plain = c()
     text = plain.get_text_config()
     part = next((k for k in c.sub_configs if getattr(plain, k, None) is text), None)
-    sizes = sizes_of(chance, text, words, shared)
+    sizes = sizes_of(chance, text, words, shared, narrow)
     first = None
     for without in ("", "head_dim", "num_key_value_heads", "head_dim num_key_value_heads", "head_dim num_key_value_heads intermediate_size",
                     " ".join(k for k in sizes if "layers" not in k and k != "vocab_size"), " ".join(k for k in sizes if k != "vocab_size"), " ".join(sizes)):
@@ -101,11 +103,12 @@ def make(name, model_class, seed, words, shared, wanted=lambda x: True):
 
 
 class Apart(live_tensors.Count):
-    """Counts matrices of scores, which are multiples of the square of the positions, and all else: the most of each."""
+    """Counts matrices of scores, which are multiples of the square of the positions, and all else: the most of each, before and behind the first logits."""
 
-    def __init__(self, n):
+    def __init__(self, n, batch, words):
         super().__init__()
         self.square, self.scores, self.scores_peak, self.rest_peak, self.wide = n * n, 0, 0, 0, {}
+        self.words, self.logits, self.before, self.after = words, batch * n * words, 0, 0  # before: with scores
 
     def add(self, tensor):
         key, before = tensor.untyped_storage()._cdata, self.now
@@ -113,17 +116,31 @@ class Apart(live_tensors.Count):
         if self.now != before and tensor.numel() and tensor.untyped_storage().nbytes() // tensor.element_size() % self.square == 0:
             self.wide[key] = self.now - before
             self.scores += self.now - before
-        self.scores_peak, self.rest_peak = max(self.scores_peak, self.scores), max(self.rest_peak, self.now - self.scores)
+        if self.after or (tensor.shape[-1:] == (self.words,) and tensor.numel() == self.logits):
+            self.after = max(self.after, self.now)
+        else:
+            self.before, self.rest_peak = max(self.before, self.now), max(self.rest_peak, self.now - self.scores)
+        self.scores_peak = max(self.scores_peak, self.scores)
 
     def gone(self, key):
         super().gone(key)
         self.scores -= self.wide.pop(key, 0)
 
 
-def ask(program, x, *words):
+def few_words(x):
+    """the configuration with so few words that logits are nothing"""
+    return {k: few_words(v) if isinstance(v, dict) else 16 if k.endswith("vocab_size") and type(v) is int and v > 16 else v for k, v in x.items()}
+
+
+def ask(program, x, *words, few=False):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "config.json")
         x.to_json_file(path, use_diff=False)
+        if few:
+            with open(path) as f:
+                text = json.dumps(few_words(json.load(f)))
+            with open(path, "w") as f:
+                f.write(text)
         return json.loads(subprocess.run([program, *words, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout or "{}")
 
 
@@ -135,7 +152,7 @@ def run(program, kind, name, model_class, k, seed="", sizes=None):
         return "notes" in report and not report["unknown"] and any("not known here: counted" in s for s in report["notes"])
 
     report = {}
-    made = make(name, model_class, f"{seed}{k}", words, k == 1, stands_in)
+    made = make(name, model_class, f"{seed}{k}", words, k == 1, k == 2, stands_in)
     if made is None:
         return None
     x, net = made
@@ -151,11 +168,16 @@ def run(program, kind, name, model_class, k, seed="", sizes=None):
         ids = torch.zeros(batch, n, dtype=torch.long, device="meta")
         given = {"input_ids": ids, **({"decoder_input_ids": ids} if kind == "seq2seq" else {})}
         rest = {"use_cache": False} if "use_cache" in inspect.signature(net.forward).parameters else {}
-        count = Apart(n)
+        count = Apart(n, batch, words)
         with mock(count):
             theirs, loaded = live_tensors.inference(net, lambda: net(**given, **rest), given.values())
-        a = ask(program, x, "fit", *OPTIONS, "--batch", str(batch), "--seq", str(n), *(["--size", f"decoder_sequence={n}"] if kind == "seq2seq" else []))
-        row["live" + end] = (a["devices"][0]["need_bytes"], a["components"]["parameters"]["bytes"], theirs, loaded, count.rest_peak, count.scores_peak / (batch * heads * n * n))
+        ours = []
+        for few in (False, True):
+            a = ask(program, x, "fit", *OPTIONS, "--batch", str(batch), "--seq", str(n), *(["--size", f"decoder_sequence={n}"] if kind == "seq2seq" else []), few=few)
+            own = a["components"]["parameters"]["bytes"]
+            ours.append(a["devices"][0]["need_bytes"] - own - own // 100)
+        row["live" + end] = dict(need_before=ours[1], ours=ours[0], theirs=theirs - loaded, before=count.before - loaded, rest=count.rest_peak - loaded,
+                                 after=max(count.after - loaded, 0), scores=count.scores_peak / (batch * heads * n * n))
     return row
 
 
@@ -178,23 +200,28 @@ def words_of(name, rows):
     ratios = [r["weights"][1] / r["weights"][0] for _, r in measured]
     if len(ratios) > 1 and min(ratios) > 1.05 and max(ratios) < 1.06 * min(ratios):
         out["weights"] = math.ceil(100 * max(ratios))
-    elif max(ratios) > 1.3:
-        return {"live": "unknown"}
     elif max(ratios) > 1.001:
-        out["rows"] = max(math.ceil((r["weights"][1] - r["weights"][0]) / r["width"]) for _, r in measured)
+        rows = [math.ceil((r["weights"][1] - r["weights"][0]) / r["width"]) for _, r in measured]
+        if max(ratios) > 1.3 and max(rows) > 1.1 * min(rows):
+            return {"live": "unknown"}
+        out["rows"] = max(rows)
     masks = max(r.get("masks", 0) for _, r in measured)
     if masks > 0.9:  # of each layer, not one
         out["masks"] = math.ceil(masks)
     for end in ("", "_half"):
-        runs = [(k, *r["live" + end], r["attention"]) for k, r in measured]
+        runs = [(k, r["live" + end], r["attention"]) for k, r in measured]
         # with shared keys in f32 one kernel is none on either side
-        scores = max((r[6] for r in runs if r[0] == 0 or end or r[7] == "eager"), default=0)
-        share = [((r[5] if scores > 0.05 else r[3]) - r[4]) / (r[1] - r[2] - r[2] // 100) for r in runs]
+        scores = max((r["scores"] for k, r, way in runs if k == 0 or end or way == "eager"), default=0)
+        wide = scores > 0.05
+        share = [(r["rest"] if wide else r["before"]) / r["need_before"] for _, r, _ in runs]
         if max(share) > 4:
             return {"live": "unknown"}
+        logits = [r["after"] / r["ours"] for _, r, _ in runs if r["ours"] > 1.02 * r["need_before"]]
         if max(share) > 1.003:
             out["live" + end] = math.ceil(110 * max(share))  # other sizes than these
-        if scores > 0.05:
+        if max(logits, default=0) > 1.003:
+            out["logits" + end] = math.ceil(103 * max(logits))
+        if wide:
             out["scores" + end] = math.ceil(scores)
     return out
 
@@ -243,6 +270,8 @@ def main():
     for kind, names in KINDS:
         for name, model_class in names.items():
             model_class = model_class if isinstance(model_class, str) else model_class[0]
+            if kind == "masked" and model_class.endswith("ForConditionalGeneration"):  # seq2seq has it
+                continue
             if (chosen and name not in chosen) or name in SKIPPED or not hasattr(T, model_class) or not is_text(name):
                 continue
             rows = measure(program, name, model_class, kind)

@@ -192,7 +192,8 @@ static const char *set_experts(json_t *out, const json_t *text, json_int_t layer
     json_int_t size = size_of(text, "moe_intermediate_size|expert_ffn_hidden_size|expert_intermediate_size", f);
     size_t kinds =
         json_array_size(json_object_get(text, "moe_intermediate_size")); /* of experts: ERNIE 4.5 VL, side by side */
-    json_int_t shared = size_of(text, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size", 0);
+    json_int_t shared = size_of(
+        text, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size|shared_intermediate_size", 0);
     json_int_t dense = size_of(text, "first_k_dense_replace|num_dense_layers|moe_layer_start_index", 0);
     json_int_t step = size_of(text, "decoder_sparse_step|interleave_moe_layer_step|expert_layer_period", 1);
     json_t *list = json_array();
@@ -368,7 +369,9 @@ static double state_params(const json_t *text, double h)
     if (inner < 1) {
         return 0;
     }
-    return groups > 0 ? h * (3 * inner + 2 * groups * state) : 3 * h * inner + inner * (h / 8 + 3 * state);
+    return groups > 0 ? h * (3 * inner + 2 * groups * state +
+                             (double)size_of(text, "mamba_n_heads|mamba_num_heads|n_mamba_heads|num_heads", 0))
+                      : 3 * h * inner + inner * (h / 8 + 3 * state);
 }
 
 /* What layers have beyond the attention of the decoder: of a state, of a gate, of both side by side (Falcon H1). */
@@ -700,12 +703,13 @@ static json_t *make_pair(const json_t *config, const json_t *text, const char *n
         words == 0 || heads > 65536 || d > 65536 || narrow == 0) {
         return NULL;
     }
-    out = json_pack("{s:s, s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "model_type", "t5", "architectures",
-                    ends_in(name, "Model") ? "T5Model" : "T5ForConditionalGeneration", "feed_forward_proj",
-                    has_gate(writes) ? "gated-silu" : "relu", "d_model", h, "num_layers", n, "num_decoder_layers",
-                    n_writes, "d_ff", (n * f + n_writes * f_writes) / (n + n_writes), "num_heads", heads, "d_kv",
-                    narrow, "vocab_size", words, "tie_word_embeddings",
-                    !json_is_false(json_object_get(config, "tie_word_embeddings")));
+    out = json_pack("{s:s, s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "model_type", "t5",
+                    "architectures", ends_in(name, "Model") ? "T5Model" : "T5ForConditionalGeneration",
+                    "feed_forward_proj", has_gate(writes) ? "gated-silu" : "relu", "d_model", h, "num_layers", n,
+                    "num_decoder_layers", n_writes, "d_ff", (n * f + n_writes * f_writes) / (n + n_writes), "num_heads",
+                    heads, "d_kv", narrow, "vocab_size", words, "tie_word_embeddings",
+                    !json_is_false(json_object_get(config, "tie_word_embeddings")), "has_relative_attention_bias",
+                    json_object_get(config, "encoder_ffn_dim") == NULL); /* BART's kind has none */
     if (keys != heads) {
         others->counted = (uint64_t)(2 * heads * narrow);
         others->kept = others->latent = (uint64_t)(2 * keys * d);
@@ -746,6 +750,8 @@ static void set_measured(const struct vc_arch *arch, const json_t *text, double 
     others->weights = (uint32_t)vc_arch_number(arch, "weights", 0);
     others->live[0] = (uint32_t)vc_arch_number(arch, "live", 0);
     others->live[1] = (uint32_t)vc_arch_number(arch, "live_half", 0);
+    others->logits[0] = (uint32_t)vc_arch_number(arch, "logits", 0);
+    others->logits[1] = (uint32_t)vc_arch_number(arch, "logits_half", 0);
     others->scores[0] = (uint32_t)vc_arch_number(arch, "scores", 0);
     others->scores[1] = (uint32_t)vc_arch_number(arch, "scores_half", 0);
     others->open = vc_arch_is(arch, "live", "unknown");

@@ -11,7 +11,7 @@ struct t5 {
     int64_t hidden, head_dim, heads, inner, layers, decoder_layers, vocabulary, buckets, longest;
     double epsilon;
     double dropout; /* in training */
-    bool gated, scaled, tied;
+    bool gated, scaled, tied, relative;
     const char *act;
 };
 
@@ -57,6 +57,7 @@ static bool read_config(struct t5 *t, const char *function, bool scales)
     t->epsilon = vc_net_real(net, "layer_norm_epsilon", 1e-6);
     t->dropout = vc_net_probability(net, "dropout_rate", 0.1);
     t->tied = vc_net_flag(net, "tie_word_embeddings", true);
+    t->relative = !net->graph->stands_in || vc_net_flag(net, "has_relative_attention_bias", true);
     t->scaled = scales && vc_net_flag(net, "scale_decoder_outputs", t->tied);
     (void)vc_net_flag(net, "is_encoder_decoder", true);
     read_function(t, function);
@@ -163,7 +164,7 @@ static uint32_t block(const struct stack *s, uint32_t x, int64_t number)
 }
 
 /* Both stacks read "shared.weight"; the bias by position is the table of the first layer, used by all
- * layers. */
+ * layers; what stands in for a model may have none. */
 static uint32_t run_stack(struct stack *s, int64_t layers)
 {
     struct t5 *t = s->t;
@@ -179,7 +180,8 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
                                                   .shape = {(uint64_t)t->vocabulary, (uint64_t)t->hidden}}),
         s->ids);
     x = vc_net_drop(net, x, t->dropout);
-    if (layers != 0) {
+    s->mask = s->own_padding;
+    if (layers != 0 && t->relative) {
         how.table = vc_net_print(net, "%s.block.0.layer.0.SelfAttention.relative_attention_bias", s->name);
         vc_net_block(net, "%s", how.table);
         s->mask = vc_net_relative_bias(net, &how, s->ids, s->memory == VC_NO_VALUE);

@@ -557,8 +557,8 @@ void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline)
 }
 
 /* The most bytes that live at once: the sum of all that begins and ends, step by step. */
-enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t, uint64_t align, uint64_t *most,
-                                uint64_t *step)
+enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t, uint64_t align, uint64_t first,
+                                uint64_t end, uint64_t *most, uint64_t *step)
 {
     uint64_t *change = vc_calloc_array(ctx, VC_TAG_MISC, t->n_steps + 2, sizeof *change);
     uint64_t now = 0;
@@ -576,7 +576,7 @@ enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t,
     *most = *step = 0;
     for (uint64_t s = 0; s < t->n_steps; s++) {
         now += change[s];
-        if (now > *most) {
+        if (now > *most && first <= s && s < end) {
             *most = now;
             *step = s;
         }

@@ -215,9 +215,9 @@ struct vc_timeline {
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);
 void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
 
-/* The most that lives at one step, blocks rounded up to `align`. VC_E_NOMEM. */
-enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *timeline, uint64_t align, uint64_t *most,
-                                uint64_t *step);
+/* The most that lives at one step of first to end - 1, blocks rounded up to `align`. VC_E_NOMEM. */
+enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *timeline, uint64_t align, uint64_t first,
+                                uint64_t end, uint64_t *most, uint64_t *step);
 
 /* What lives at that step, of that component or (VC_MEMORY_COMPONENTS) of all. */
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind);

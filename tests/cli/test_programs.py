@@ -447,6 +447,8 @@ graph (float[n, 64] x, float[64, 512] u, float[512, 64] w) => (float[n, 64] y) %
         self.assertEqual((other["components"]["parameters"]["known"], other["components"]["kv_cache"]["known"]), ("exact", "assumed"))
         self.assertEqual(other["unknown"], None)
         self.assertEqual(own["components"]["kv_cache"]["known"], "exact")
+        trained = self.run_program("fit", "--gpu", "B200", "--mode", "train", "--seq", "64", "other", codes=(1, 3))  # never "fits"
+        self.assertIn("model_type is 'helium'", trained.stderr)
         os.makedirs(os.path.join(self.dir.name, "of-siglip"))
         with open(os.path.join(self.dir.name, "of-siglip", "config.json"), "w") as f:
             json.dump(dict(model_type="siglip", hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50000, projection_size=768), f)
