@@ -380,7 +380,7 @@ class Questions:
         self.count("dropped")
         if counted is None:
             self.run_quietly("convert", "--drop", "optimizer", "-o", "dropped.pt", model)
-            if "no weight has to change" not in self.refusal or os.path.getsize("dropped.pt") > size:
+            if not re.search("no weight has to change|nothing to do", self.refusal) or os.path.getsize("dropped.pt") > size:
                 self.say(number, self.refusal, line)
         elif counted["chosen"] is not None:
             chosen = counted["candidates"][counted["chosen"]]
