@@ -149,7 +149,11 @@ bool vc_name_is_state(const char *name)
     const char *word = strstr(name, "optim");
     const char *end = strchr(name, '.');
 
-    return word != NULL && end != NULL && word < end && strstr(end, ".state.") != NULL;
+    if (word == NULL || end == NULL || word > end || strstr(end, ".state.") == NULL) {
+        return false;
+    }
+    word += strlen("optim"); /* "optim_state_dict", "optimizer": "optimus" is a model */
+    return word == end || *word == '_' || strncmp(word, "izer", strlen("izer")) == 0;
 }
 
 enum vc_use vc_name_use(const char *name, unsigned n_dims, const uint64_t *shape, const char **reason)
