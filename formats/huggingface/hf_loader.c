@@ -30,12 +30,12 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
             "its config.json is that of a diffusers model, and diffusers loads codes on a GPU only, those of "
             "bitsandbytes, where that layout is asked for";
     } else if (json_object_get(root, "pretrained_cfg") != NULL) {
-        out->refusal = "its config.json is that of a timm model, and timm loads no int8";
+        out->refusal = "its config.json is that of a timm model, and timm loads no codes";
     } else if (json_object_get(root, "quantization_config") != NULL && !decoded) {
-        out->refusal = "its config.json has a quantization_config already, which does not speak of new int8 weights";
+        out->refusal = "its config.json has a quantization_config already, which does not speak of new codes";
     } else if (json_is_string(json_object_get(root, "model_type")) && !to_folder) {
         out->refusal =
-            "transformers looks for int8 in the config.json beside it, so the model's folder has to become a "
+            "transformers looks for codes by the config.json beside it, so the model's folder has to become a "
             "folder";
     } else if (vc_hf_config_takes_int8(root)) {
         out->dialect = vc_dialect_usual_in_folders(&family);

@@ -352,7 +352,7 @@ static void file_with_config(void **state)
     vc_ctx_free(ctx);
     save_text("config.json", config);
     task.write.layout = "auto";
-    refuse_each("model.safetensors", "q.safetensors", task, "looks for int8 in the config.json beside it");
+    refuse_each("model.safetensors", "q.safetensors", task, "looks for codes by the config.json beside it");
     assert_int_equal(mkdir(in_folder("in"), 0700), 0);
     assert_int_equal(rename(in_folder("config.json"), in_folder("in/config.json")), 0);
     assert_int_equal(rename(in_folder("model.safetensors"), in_folder("in/model.safetensors")), 0);

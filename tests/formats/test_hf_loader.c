@@ -20,7 +20,7 @@ static const struct {
     {"{\"model_type\": \"dinov2\"}", true, &vc_dialect_bitsandbytes, NULL},
     {"{\"model_type\": \"bert\", \"x\": NaN}", true, &vc_dialect_compressed_tensors, NULL},
     {"{\"_class_name\": \"UNet2DConditionModel\"}", true, &vc_dialect_plain, "diffusers loads codes on a GPU only"},
-    {"{\"pretrained_cfg\": {}, \"model_type\": \"x\"}", true, &vc_dialect_plain, "timm loads no int8"},
+    {"{\"pretrained_cfg\": {}, \"model_type\": \"x\"}", true, &vc_dialect_plain, "timm loads no codes"},
     {"{\"quantization_config\": {}, \"model_type\": \"bert\"}", true, &vc_dialect_plain,
      "has a quantization_config already"},
     {"{\"model_type\": 7}", true, &vc_dialect_plain, NULL},
