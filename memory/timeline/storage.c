@@ -456,12 +456,9 @@ uint64_t vc_storages_backward_bytes(const struct vc_storages *s, uint32_t n)
     if (vc_storages_fused(s, n)) {
         unsigned sums = vc_node_int(node, "is_causal", 0) != 0 ? 2 : 1; /* of a causal mask the gradient without it */
 
-        /* of a part that is computed again its result and the gradient of the stream, too: 1.6 of them were counted */
-        uint64_t again = s->options->recompute != VC_RECOMPUTE_NONE ? 2 * s->bytes[node->outputs[0]] : 0;
-
-        return bias != VC_NO_VALUE && s->trained[bias] ? vc_storages_scores(s, n) * s->width[node->outputs[0]] +
-                                                             sums * vc_storages_shared_scores(s, n) + again
-                                                       : 0;
+        return bias != VC_NO_VALUE && s->trained[bias]
+                   ? vc_storages_scores(s, n) * s->width[node->outputs[0]] + sums * vc_storages_shared_scores(s, n)
+                   : 0;
     }
     return vc_storages_scores(s, n) * 2 *
            softmax_width(s, vc_graph_value(s->graph, node->outputs[0]), s->width[node->outputs[0]]);

@@ -295,7 +295,8 @@ static void add_weight_gradient(struct maker *m, uint32_t n, uint32_t v)
     }
 }
 
-/* What the backward step of the node makes of the gradient of a value that others have begun, before the two are one. */
+/* What the backward step of the node makes of the gradient of a value that others have begun, before the two are one; that
+ * of numbers by position is counted with attention's (vc_storages_backward_bytes). */
 static void add_contributions(struct maker *m, uint32_t n)
 {
     const struct vc_storages *s = m->s;
@@ -305,7 +306,7 @@ static void add_contributions(struct maker *m, uint32_t n)
     for (unsigned k = 0; !s->idle[n] && (s->eager[n] & VC_EAGER_SAME_GRAD) == 0 && k < node->n_inputs; k++) {
         uint32_t v = node->inputs[k];
 
-        if (v != VC_NO_VALUE && s->trained[v] && !s->inside[v] && is_result(m, v) &&
+        if (v != VC_NO_VALUE && s->trained[v] && !s->inside[v] && is_result(m, v) && v != vc_storages_bias(s, n) &&
             m->grad_first[s->grad_root[v]] < m->back[n] && (y == VC_NO_VALUE || s->grad_root[v] != s->grad_root[y])) {
             add(m, s->bytes[v], m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
         }

@@ -157,7 +157,7 @@ MODELS = [
      "ResNetForImageClassification", dict(batch=8)),
 ]
 USUAL = ("bert, narrow, few words", "phi3", "gemma3, window 128", "mixtral", "gpt2", "bert, words", "distilbert, classes", "t5, gated", "whisper, tiny", "llama, long, few words", "vit", "resnet-18",
-         "granite", "stablelm, parallel", "phi", "cohere", "llama, narrow, few words", "nemotron, few words", "cohere, few words", "bert, mini")
+         "granite", "stablelm, parallel", "phi", "cohere", "llama, narrow, few words", "nemotron, few words", "cohere, few words", "bert, mini", "t5, encoder")
 
 # ---- runs: name, mode, type of floats, attention, optimizer, autocast, checkpointing ----
 RUNS = [
