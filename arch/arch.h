@@ -27,7 +27,7 @@ struct vc_arch {
     /* "num_key_value_heads=4 tie_word_embeddings=true": JSON without blanks, words without quotes. What is 0, false
      * or empty is not there, nor what follows from other keys (key heads as many as heads, heads that fill the hidden
      * size). No keys are "mlp_has_no_gate=true" (a feed-forward part is two matrices, not three) and what scripts/stand_ins.py
-     * measured of models of the type beside the one that stands in for it (weights, rows, masks, live, logits, scores, and each _half). */
+     * measured of models of the type beside the one that stands in for it (weights, rows, masks, mask, live, logits, scores, and each _half). */
     const char *defaults;
 };
 

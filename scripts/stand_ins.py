@@ -8,6 +8,7 @@ Each type that stands in is made three times with small random sizes, without da
     weights=198         percent of the weights that the program counts of config.json alone
     rows=2600           so many rows of the hidden width are weights, too: tables whose sizes the program does not read
     masks=1             bytes of each pair of positions in each layer: masks of all positions that a model keeps as buffers
+    mask=1              the same where all layers have one
     live=130, live_half=155    percent of the values that live at the fullest step before there are logits, but for matrices of scores; of f32, of half precision
     logits=105, logits_half=103    percent of the values that live at the fullest step from then on
     scores=16, scores_half=10  bytes of each score of the largest attention, where a module writes attention out as products
@@ -36,7 +37,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import live_tensors
 
 KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES), ("masked", M.MODEL_FOR_MASKED_LM_MAPPING_NAMES))
-WORDS = ("weights", "rows", "masks", "live", "live_half", "logits", "logits_half", "scores", "scores_half")
+WORDS = ("weights", "rows", "masks", "mask", "live", "live_half", "logits", "logits_half", "scores", "scores_half")
 RUNS = ((1000, 1, 1021), (8000, 2, 251), (300, 1, 613))  # words, sequences, positions: primes, which no other size is a multiple of
 # With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
 # whose values are up to 2.5 times those of the stand-in, while those of its class's sizes are 0.7 to 0.9 of them; the others cannot be made or run without data.
@@ -160,7 +161,8 @@ def run(program, kind, name, model_class, k, seed="", sizes=None):
     held = {id(w): w for w in net.buffers() if w.dtype == torch.float32 and w.numel() % 2048 ** 2}  # no masks of all positions
     held.update({id(w): w for w in net.parameters()})
     row = {"weights": (report["model"]["parameters"], sum(w.numel() for w in held.values())), "width": text.hidden_size,
-           "masks": sum(w.nbytes for w in net.buffers() if w.numel() % 2048 ** 2 == 0) / 2048 ** 2 / text.num_hidden_layers}
+           "mask": sum(w.nbytes for w in net.buffers() if w.numel() % 2048 ** 2 == 0) / 2048 ** 2}
+    row["masks"] = row["mask"] / text.num_hidden_layers
     row["attention"] = x._attn_implementation
     heads = next((h for h in (A.get(text, k) for k in ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")) if type(h) is int), 1)
     for dtype, end in ((torch.float32, ""), (torch.bfloat16, "_half")):
@@ -205,9 +207,11 @@ def words_of(name, rows):
         if max(ratios) > 1.3 and max(rows) > 1.1 * min(rows):
             return {"live": "unknown"}
         out["rows"] = max(rows)
-    masks = max(r.get("masks", 0) for _, r in measured)
-    if masks > 0.9:  # of each layer, not one
-        out["masks"] = math.ceil(masks)
+    for word in ("masks", "mask"):
+        masks = max(r.get(word, 0) for _, r in measured)
+        if masks > 0.9:
+            out[word] = math.ceil(masks)
+            break
     for end in ("", "_half"):
         runs = [(k, r["live" + end], r["attention"]) for k, r in measured]
         # with shared keys in f32 one kernel is none on either side

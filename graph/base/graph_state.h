@@ -62,8 +62,8 @@ struct vc_net_others {
     bool scales; /* its logits are another tensor, times a number (Cohere, Granite) or with a bias (BART) */
     /* What models of the type take beyond the stand-in, as scripts/stand_ins.py measured it (arch.h): percent of all weights
      * and of the values at the fullest step before there are logits and from then on, of f32 and of half precision, 0 where
-     * they are not more; bytes of each score that a module writes out; bytes of the masks of all positions that its layers have beside weights. `open`: nothing
-     * bounds them. */
+     * they are not more; bytes of each score that a module writes out; bytes of the masks of all positions that it has
+     * beside weights. `open`: nothing bounds them. */
     uint64_t masks;
     uint32_t weights, live[2], logits[2], scores[2];
     bool open;

@@ -746,7 +746,8 @@ static void set_measured(const struct vc_arch *arch, const json_t *text, double 
     double n = (double)size_of(text, "n_positions|max_position_embeddings|n_ctx", 0);
 
     others->params += elems(vc_arch_number(arch, "rows", 0) * h);
-    others->masks = elems(vc_arch_number(arch, "masks", 0) * (double)layers_of(text) * n * n);
+    others->masks =
+        elems((vc_arch_number(arch, "masks", 0) * (double)layers_of(text) + vc_arch_number(arch, "mask", 0)) * n * n);
     others->weights = (uint32_t)vc_arch_number(arch, "weights", 0);
     others->live[0] = (uint32_t)vc_arch_number(arch, "live", 0);
     others->live[1] = (uint32_t)vc_arch_number(arch, "live_half", 0);

@@ -449,6 +449,13 @@ graph (float[n, 64] x, float[64, 512] u, float[512, 64] w) => (float[n, 64] y) %
         self.assertEqual(own["components"]["kv_cache"]["known"], "exact")
         trained = self.run_program("fit", "--gpu", "B200", "--mode", "train", "--seq", "64", "other", codes=(1, 3))  # never "fits"
         self.assertIn("model_type is 'helium'", trained.stderr)
+        bytes_of = {}
+        for positions in (1024, 2048):  # all layers share one mask of all positions, of bytes
+            os.makedirs(os.path.join(self.dir.name, f"mask-{positions}"))
+            with open(os.path.join(self.dir.name, f"mask-{positions}", "config.json"), "w") as f:
+                json.dump(dict(model_type="gpt_bigcode", n_embd=256, n_layer=3, n_head=4, n_positions=positions, vocab_size=1000), f)
+            bytes_of[positions] = self.estimate(f"mask-{positions}")["components"]["parameters"]["bytes"]
+        self.assertEqual(bytes_of[2048] - bytes_of[1024], 4 * 256 * 1024 + 2048 ** 2 - 1024 ** 2)
         os.makedirs(os.path.join(self.dir.name, "of-siglip"))
         with open(os.path.join(self.dir.name, "of-siglip", "config.json"), "w") as f:
             json.dump(dict(model_type="siglip", hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50000, projection_size=768), f)
