@@ -149,15 +149,15 @@ struct vc_tensor {
     /* Axis of the input channels (products sum over this axis, N:M patterns go along it) plus 1, if the format or the
      * name states it. 0: the axis beside channel_axis. VC_NO_INPUTS: there is no such axis, or the axis is unknown. */
     unsigned inputs;
-    bool compressed;           /* in the file */
+    bool compressed; /* in the file */
+    /* Part of codes, and of all others of the file: a mark without which a loader takes none of them for codes. */
+    bool of_all_codes;
     const char *axis_reason;   /* why channel_axis, a few words, if the name decided; else NULL */
     const char *inputs_reason; /* why VC_NO_INPUTS, a few words */
     enum vc_use use;
     /* Codes, or a part of codes, that cannot be decoded: why, as a sentence goes on behind the name, "is codes of AQLM,
      * which are not decoded here". Passes leave the tensor as it is, and dequantize refuses. NULL if it is not one. */
     const char *undecoded;
-    /* Part of codes, and of all others of the file: a mark without which a loader takes none of them for codes. */
-    bool of_all_codes;
 };
 
 struct vc_model;

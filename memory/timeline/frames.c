@@ -15,7 +15,7 @@
 struct place {
     const char *name;
     size_t length;
-    uint32_t last;
+    uint32_t last, count; /* of the nodes in it */
 };
 
 /* While the graph is walked. */
@@ -64,7 +64,7 @@ static size_t longer(const char *block, size_t length)
     return from == NULL ? strlen(block) : (size_t)(from - block);
 }
 
-/* For each prefix of a block, such as "layers.0" of "layers.0.mlp", the last node in it: until then the module has not
+/* For each prefix of a block, such as "layers.0" of "layers.0.mlp", the last node in it, until which the module has not
  * returned. */
 static void note_blocks(struct frames *f)
 {
@@ -78,7 +78,7 @@ static void note_blocks(struct frames *f)
                 vc_hash_add(&f->by_name, vc_hash_bytes(0, block, length), f->n_places);
                 p = &f->places[f->n_places++];
             }
-            *p = (struct place){block, length, n};
+            *p = (struct place){block, length, n, p->count + 1};
         }
         f->shared = f->shared || strstr(block, ".shared_expert") != NULL;
     }
@@ -126,12 +126,11 @@ static void hold(struct frames *f, uint32_t v, uint32_t until)
 static size_t base_of(const struct frames *f, const struct vc_graph_node *maker)
 {
     size_t length = strcspn(maker->block, ".");
-    uint32_t count = 0;
 
-    for (uint32_t n = 0; n < f->s->n_nodes; n++) {
-        count += is_in(vc_graph_node(f->s->graph, n)->block, maker->block, length);
+    if (length == 0 || vc_graph_lists(f->s->graph)->max_positions == 0) {
+        return 0;
     }
-    return length != 0 && vc_graph_lists(f->s->graph)->max_positions != 0 && 2 * count > f->s->n_nodes ? length : 0;
+    return 2 * find(f, maker->block, length)->count > f->s->n_nodes ? length : 0;
 }
 
 /* A head reads what the base model has made, which the model has in a variable to the end. */

@@ -27,6 +27,7 @@ struct maker {
     uint32_t *part;    /* by node: of those that are computed again together, from 1 on; 0: not computed again */
     uint64_t *redo;    /* by node: the step in which it is computed again; NO_STEP: none */
     uint64_t *back;    /* by node: of its backward step */
+    uint64_t *done;    /* by node: the last backward step of its part; without one, its own */
     struct span *span; /* by root */
     uint64_t *grad_first, *grad_last; /* by root of gradients; NO_STEP: none */
     uint32_t node;                    /* of what is added: vc_timeline.maker */
@@ -99,6 +100,9 @@ static void number_steps(struct maker *m)
             m->out->node_of[step] = i - 1;
             m->back[i - 1] = step++;
         }
+        for (uint32_t i = n; i < end; i++) {
+            m->done[i] = part != 0 ? m->back[n] : m->back[i];
+        }
     }
     m->out->node_of[step] = VC_NO_NODE;
     m->out->n_steps = step + 1;
@@ -139,10 +143,7 @@ static void need(void *user, uint32_t node, uint32_t value, bool saved)
         span->again = m->redo[from];
         span->until = vc_max_u64(span->until, until);
     } else {
-        while (m->part[node] != 0 && node > 0 && m->part[node - 1] == m->part[node]) {
-            node--; /* a checkpoint has its inputs until its first node's backward step */
-        }
-        span->last = vc_max_u64(span->last, m->part[node] != 0 ? m->back[node] : until);
+        span->last = vc_max_u64(span->last, m->done[node]); /* a checkpoint has its inputs until then */
     }
 }
 
@@ -496,11 +497,12 @@ static enum vc_status allocate(struct maker *m)
     m->part = vc_alloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->part);
     m->redo = vc_alloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->redo);
     m->back = vc_calloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->back);
+    m->done = vc_alloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->done);
     m->span = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->span);
     m->grad_first = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->grad_first);
     m->grad_last = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->grad_last);
-    if (m->out->node_of == NULL || m->part == NULL || m->redo == NULL || m->back == NULL || m->span == NULL ||
-        m->grad_first == NULL || m->grad_last == NULL) {
+    if (m->out->node_of == NULL || m->part == NULL || m->redo == NULL || m->back == NULL || m->done == NULL ||
+        m->span == NULL || m->grad_first == NULL || m->grad_last == NULL) {
         return VC_E_NOMEM;
     }
     for (uint32_t v = 0; v < values; v++) {
@@ -543,6 +545,7 @@ out:
     vc_free(ctx, m.part);
     vc_free(ctx, m.redo);
     vc_free(ctx, m.back);
+    vc_free(ctx, m.done);
     vc_free(ctx, m.span);
     vc_free(ctx, m.grad_first);
     vc_free(ctx, m.grad_last);
