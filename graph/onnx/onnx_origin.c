@@ -486,6 +486,7 @@ static enum vc_status try_norm(struct origin *o, size_t v, size_t i, bool *found
         of[k] = vc_model_find(o->model, name);
         VC_RETURN_IF(k < 2 && of[k] == VC_NO_TENSOR, VC_OK);
         VC_CALL(read_elements(o, of[k]));
+        VC_RETURN_IF(of[k] != VC_NO_TENSOR && o->tables[of[k]].n != o->tables[v].n, VC_OK);
     }
     VC_CALL(read_elements(o, i));
     VC_SCOPED float *at = vc_alloc_array(o->ctx, VC_TAG_TILES, r.n, sizeof *at);

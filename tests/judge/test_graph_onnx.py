@@ -804,6 +804,20 @@ class Graphs(unittest.TestCase):
             self.assertEqual(done.returncode, 3 if wrong else 0, done.stdout)
         self.assertIn("was computed of other tensors, such as w,", done.stdout)
 
+    def test_norms_of_other_sizes(self):
+        """A folded weight beside a batch normalization whose tensors have other sizes or types than its variance: refused."""
+        rng = np.random.default_rng(5)
+        x, w = rng.standard_normal((2, 5, 8)).astype("f4"), rng.standard_normal((8, 8)).astype("f4")
+        self.save("m.onnx", [helper.make_node("MatMul", ["x", "onnx::MatMul_7"], ["y"])], {"x": ["batch", 5, 8]}, "y", {"onnx::MatMul_7": w * 2})
+        np.savez(self.path("x.npz"), x=x)
+        for wrong, values in (("weight", np.zeros(8, "i4")), ("bias", np.zeros(3, "f4")), ("running_mean", np.zeros(0, "f4")), ("running_mean", np.zeros(1, "f4"))):
+            norm = {"m.bn." + k: np.ones(8, "f4") for k in ("weight", "bias", "running_mean", "running_var")}
+            np.savez(self.path("w.npz"), **{**norm, "m.w": w + 1, "m.bn." + wrong: values})
+            done = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("m.onnx")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, 3, (wrong, done.stdout))
+            self.assertRegex(done.stdout, "was computed of other tensors|was folded into")
+
     def save(self, name, nodes, inputs, output, stored):
         f32 = onnx.TensorProto.FLOAT
         made = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(k, f32, shape) for k, shape in inputs.items()], [helper.make_tensor_value_info(output, f32, None)],
