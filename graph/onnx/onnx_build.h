@@ -83,6 +83,7 @@ struct vc_onnx_build {
     struct vc_onnx_name **captured; /* what this graph, and those inside it, use of the graphs around it */
     size_t n_captured, captured_capacity;
     enum vc_status (*add_nodes)(struct vc_onnx_build *b); /* of onnx_build.c, for onnx_control.c */
+    uint64_t origin_work;                                 /* onnx_origin.c: elements that were looked at */
 };
 
 /* The tensor of the other checkpoint (vc_graph_options.weights) that a constant of the program stands for. */

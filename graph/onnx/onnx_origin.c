@@ -15,11 +15,15 @@
 #define MOST_LEFT   16   /* tensors without a place, of which each is tried with each; of more, those of one module */
 #define MOST_APART  2e-6 /* of the largest element: what rounding of a formula in f32 makes */
 #define PRODUCT_OFF 1e-5 /* of sums */
+/* Elements that are looked at for all constants of a file, some seconds: what is not explained by then is refused as what cannot
+ * be. A formula is tried in full where both ends of the constant fit. */
+#define MOST_WORK ((uint64_t)1 << 30)
 
 /* Elements, and the sizes of the axes that are longer than 1. */
 struct table {
     float *at;
     size_t n;
+    double most; /* of the elements of a tensor, but for their signs */
     unsigned n_axes;
     uint64_t sizes[MOST_AXES];
 };
@@ -32,6 +36,11 @@ static double largest(const struct table *t)
         most = fabs((double)t->at[k]) > most ? fabs((double)t->at[k]) : most;
     }
     return most;
+}
+
+static bool is_near(double x, double y, double apart)
+{
+    return x == y || fabs(x - y) <= apart;
 }
 
 static bool is_uniform(const struct table *t)
@@ -142,13 +151,13 @@ static bool is_round(double factor)
 static bool is_multiple(const struct table *c, const struct table *r, bool exact)
 {
     double most = largest(r);
-    double factor = exact && c->n == r->n && most > 0 ? largest(c) / most : 1;
+    double factor = exact && c->n == r->n && most > 0 ? c->most / most : 1;
     double apart = exact ? 0 : MOST_APART * most;
 
     if (!(most < (double)INFINITY) || is_part(c, r, 1, apart) || is_part(c, r, -1, apart)) {
         return most < (double)INFINITY || is_part(c, r, 1, 0);
     }
-    apart = MOST_APART * largest(c);
+    apart = MOST_APART * c->most;
     return factor != 1 && is_round(factor) && (is_part(c, r, factor, apart) || is_part(c, r, -factor, apart));
 }
 
@@ -187,57 +196,112 @@ static double reciprocal(double x)
 static double (*const functions[])(double) = {same,     one_plus, one_minus, vc_exp_f64, vc_tanh_f64, vc_sigmoid_f64,
                                               softplus, square,   fabs,      sqrt,       reciprocal,  vc_log_f64};
 
-/* `length` elements each, `step` apart, divided by their norm, or their exponentials by the sum of these. */
-static void normalize(const struct table *a, size_t length, size_t step, bool exponentials, float *out)
-{
-    for (size_t r = 0; r < a->n / length; r++) {
-        size_t from = step == 1 ? r * length : r;
-        double sum = 0;
+/* Elements `first`, `first` + `step` ... that are divided by one number. */
+struct run {
+    size_t first, length, step;
+};
 
-        for (size_t k = 0; k < length; k++) {
-            double x = (double)a->at[from + k * step];
-            sum += exponentials ? vc_exp_f64(x) : x * x;
-        }
-        for (size_t k = 0; k < length; k++) {
-            double x = (double)a->at[from + k * step];
-            out[from + k * step] = (float)(exponentials ? vc_exp_f64(x) / sum : x / sqrt(sum));
+/* The run that element i is in. Form 1, 2: rows and columns of norm 1; 3: Softmax. */
+static struct run run_of(const struct table *a, size_t form, size_t i)
+{
+    size_t rows = a->n_axes == 0 ? 1 : (size_t)a->sizes[0];
+    size_t length = form == 3 && a->n_axes != 0 ? (size_t)a->sizes[a->n_axes - 1] : a->n / rows;
+
+    if (form != 2) {
+        return (struct run){i / length * length, length, 1};
+    }
+    return (struct run){i % length, rows, length}; /* step 1: all is one column */
+}
+
+static double divisor_of(const struct table *a, size_t form, const struct run *run)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < run->length; k++) {
+        double x = (double)a->at[run->first + k * run->step];
+        sum += form == 3 ? vc_exp_f64(x) : x * x;
+    }
+    return form == 3 ? sum : sqrt(sum);
+}
+
+/* Form `k` of a: 0: a itself; 1, 2, 3: divided by run; then functions. */
+#define N_FORMS (3 + sizeof functions / sizeof *functions)
+static double form_at(const struct table *a, size_t k, size_t i, double divisor)
+{
+    double x = (double)a->at[i];
+
+    if (k == 0 || k > 3) {
+        return functions[k == 0 ? 0 : k - 3](x);
+    }
+    return (k == 3 ? vc_exp_f64(x) : x) / divisor;
+}
+
+static double form_alone(const struct table *a, size_t k, size_t i)
+{
+    struct run run = run_of(a, k, i);
+
+    return form_at(a, k, i, k == 0 || k > 3 ? 1 : divisor_of(a, k, &run));
+}
+
+static void take_form(const struct table *a, size_t k, struct table *r)
+{
+    struct run run = k == 0 || k > 3 ? (struct run){0, 1, 1} : run_of(a, k, 0);
+
+    for (size_t n = 0; n < a->n / run.length; n++) {
+        size_t first = run.step == 1 ? n * run.length : n;
+        double divisor = k == 0 || k > 3 ? 1 : divisor_of(a, k, &(struct run){first, run.length, run.step});
+
+        for (size_t i = 0; i < run.length; i++) {
+            r->at[first + i * run.step] = (float)form_at(a, k, first + i * run.step, divisor);
         }
     }
 }
 
-/* r is form `k` of a; false: there are no more. 0: a itself; 1, 2: rows and columns of norm 1; 3: Softmax; then functions. */
-#define N_FORMS (3 + sizeof functions / sizeof *functions)
-static void take_form(const struct table *a, size_t k, struct table *r)
+/* The five operators, of x and an element y. */
+static double made_of(unsigned op, double x, double y)
 {
-    size_t rows = a->n_axes == 0 ? 1 : (size_t)a->sizes[0];
-    size_t last = a->n_axes == 0 ? 1 : (size_t)a->sizes[a->n_axes - 1];
+    const double made[] = {x * y, x + y, x - y, x / y, y / x};
 
-    if (k == 1 || k == 2) {
-        normalize(a, k == 1 ? a->n / rows : rows, k == 1 ? 1 : a->n / rows, false, r->at);
-    } else if (k == 3) {
-        normalize(a, last, 1, true, r->at);
-    }
-    for (size_t i = 0; (k == 0 || k > 3) && i < a->n; i++) {
-        r->at[i] = (float)functions[k == 0 ? 0 : k - 3]((double)a->at[i]);
-    }
+    return made[op];
+}
+
+/* The first and the last element of c are those of an equally long table, whatever the order of its axes: but for the sign, and
+ * exact: but for a factor. */
+static bool ends_fit(const struct table *c, double first, double last, bool exact)
+{
+    double apart = 4 * MOST_APART * c->most;
+    double own = fabs((double)c->at[0]), end = fabs((double)c->at[c->n - 1]);
+
+    first = fabs(first);
+    last = fabs(last);
+    return exact ? is_near(own * last, end * first, apart * fmax(first, last))
+                 : is_near(own, first, apart) && is_near(end, last, apart);
 }
 
 /* c is a form of a, or of it and b, elements of which go to those of a by rows or columns; r: room for a. */
-static bool is_of(const struct table *c, const struct table *a, const struct table *b, struct table *r)
+static bool is_of(const struct table *c, const struct table *a, const struct table *b, struct table *r, uint64_t *work)
 {
-    for (size_t k = 0; k < (b == NULL ? N_FORMS : 3); k++) {
-        take_form(a, k, r);
-        if (b == NULL && is_multiple(c, r, k == 0)) {
-            return true;
+    for (size_t k = 0; k < (b == NULL ? N_FORMS : 3) && *work <= MOST_WORK; k++) {
+        double first = form_alone(a, k, 0), last = form_alone(a, k, a->n - 1);
+
+        if (b == NULL && (c->n != a->n || ends_fit(c, first, last, k == 0))) {
+            take_form(a, k, r);
+            *work += 8 * a->n;
+            if (is_multiple(c, r, k == 0)) {
+                return true;
+            }
         }
         for (unsigned op = 0; b != NULL && op < 10; op++) {
+            if (!ends_fit(c, made_of(op / 2, first, (double)b->at[0]), made_of(op / 2, last, (double)b->at[b->n - 1]),
+                          false)) {
+                continue;
+            }
             take_form(a, k, r);
+            *work += 8 * a->n;
             for (size_t i = 0; i < a->n; i++) {
-                double x = (double)r->at[i];
                 double y = (double)b->at[op % 2 == 0 ? i % b->n : i / (a->n / b->n)];
-                const double made[] = {x * y, x + y, x - y, x / y, y / x};
 
-                r->at[i] = (float)made[op / 2];
+                r->at[i] = (float)made_of(op / 2, (double)r->at[i], y);
             }
             if (is_multiple(c, r, false)) {
                 return true;
@@ -245,6 +309,37 @@ static bool is_of(const struct table *c, const struct table *a, const struct tab
         }
     }
     return false;
+}
+
+/* Element [i, j] of the matrix, or of its transpose. */
+static double element(const struct table *m, bool turned, size_t i, size_t j)
+{
+    return (double)m->at[turned ? j * (size_t)m->sizes[1] + i : i * (size_t)m->sizes[1] + j];
+}
+
+/* Factors of a product, each as it is or transposed, and a matrix (NULL: none) that it is added to. */
+struct factors {
+    const struct table *c, *add, *a, *b;
+    bool ta, tb, tc, turned; /* of add: beside c */
+};
+
+/* The first and the last element of such a product fit, but for the factor. */
+static bool product_ends_fit(const struct factors *f)
+{
+    const size_t rows = (size_t)f->c->sizes[f->tc], columns = (size_t)f->c->sizes[!f->tc];
+    double sum[2] = {0, 0}, left[2];
+    double apart = 1e-3 * f->c->most;
+
+    for (unsigned e = 0; e < 2; e++) {
+        size_t i = e * (rows - 1), j = e * (columns - 1);
+
+        for (size_t l = 0; l < (size_t)f->a->sizes[!f->ta]; l++) {
+            sum[e] += element(f->a, f->ta, i, l) * element(f->b, f->tb, l, j);
+        }
+        left[e] = element(f->c, f->tc, i, j) - (f->add == NULL ? 0 : element(f->add, f->tc != f->turned, i, j));
+    }
+    return f->add != NULL ? is_near(left[0] * sum[1], left[1] * sum[0], apart * fmax(fabs(sum[0]), fabs(sum[1])))
+                          : is_near(left[0], sum[0], apart) && is_near(left[1], sum[1], apart);
 }
 
 /* y is the matrix, or with `turned` its transpose, times x. */
@@ -264,7 +359,7 @@ static void multiply(const struct table *m, bool turned, const double *x, double
 /* c is a product of a and b, or a matrix `add` and such a product times a factor that is_round, each as it is or transposed: both
  * do the same to a vector x. room: 4 vectors of n. */
 static bool is_product(const struct table *c, const struct table *add, const struct table *a, const struct table *b,
-                       double *room, size_t n)
+                       double *room, size_t n, uint64_t *work)
 {
     double *x = room, *z = room + n, *u = z + n, *y = u + n;
 
@@ -276,6 +371,11 @@ static bool is_product(const struct table *c, const struct table *add, const str
             (add != NULL && (add->sizes[turned] != c->sizes[0] || add->sizes[1 - turned] != c->sizes[1]))) {
             continue;
         }
+        *work += 4 * n;
+        if (!product_ends_fit(&(struct factors){c, add, a, b, ta != 0, tb != 0, tc != 0, turned != 0})) {
+            continue;
+        }
+        *work += a->n + b->n + 2 * c->n;
         size_t rows = (size_t)c->sizes[tc];
         for (size_t i = 0; i < n; i++) {
             x[i] = (double)(i * 40503 % 1009) / 500 - 1;
@@ -321,9 +421,17 @@ struct origin {
     const struct vc_model *model;
     uint64_t *used; /* by tensor: how many of its elements constants are, UINT64_MAX: all */
     size_t n_left;  /* tensors of which constants are nothing */
+    uint64_t *work; /* elements that were looked at */
     struct table c, *tables;
     struct vc_arena arena;
 };
+
+/* VC_E_UNSUPPORTED, without a sentence: enough was looked at. */
+static enum vc_status spend(const struct origin *o, uint64_t elements)
+{
+    *o->work += elements;
+    return *o->work > MOST_WORK ? VC_E_UNSUPPORTED : VC_OK;
+}
 
 static enum vc_status set_table(struct origin *o, const struct vc_model *model, size_t index, bool read,
                                 struct table *t)
@@ -336,8 +444,11 @@ static enum vc_status set_table(struct origin *o, const struct vc_model *model, 
     if (!read || t->n == 0 || t->at != NULL) {
         return VC_OK;
     }
+    VC_CALL(spend(o, 4 * (uint64_t)t->n));
     VC_CALL_ALLOC(t->at = vc_arena_alloc(o->ctx, &o->arena, t->n * sizeof *t->at));
-    return vc_tensor_read_f32(o->ctx, model, index, t->at, t->n);
+    VC_CALL(vc_tensor_read_f32(o->ctx, model, index, t->at, t->n));
+    t->most = largest(t);
+    return VC_OK;
 }
 
 static enum vc_status read_elements(struct origin *o, size_t index)
@@ -370,8 +481,8 @@ static enum vc_status try_elements(struct origin *o, size_t i, size_t j, bool *f
     VC_CALL(read_elements(o, j));
     VC_SCOPED float *at = vc_alloc_array(o->ctx, VC_TAG_TILES, r.n, sizeof *at);
     VC_CALL_ALLOC(r.at = at);
-    *found = is_of(&o->c, &o->tables[i], j == VC_NO_TENSOR ? NULL : &o->tables[j], &r);
-    return VC_OK;
+    *found = is_of(&o->c, &o->tables[i], j == VC_NO_TENSOR ? NULL : &o->tables[j], &r, o->work);
+    return *found ? VC_OK : spend(o, 0);
 }
 
 /* The product of i and j, alone or added to another matrix of the constant's sizes, which is used then. */
@@ -387,13 +498,13 @@ static enum vc_status try_product(struct origin *o, size_t i, size_t j, bool *fo
     VC_CALL_ALLOC(room);
     VC_CALL(read_elements(o, i));
     VC_CALL(read_elements(o, j));
-    *found = is_product(c, NULL, &o->tables[i], &o->tables[j], room, n);
+    *found = is_product(c, NULL, &o->tables[i], &o->tables[j], room, n, o->work);
     for (size_t k = 0; k < o->model->n_tensors && !*found; k++) {
         const struct table *add = &o->tables[k];
 
         if (o->used[k] == 0 && add->n == c->n && add->n_axes == 2) {
             VC_CALL(read_elements(o, k));
-            *found = is_product(c, add, &o->tables[i], &o->tables[j], room, n);
+            *found = is_product(c, add, &o->tables[i], &o->tables[j], room, n, o->work);
             use(o, *found ? k : VC_NO_TENSOR);
         }
     }
@@ -424,6 +535,7 @@ static enum vc_status try_runs(struct origin *o, bool turned, bool *found)
                 continue;
             }
             VC_CALL(read_elements(o, i));
+            VC_CALL(spend(o, o->tables[i].n - next[i]));
             for (at = next[i]; at < o->tables[i].n && o->tables[i].at[at] != x; at++) {
             }
             if (at < o->tables[i].n) {
@@ -469,48 +581,66 @@ static enum vc_status try_pairs(struct origin *o, bool *found)
     return VC_OK;
 }
 
-/* A weight or a bias with which a batch normalization, whose variance is tensor v, was folded; i: VC_NO_TENSOR: a bias of 0, and
- * a weight of 1. */
+/* A batch normalization, and the weight or bias that it may be folded with. */
+struct folded {
+    const struct origin *o;
+    size_t of[4]; /* running_var, running_mean, weight, bias; the last two may be VC_NO_TENSOR */
+    size_t with;  /* VC_NO_TENSOR: a bias of 0, and a weight of 1 */
+    size_t each;  /* elements of each channel */
+};
+
+/* Element e of the folded weight, or bias. */
+static double folded_at(const struct folded *f, size_t e, double epsilon, bool bias)
+{
+    double p[4] = {1, 0, 1, 0};
+
+    for (unsigned q = 0; q < 4; q++) {
+        p[q] = f->of[q] == VC_NO_TENSOR ? p[q] : (double)f->o->tables[f->of[q]].at[e / f->each];
+    }
+    double x = f->with == VC_NO_TENSOR ? !bias : (double)f->o->tables[f->with].at[e];
+    double s = p[2] / sqrt(p[0] + epsilon);
+    return bias ? p[3] + (x - p[1]) * s : x * s;
+}
+
+/* The constant is that of the batch normalization whose variance is tensor v; i: folded.with. */
 static enum vc_status try_norm(struct origin *o, size_t v, size_t i, bool *found)
 {
     static const char *const leaves[] = {"running_var", "running_mean", "weight", "bias"};
     static const double epsilons[] = {1e-5, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12};
-    size_t of[4];
     char name[400];
-    bool shifted = false;
+    bool bias = false;
     const char *stem = vc_model_tensor(o->model, v)->name;
     struct table r = o->tables[i == VC_NO_TENSOR ? v : i];
+    struct folded f = {.o = o, .with = i, .each = r.n / o->tables[v].n};
 
     for (unsigned k = 0; k < 4; k++) {
         (void)snprintf(name, sizeof name, "%.*s%s", (int)(strlen(stem) - strlen(leaves[0])), stem, leaves[k]);
-        of[k] = vc_model_find(o->model, name);
-        VC_RETURN_IF(k < 2 && of[k] == VC_NO_TENSOR, VC_OK);
-        VC_CALL(read_elements(o, of[k]));
-        VC_RETURN_IF(of[k] != VC_NO_TENSOR && o->tables[of[k]].n != o->tables[v].n, VC_OK);
+        f.of[k] = vc_model_find(o->model, name);
+        VC_RETURN_IF(k < 2 && f.of[k] == VC_NO_TENSOR, VC_OK);
+        VC_CALL(read_elements(o, f.of[k]));
+        VC_RETURN_IF(f.of[k] != VC_NO_TENSOR && o->tables[f.of[k]].n != o->tables[v].n, VC_OK);
     }
     VC_CALL(read_elements(o, i));
     VC_SCOPED float *at = vc_alloc_array(o->ctx, VC_TAG_TILES, r.n, sizeof *at);
     VC_CALL_ALLOC(r.at = at);
     for (unsigned k = 0; k < 2 * sizeof epsilons / sizeof *epsilons && !*found; k++) {
-        for (size_t e = 0; e < r.n; e++) {
-            size_t row = e / (r.n / o->tables[v].n);
-            double p[4] = {1, 0, 1, 0};
+        double epsilon = epsilons[k / 2];
 
-            for (unsigned q = 0; q < 4; q++) {
-                p[q] = of[q] == VC_NO_TENSOR ? p[q] : (double)o->tables[of[q]].at[row];
-            }
-            double x = i == VC_NO_TENSOR ? 1 - k % 2 : (double)o->tables[i].at[e];
-            double s = p[2] / sqrt(p[0] + epsilons[k / 2]);
-            r.at[e] = (float)(k % 2 == 0 ? x * s : p[3] + (x - p[1]) * s);
+        bias = k % 2 != 0;
+        if (!ends_fit(&o->c, folded_at(&f, 0, epsilon, bias), folded_at(&f, r.n - 1, epsilon, bias), false)) {
+            continue;
         }
-        shifted = k % 2 != 0;
+        VC_CALL(spend(o, 4 * (uint64_t)r.n));
+        for (size_t e = 0; e < r.n; e++) {
+            r.at[e] = (float)folded_at(&f, e, epsilon, bias);
+        }
         *found = is_part(&o->c, &r, 1, 2 * MOST_APART * largest(&r));
     }
     use(o, *found ? i : VC_NO_TENSOR);
     for (unsigned k = 0; k < 4 && *found; k++) { /* the variance stands for the weight, which may have kept its name */
-        bool takes = shifted ? k != 0 : k % 2 == 0;
+        bool takes = bias ? k != 0 : k % 2 == 0;
 
-        use(o, takes ? of[k] : VC_NO_TENSOR);
+        use(o, takes ? f.of[k] : VC_NO_TENSOR);
     }
     return VC_OK;
 }
@@ -562,7 +692,7 @@ static enum vc_status find_origin(struct origin *o, bool *found)
 enum vc_status vc_onnx_find_origin(struct vc_onnx_build *b, size_t own, const struct vc_model *model, uint64_t *used,
                                    bool *found)
 {
-    struct origin o = {.ctx = b->ctx, .model = model, .used = used};
+    struct origin o = {.ctx = b->ctx, .model = model, .used = used, .work = &b->origin_work};
 
     *found = false;
     o.tables = vc_arena_alloc(b->ctx, &o.arena, (model->n_tensors + 1) * sizeof *o.tables);
@@ -575,6 +705,10 @@ enum vc_status vc_onnx_find_origin(struct vc_onnx_build *b, size_t own, const st
     }
     if (status == VC_OK && o.c.n != 0) {
         status = find_origin(&o, found);
+    }
+    if (b->origin_work > MOST_WORK) {
+        status = VC_OK;
+        *found = false;
     }
     vc_arena_release(b->ctx, &o.arena);
     return status;
