@@ -574,6 +574,21 @@ static enum vc_status find_twin(struct vc_ctx *ctx, const struct vc_lora_list *l
     return VC_OK;
 }
 
+/* Factors have a tensor, or a third of it, for themselves: an adapter with two names of one (with and without "text_model.", say)
+ * would be added twice. taken: by tensor and third, the module behind; 0: none. */
+static enum vc_status take_tensor(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_model *model,
+                                  const struct vc_lora_place *place, size_t *taken)
+{
+    const struct vc_tensor *t = &model->tensors[place->tensor];
+    size_t third = place->joined && place->first_row != 0 ? (size_t)(place->first_row / (t->shape[0] / 3)) : 0;
+    size_t *by = &taken[3 * place->tensor + third];
+
+    VC_REFUSE_IF(*by != 0, ctx, VC_E_FORMAT, "%s: %s and %s are both of %s", list->adapter->path,
+                 list->modules[*by - 1].name, list->modules[place->module].name, t->name);
+    *by = place->module + 1;
+    return VC_OK;
+}
+
 /* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. Whole tensors come
  * last in the list: those that are not found may be others by a second name. */
 enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
@@ -583,8 +598,10 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
     struct lookup l = {.model = model, .prefix = {"", 0, "", 0}};
     struct places found = {NULL, 0, 0};
     VC_SCOPED bool *missing = NULL;
+    VC_SCOPED size_t *taken = NULL;
 
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, missing, list->n + 1));
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, taken, 3 * model->n_tensors + 1));
     if (model->n_components == 0) {
         VC_CALL(find_prefix(ctx, list, model, &l.prefix));
     }
@@ -602,6 +619,9 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
                                       : look_up(&l, module->name, is_whole(module));
         if (place.tensor != VC_NO_TENSOR) {
             place.joined = !is_whole(module) && is_third(&model->tensors[place.tensor], module->name, &place.first_row);
+            if (!is_whole(module)) {
+                VC_CALL(take_tensor(ctx, list, model, &place, taken));
+            }
             VC_CALL(add_place(ctx, arena, &found, place));
         }
         missing[i] = found.n == n;

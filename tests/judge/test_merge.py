@@ -294,6 +294,9 @@ class Definition(Merge):
             parts = {"lora_te_" + key.replace(name, name.replace(".", "_")): a for key, a in self.kohya(rng, name, 8, 8).items()}
             self.vc("merge", "-q", "-f", "--lora", self.write("a%d.safetensors" % number, parts), model, "-o", self.path("o.safetensors"))
             self.assertEqual([n for n, (x, _) in self.read(self.path("o.safetensors")).items() if x.any()], [name + ".weight"])
+        model = self.write("n.safetensors", {both[1] + ".weight": w})  # a model with one of them has it for one adapter
+        parts = {key: a for name in both for key, a in self.kohya(rng, "lora_te_" + name.replace(".", "_"), 8, 8).items()}
+        self.assertIn("are both of " + both[1], self.refuse(3, "merge", "-q", "-f", "--lora", self.write("t.safetensors", parts), model, "-o", self.path("o.safetensors")))
         name = "transformer.resblocks.0.attn.in_proj"
         model = self.write("j.safetensors", {name + "_weight": np.zeros((24, 8), "f4")})
         for rows in (24, 8):
