@@ -1,6 +1,26 @@
 # debian_packages.sh - read with "." by quickstart and check: installs Debian packages that are missing.
 # shellcheck shell=sh
 
+# apt_get OPTION...: apt-get, as root. A machine that has just started often updates itself, and another apt-get ends at once with
+# "Could not get lock /var/lib/...": this one waits for it, 10 minutes at most. Output goes to the end of the file $log.
+apt_get() {
+    waited=0
+    while :; do
+        said=$(wc -c <"$log")
+        if $as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1; then
+            return 0
+        fi
+        if [ "$waited" -ge 600 ] || ! tail -c "+$((said + 1))" "$log" | grep -q 'Could not get lock'; then
+            return 1
+        fi
+        if [ "$waited" -eq 0 ]; then
+            echo "Another program installs packages; waiting for it." >&2
+        fi
+        sleep 5
+        waited=$((waited + 5))
+    done
+}
+
 # need_packages PACKAGE...: does nothing, and needs no network, when all are there. `NAME?` is a package that helps but
 # may be unknown to this release or architecture. Elsewhere than on Debian it names what to install and goes on.
 need_packages() {
@@ -37,7 +57,7 @@ need_packages() {
         as_root="sudo"
     fi
     log=$(mktemp)
-    $as_root apt-get -qq update >"$log" 2>&1 || true # the lists at hand may do
+    apt_get update || true # the lists at hand may do
     for package in $optional; do
         if apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
             missing="$missing $package"
@@ -46,8 +66,7 @@ need_packages() {
     if [ -n "$missing" ]; then
         echo "Installing Debian packages:$missing"
         # shellcheck disable=SC2086
-        if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 \
-            install --no-install-recommends $missing >>"$log" 2>&1; then
+        if ! apt_get -y install --no-install-recommends $missing; then
             tail -n 20 "$log" >&2
             rm -f "$log"
             echo "These packages could not be installed:$missing" >&2
