@@ -48,20 +48,21 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
                                struct vc_lora_list *out);
 
 /* A tensor that a module is about: its weight, what a whole one replaces, or what it has of a parameter
- * (target_parameters). In memory a parameter has all experts, and files have it so, too, or cut:
+ * (target_parameters). In memory a parameter has all experts, and files have it so, too, or in rows:
  *
  *     lora_A [experts * rank, inputs], lora_B [outputs, rank * experts], in memory [experts, outputs, inputs]
  *     mlp.experts.gate_up_proj          [experts, outputs, inputs]      n_experts 4
- *     mlp.experts.3.up_proj.weight      [outputs / 2, inputs]           n_experts 4, cut, expert 3, first_row outputs / 2
+ *     mlp.experts.3.up_proj.weight      [outputs / 2, inputs]           n_experts 4, expert 3, from outputs / 2
  */
 struct vc_lora_place {
     size_t module, tensor;
     const char *parameter; /* its name in memory; NULL: the module's weight, or a whole tensor */
-    bool cut;
-    bool joined; /* the tensor has the rows of three modules; this one's begin at first_row */
     /* A whole one that the adapter has under a second name, too, which the model does not have: it is tied. */
     bool twice;
-    uint64_t n_experts, expert, first_row; /* 1, 0, 0 of what is no parameter of experts */
+    uint64_t n_experts, expert; /* 1, 0 of what is no parameter of experts */
+    /* Where module and tensor have not the same rows: n_rows of the module's `outputs` from `from` on are rows of the tensor from
+     * `to` on; n_rows 0: all are. */
+    uint64_t n_rows, outputs, from, to;
 };
 
 /* The places of all modules in their order; modules without one are left out, *n_missing of them, *first_missing the

@@ -8,10 +8,12 @@
 #include "core/base/array.h"
 #include "core/text/text.h"
 #include "merge/lora.h"
+#include "merge/lora_originals.h"
 
 #define NAME_BYTES 512
 #define IN_PROJ    ".attn.in_proj_weight" /* of OpenCLIP: queries, keys and values */
 #define OF_TEXT    "text_model_"
+#define OF_COMFY   "diffusion_model."
 
 /* ---- names with dots ---- */
 
@@ -164,19 +166,40 @@ static const struct {
 #define N_PARTS   (sizeof parts / sizeof parts[0])
 #define IN_MEMORY N_PARTS /* the part of whole names, with dots, as the model's loader calls tensors in memory */
 
-/* A weight of the model by its part and its name with '_' for '.'. */
+/* A weight of the model by its part and its name with '_' for '.', or by the name that it has in original files. */
 struct flat {
     size_t part, tensor;
     const char *name;
+    bool original;
+    enum vc_lora_part rows; /* original: which ones of the tensor of that name it has */
 };
 
+/* Entries of one name: the file's own first, then the rows of an original tensor in their order. */
 static int compare_flat(const void *a, const void *b)
 {
     const struct flat *p = a;
     const struct flat *q = b;
 
-    return VC_FIRST_ORDER(VC_ORDER(p->part, q->part), strcmp(p->name, q->name));
+    return VC_FIRST_ORDER(VC_ORDER(p->part, q->part), strcmp(p->name, q->name), VC_ORDER(p->original, q->original),
+                          VC_ORDER(p->rows, q->rows));
 }
+
+/* What names are looked up in. */
+struct lookup {
+    const struct vc_model *model;
+    struct prefix prefix;
+    struct flat *flat; /* sorted */
+    size_t n_flat, room_flat;
+};
+
+/* What a name is in a model: a tensor or rows of it, or tensors that have the module's rows. */
+struct hit {
+    size_t tensor;
+    enum vc_lora_part rows;
+    const struct flat *pieces; /* the first of them; NULL: there is one tensor */
+};
+
+static const struct hit no_hit = {.tensor = VC_NO_TENSOR};
 
 /* How tensors of that part begin in this model: the first that one does. */
 static const char *beginning(const struct vc_model *model, size_t part)
@@ -203,96 +226,36 @@ static const char *of_text(const char *name)
     return strncmp(name, OF_TEXT, n) == 0 ? name + n : name;
 }
 
-/* Ends of names of resnets and text encoders, in diffusers and in stable-diffusion's own files. */
-static const char *other_end(const char *end)
+static void flatten(char *name)
 {
-    static const char *const pairs[][2] = {{"self_attn_q_proj", "attn_in_proj"},
-                                           {"self_attn_k_proj", "attn_in_proj"},
-                                           {"self_attn_v_proj", "attn_in_proj"},
-                                           {"self_attn_out_proj", "attn_out_proj"},
-                                           {"mlp_fc1", "mlp_c_fc"},
-                                           {"mlp_fc2", "mlp_c_proj"},
-                                           {"conv1", "in_layers_2"},
-                                           {"conv2", "out_layers_3"},
-                                           {"time_emb_proj", "emb_layers_1"},
-                                           {"conv_shortcut", "skip_connection"}};
-
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        if (strcmp(end, pairs[i][0]) == 0) {
-            return pairs[i][1];
-        }
+    for (; *name != '\0'; name++) {
+        *name = *name == '.' ? '_' : *name;
     }
-    return end;
 }
 
-/* The name of a UNet's module in stable-diffusion's own files, where adapters have that of diffusers. A block of three
- * (two layers and what changes the size) is one list there:
- *
- *     down_blocks_1_attentions_0_proj_in   ->   input_blocks_4_1_proj_in          4 = 3 * 1 + 0 + 1
- *     up_blocks_2_resnets_1_conv1          ->   output_blocks_7_0_in_layers_2     7 = 3 * 2 + 1
- *
- * And of OpenCLIP's text encoders, which have queries, keys and values in one matrix:
- *
- *     encoder_layers_3_self_attn_q_proj    ->   transformer_resblocks_3_attn_in_proj
- *
- * False for other names. `other`: a block that changes the size stands behind an attention or not. */
-static bool to_original(const char *name, bool other, char *out, size_t room)
+static enum vc_status add_flat(struct vc_ctx *ctx, struct vc_arena *arena, struct lookup *to, struct flat flat)
 {
-    static const char *const single[][2] = {{"conv_in", "input_blocks_0_0"},
-                                            {"conv_out", "out_2"},
-                                            {"time_embedding_linear_1", "time_embed_0"},
-                                            {"time_embedding_linear_2", "time_embed_2"},
-                                            {"add_embedding_linear_1", "label_emb_0_0"},
-                                            {"add_embedding_linear_2", "label_emb_0_2"}};
-    unsigned i, j;
-    int end = 0;
-
-    for (size_t k = 0; k < sizeof single / sizeof single[0]; k++) {
-        if (strcmp(name, single[k][0]) == 0) {
-            return snprintf(out, room, "%s", single[k][1]) > 0;
-        }
-    }
-    if (sscanf(name, "down_blocks_%3u_attentions_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "input_blocks_%u_1_%s", 3 * i + j + 1, name + end);
-    } else if (sscanf(name, "down_blocks_%3u_resnets_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "input_blocks_%u_0_%s", 3 * i + j + 1, other_end(name + end));
-    } else if (sscanf(name, "down_blocks_%3u_downsamplers_0_conv%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "input_blocks_%u_0_op", 3 * i + 3);
-    } else if (sscanf(name, "mid_block_attentions_%3u_%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "middle_block_%u_%s", 2 * i + 1, name + end);
-    } else if (sscanf(name, "mid_block_resnets_%3u_%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "middle_block_%u_%s", 2 * i, other_end(name + end));
-    } else if (sscanf(name, "up_blocks_%3u_attentions_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "output_blocks_%u_1_%s", 3 * i + j, name + end);
-    } else if (sscanf(name, "up_blocks_%3u_resnets_%3u_%n", &i, &j, &end) == 2 && end != 0) {
-        (void)snprintf(out, room, "output_blocks_%u_0_%s", 3 * i + j, other_end(name + end));
-    } else if (sscanf(name, "up_blocks_%3u_upsamplers_0_conv%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "output_blocks_%u_%u_conv", 3 * i + 2, other ? 1u : 2u);
-    } else if (sscanf(name, "encoder_layers_%3u_%n", &i, &end) == 1 && end != 0) {
-        (void)snprintf(out, room, "transformer_resblocks_%u_%s", i, other_end(name + end));
-    } else {
-        return false;
-    }
-    return true;
+    VC_CALL_ALLOC(flat.name);
+    VC_CALL(VC_ARENA_GROW(ctx, arena, to->flat, to->room_flat, to->n_flat + 1));
+    to->flat[to->n_flat++] = flat;
+    return VC_OK;
 }
 
 /* All weights of the model under each part that a name of kohya's may begin with, sorted for a binary
  * search. Names with '_' for '.' cannot be turned back, since names have '_' of their own; so the model's
- * names are turned instead. Modules of diffusers' UNets stand there under the names of stable-diffusion's own files, too. */
-static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model,
-                                struct flat **out, size_t *n_out)
+ * names are turned instead. What diffusers calls so stands there under the names of original files, too. */
+static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, struct lookup *to)
 {
-    struct flat *list = vc_arena_alloc(ctx, arena, ((N_PARTS + 3) * model->n_tensors + 1) * sizeof *list);
+    const struct vc_model *model = to->model;
     char original[NAME_BYTES];
-    size_t n = 0;
 
-    VC_CALL_ALLOC(list);
     for (size_t p = 0; p < N_PARTS; p++) {
         const char *begin = beginning(model, p);
 
         for (size_t i = 0; i < model->n_tensors; i++) {
             const char *name = model->tensors[i].name;
             size_t length = strlen(name);
+            struct flat flat = {.part = p, .tensor = i};
 
             if (strncmp(name, begin, strlen(begin)) != 0 || length < strlen(".weight") + strlen(begin) ||
                 !(vc_ends_in(name, ".weight") || vc_ends_in(name, IN_PROJ))) {
@@ -300,127 +263,114 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, cons
             }
             char *copy = vc_arena_copy(ctx, arena, name + strlen(begin), length - strlen(begin) - strlen(".weight"));
             VC_CALL_ALLOC(copy);
-            for (char *c = copy; *c != '\0'; c++) {
-                *c = *c == '.' ? '_' : *c;
-            }
-            list[n++] = (struct flat){.part = p, .tensor = i, .name = copy};
-            for (unsigned other = 0; p == 0 && other < 2; other++) {
-                if (to_original(copy, other != 0, original, sizeof original)) {
-                    const char *own = vc_arena_copy(ctx, arena, original, strlen(original));
-
-                    VC_CALL_ALLOC(own);
-                    list[n++] = (struct flat){.part = p, .tensor = i, .name = own};
-                }
+            flatten(copy);
+            flat.name = copy;
+            VC_CALL(add_flat(ctx, arena, to, flat));
+            flat.original = true;
+            for (size_t k = 0; vc_lora_original(copy, &k, original, sizeof original, &flat.rows);) {
+                flat.name = vc_arena_copy(ctx, arena, original, strlen(original));
+                VC_CALL(add_flat(ctx, arena, to, flat));
             }
         }
     }
     for (size_t i = 0; model->module_name != NULL && i < model->n_tensors; i++) {
         const char *name = model->module_name(ctx, arena, model, model->tensors[i].name);
 
-        VC_CALL_ALLOC(name);
-        list[n++] = (struct flat){.part = IN_MEMORY, .tensor = i, .name = name};
+        VC_CALL(add_flat(ctx, arena, to, (struct flat){.part = IN_MEMORY, .tensor = i, .name = name}));
     }
-    qsort(list, n, sizeof *list, compare_flat);
-    *out = list;
-    *n_out = n;
+    if (to->n_flat != 0) {
+        qsort(to->flat, to->n_flat, sizeof *to->flat, compare_flat);
+    }
     return VC_OK;
 }
 
-/* A binary search in that list. */
-static size_t find_flat(const struct flat *list, size_t n, size_t part, const char *name)
+/* The first entry of that name, by a binary search: the model's own name, or else, unless `own`, the original one of what
+ * it has. */
+static struct hit find_flat(const struct lookup *l, size_t part, const char *name, bool own)
 {
-    struct flat key = {.part = part, .name = name};
-    const struct flat *found = bsearch(&key, list, n, sizeof *list, compare_flat);
+    size_t begin = 0;
 
-    return found != NULL ? found->tensor : VC_NO_TENSOR;
-}
+    for (size_t end = l->n_flat; begin < end;) {
+        size_t middle = begin + (end - begin) / 2;
+        const struct flat *f = &l->flat[middle];
 
-/* By the model's own name, then with CLIP's word or without, then by that of stable-diffusion's own files. The first part
- * that fits the name decides: no other begins with the same. */
-static size_t find_kohya(const struct flat *list, size_t n, const char *name)
-{
-    char original[NAME_BYTES];
-    size_t found = VC_NO_TENSOR;
-
-    for (size_t p = 0; p < N_PARTS; p++) {
-        size_t k = strlen(parts[p].part);
-
-        if (strncmp(name, parts[p].part, k) != 0) {
-            continue;
+        if (VC_FIRST_ORDER(VC_ORDER(f->part, part), strcmp(f->name, name)) < 0) {
+            begin = middle + 1;
+        } else {
+            end = middle;
         }
-        const char *bare = of_text(name + k);
-        found = find_flat(list, n, p, name + k);
-        if (found == VC_NO_TENSOR && snprintf(original, sizeof original, OF_TEXT "%s", bare) < (int)sizeof original) {
-            found = find_flat(list, n, p, original);
-        }
-        found = found == VC_NO_TENSOR ? find_flat(list, n, p, bare) : found;
-        for (unsigned other = 0; found == VC_NO_TENSOR && other < 2; other++) {
-            if (to_original(bare, other != 0, original, sizeof original)) {
-                found = find_flat(list, n, p, original);
-            }
-        }
-        return found;
     }
-    return found;
+    const struct flat *f = begin < l->n_flat ? &l->flat[begin] : NULL;
+    if (f == NULL || f->part != part || strcmp(f->name, name) != 0 || (own && f->original)) {
+        return no_hit;
+    }
+    bool one = f->rows == VC_LORA_ALL || f->rows == VC_LORA_HALVES;
+    return (struct hit){f->tensor, f->rows, one ? NULL : f};
 }
 
-/* A name of diffusers in a file of stable-diffusion's own, as kohya would write it; without a part it is the UNet's.
- *     unet.down_blocks.1.attentions.0.proj_in   ->   lora_unet_down_blocks_1_attentions_0_proj_in */
-static size_t find_diffusers(const struct flat *list, size_t n, const char *name)
+/* By the model's own name, then with CLIP's word or without, then by that of original files. The first part
+ * that fits the name decides: no other begins with the same. */
+static struct hit find_kohya(const struct lookup *l, const char *name)
 {
-    size_t found = VC_NO_TENSOR;
+    char text[NAME_BYTES];
+    size_t p = 0;
+
+    while (p < N_PARTS && strncmp(name, parts[p].part, strlen(parts[p].part)) != 0) {
+        p++;
+    }
+    if (p == N_PARTS) {
+        return no_hit;
+    }
+    const char *bare = of_text(name + strlen(parts[p].part));
+    struct hit hit = find_flat(l, p, name + strlen(parts[p].part), false);
+    if (hit.tensor == VC_NO_TENSOR && snprintf(text, sizeof text, OF_TEXT "%s", bare) < (int)sizeof text) {
+        hit = find_flat(l, p, text, false);
+    }
+    hit = hit.tensor == VC_NO_TENSOR ? find_flat(l, p, bare, false) : hit;
+    enum vc_lora_part rows = VC_LORA_ALL;
+    for (size_t k = 0; hit.tensor == VC_NO_TENSOR && vc_lora_original(bare, &k, text, sizeof text, &rows);) {
+        hit = find_flat(l, p, text, true);
+        hit.rows = rows;
+    }
+    return hit;
+}
+
+/* A name in the other layout, as kohya would write it; without a part, or with ComfyUI's word for all parts, it is the
+ * UNet's.
+ *     unet.down_blocks.1.attentions.0.proj_in   ->   lora_unet_down_blocks_1_attentions_0_proj_in */
+static struct hit find_diffusers(const struct lookup *l, const char *name)
+{
+    struct hit hit = no_hit;
     char text[NAME_BYTES];
 
-    for (size_t p = 0; found == VC_NO_TENSOR && p <= N_PARTS; p++) {
+    name += strncmp(name, OF_COMFY, strlen(OF_COMFY)) == 0 ? strlen(OF_COMFY) : 0;
+    for (size_t p = 0; hit.tensor == VC_NO_TENSOR && p <= N_PARTS; p++) {
         const char *dotted = p < N_PARTS ? parts[p].dotted : "";
         size_t k = strlen(dotted);
 
         if (strncmp(name, dotted, k) == 0 &&
             snprintf(text, sizeof text, "%s%s", parts[p % N_PARTS].part, name + k) < (int)sizeof text) {
-            for (char *c = text; *c != '\0'; c++) {
-                *c = *c == '.' ? '_' : *c;
-            }
-            found = find_kohya(list, n, text);
+            flatten(text);
+            hit = find_kohya(l, text);
         }
     }
-    return found;
-}
-
-/* Whether the module is a third of that matrix; *row: the first one that is the module's, 0 of others. */
-static bool is_third(const struct vc_tensor *t, const char *module, uint64_t *row)
-{
-    static const char *const thirds[] = {"q_proj", "k_proj", "v_proj"};
-    size_t k = 0;
-
-    while (k < 3 && !vc_ends_in(module, thirds[k])) {
-        k++;
-    }
-    bool third = k < 3 && vc_ends_in(t->name, IN_PROJ);
-    *row = third ? t->shape[0] / 3 * k : 0;
-    return third;
+    return hit;
 }
 
 /* ---- all ---- */
 
-/* What names are looked up in. */
-struct lookup {
-    const struct vc_model *model;
-    struct prefix prefix;
-    struct flat *flat;
-    size_t n_flat;
-};
-
-/* A name with dots: as the file has it, as the loader calls it in memory, then in files of stable-diffusion's own. */
-static size_t look_up(const struct lookup *l, const char *name, bool whole)
+/* A name with dots: as the file has it, as the loader calls it in memory, then in original files. */
+static struct hit look_up(const struct lookup *l, const char *name, bool whole)
 {
-    size_t found = find_in_pipeline(l->model, name, whole);
+    struct hit hit = {.tensor = find_in_pipeline(l->model, name, whole)};
     char text[NAME_BYTES];
 
-    found = found == VC_NO_TENSOR ? find_dotted(l->model, name, whole, &l->prefix) : found;
-    if (found == VC_NO_TENSOR && snprintf(text, sizeof text, "%s%s", name, whole ? "" : ".weight") < (int)sizeof text) {
-        found = find_flat(l->flat, l->n_flat, IN_MEMORY, text);
+    hit.tensor = hit.tensor == VC_NO_TENSOR ? find_dotted(l->model, name, whole, &l->prefix) : hit.tensor;
+    if (hit.tensor == VC_NO_TENSOR &&
+        snprintf(text, sizeof text, "%s%s", name, whole ? "" : ".weight") < (int)sizeof text) {
+        hit = find_flat(l, IN_MEMORY, text, true);
     }
-    return found == VC_NO_TENSOR && !whole ? find_diffusers(l->flat, l->n_flat, name) : found;
+    return hit.tensor == VC_NO_TENSOR && !whole ? find_diffusers(l, name) : hit;
 }
 
 /* Places of a list that grows. */
@@ -435,6 +385,55 @@ static enum vc_status add_place(struct vc_ctx *ctx, struct vc_arena *arena, stru
     VC_CALL(VC_ARENA_GROW(ctx, arena, to->list, to->capacity, to->n + 1));
     to->list[to->n++] = place;
     return VC_OK;
+}
+
+/* The places of a module in tensors that have its rows one behind the other. */
+static enum vc_status add_pieces(struct vc_ctx *ctx, struct vc_arena *arena, const struct lookup *l,
+                                 const struct flat *first, struct vc_lora_place place, struct places *to)
+{
+    size_t begin = to->n;
+    enum vc_lora_part next = VC_LORA_QUERY;
+
+    for (const struct flat *f = first;
+         f < l->flat + l->n_flat && f->rows == next && f->part == first->part && strcmp(f->name, first->name) == 0;
+         f++, next++) {
+        place.tensor = f->tensor;
+        place.n_rows = l->model->tensors[f->tensor].shape[0];
+        VC_CALL(add_place(ctx, arena, to, place));
+        place.from += place.n_rows;
+    }
+    for (size_t i = begin; i < to->n; i++) {
+        to->list[i].outputs = place.from;
+    }
+    return VC_OK;
+}
+
+/* The places of what was found: a whole tensor, rows of one, two halves turned over, or several tensors. None where the
+ * tensor cannot have such rows. */
+static enum vc_status add_hit(struct vc_ctx *ctx, struct vc_arena *arena, const struct lookup *l, struct hit hit,
+                              struct vc_lora_place place, struct places *to)
+{
+    if (hit.tensor == VC_NO_TENSOR || hit.pieces != NULL) {
+        return hit.pieces != NULL ? add_pieces(ctx, arena, l, hit.pieces, place, to) : VC_OK;
+    }
+    const struct vc_tensor *t = &l->model->tensors[place.tensor = hit.tensor];
+    uint64_t rows = t->n_dims == 2 ? t->shape[0] : 0;
+    uint64_t width = t->n_dims == 2 ? t->shape[1] : 0;
+
+    if (hit.rows == VC_LORA_ALL || (hit.rows == VC_LORA_HALVES && (rows != 2 * width || rows == 0))) {
+        return add_place(ctx, arena, to, place);
+    }
+    place.outputs = place.n_rows = hit.rows == VC_LORA_REST && rows > 3 * width ? rows - 3 * width : width;
+    if (hit.rows == VC_LORA_HALVES) {
+        place.outputs = rows;
+        place.to = width;
+        VC_CALL(add_place(ctx, arena, to, place));
+        place.from = width;
+        place.to = 0;
+    } else {
+        place.to = (hit.rows - VC_LORA_QUERY) * width;
+    }
+    return place.n_rows != 0 && place.to + place.n_rows <= rows ? add_place(ctx, arena, to, place) : VC_OK;
 }
 
 /* ---- parameters of experts ---- */
@@ -453,7 +452,6 @@ static enum vc_status add_cut(struct vc_ctx *ctx, struct vc_arena *arena, const 
 {
     char name[NAME_BYTES];
 
-    place.cut = true;
     for (size_t c = 0; c < sizeof cut / sizeof cut[0]; c++) {
         size_t begin = to->n;
 
@@ -461,20 +459,24 @@ static enum vc_status add_cut(struct vc_ctx *ctx, struct vc_arena *arena, const 
             continue;
         }
         for (place.expert = 0, place.tensor = 0; place.tensor != VC_NO_TENSOR; place.expert++) {
-            place.first_row = 0;
+            place.from = 0;
             for (size_t k = 0; k < 2 && cut[c].cuts[k] != NULL && place.tensor != VC_NO_TENSOR; k++) {
                 int n =
                     snprintf(name, sizeof name, "%s.%llu.%s", holder, (unsigned long long)place.expert, cut[c].cuts[k]);
 
-                place.tensor = n < (int)sizeof name ? look_up(l, name, false) : VC_NO_TENSOR;
+                place.tensor = n < (int)sizeof name ? look_up(l, name, false).tensor : VC_NO_TENSOR;
                 if (place.tensor != VC_NO_TENSOR) {
+                    place.n_rows = l->model->tensors[place.tensor].shape[0];
                     VC_CALL(add_place(ctx, arena, to, place));
-                    place.first_row += l->model->tensors[place.tensor].shape[0];
+                    place.from += place.n_rows;
                 }
             }
         }
         for (size_t i = begin; i < to->n; i++) {
-            to->list[i].n_experts = to->list[to->n - 1].expert + 1;
+            const struct vc_lora_place *last = &to->list[to->n - 1];
+
+            to->list[i].n_experts = last->expert + 1;
+            to->list[i].outputs = last->from + last->n_rows;
         }
     }
     return VC_OK;
@@ -492,7 +494,7 @@ static bool fits(const struct vc_lora_list *list, const struct vc_lora_module *m
         a->shape[0] % places->n_experts != 0) {
         return false;
     }
-    uint64_t rows = t->shape[t->n_dims - 2] + places[n - 1].first_row;
+    uint64_t rows = t->shape[t->n_dims - 2] + places[n - 1].from;
     uint64_t columns = t->shape[t->n_dims - 1];
 
     return (rows == b->shape[0] && columns == a->shape[1]) ||
@@ -526,7 +528,7 @@ static enum vc_status add_parameter(struct vc_ctx *ctx, struct vc_arena *arena, 
             continue;
         }
         VC_CALL_ALLOC(place.parameter = vc_arena_copy(ctx, arena, name, (size_t)k));
-        place.tensor = look_up(l, name, true);
+        place.tensor = look_up(l, name, true).tensor;
         if (place.tensor != VC_NO_TENSOR) {
             const struct vc_tensor *t = &l->model->tensors[place.tensor];
 
@@ -574,21 +576,6 @@ static enum vc_status find_twin(struct vc_ctx *ctx, const struct vc_lora_list *l
     return VC_OK;
 }
 
-/* Factors have a tensor, or a third of it, for themselves: an adapter with two names of one (with and without "text_model.", say)
- * would be added twice. taken: by tensor and third, the module behind; 0: none. */
-static enum vc_status take_tensor(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_model *model,
-                                  const struct vc_lora_place *place, size_t *taken)
-{
-    const struct vc_tensor *t = &model->tensors[place->tensor];
-    size_t third = place->joined && place->first_row != 0 ? (size_t)(place->first_row / (t->shape[0] / 3)) : 0;
-    size_t *by = &taken[3 * place->tensor + third];
-
-    VC_REFUSE_IF(*by != 0, ctx, VC_E_FORMAT, "%s: %s and %s are both of %s", list->adapter->path,
-                 list->modules[*by - 1].name, list->modules[place->module].name, t->name);
-    *by = place->module + 1;
-    return VC_OK;
-}
-
 /* One prefix is looked for over all modules, so that a single name that fits by chance decides nothing. Whole tensors come
  * last in the list: those that are not found may be others by a second name. */
 enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_lora_list *list,
@@ -598,14 +585,12 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
     struct lookup l = {.model = model, .prefix = {"", 0, "", 0}};
     struct places found = {NULL, 0, 0};
     VC_SCOPED bool *missing = NULL;
-    VC_SCOPED size_t *taken = NULL;
 
     VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, missing, list->n + 1));
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_NAMES, taken, 3 * model->n_tensors + 1));
     if (model->n_components == 0) {
         VC_CALL(find_prefix(ctx, list, model, &l.prefix));
     }
-    VC_CALL(list_flat(ctx, arena, model, &l.flat, &l.n_flat));
+    VC_CALL(list_flat(ctx, arena, &l));
     for (size_t i = 0; i < list->n; i++) {
         const struct vc_lora_module *module = &list->modules[i];
         struct vc_lora_place place = {.module = i, .n_experts = 1};
@@ -614,15 +599,10 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
         if (list->said.n_parameters != 0 && !is_whole(module)) {
             VC_CALL(add_parameter(ctx, arena, list, &l, i, &found));
         }
-        place.tensor = found.n != n   ? VC_NO_TENSOR
-                       : module->flat ? find_kohya(l.flat, l.n_flat, module->name)
-                                      : look_up(&l, module->name, is_whole(module));
-        if (place.tensor != VC_NO_TENSOR) {
-            place.joined = !is_whole(module) && is_third(&model->tensors[place.tensor], module->name, &place.first_row);
-            if (!is_whole(module)) {
-                VC_CALL(take_tensor(ctx, list, model, &place, taken));
-            }
-            VC_CALL(add_place(ctx, arena, &found, place));
+        if (found.n == n) {
+            struct hit hit = module->flat ? find_kohya(&l, module->name) : look_up(&l, module->name, is_whole(module));
+
+            VC_CALL(add_hit(ctx, arena, &l, hit, place, &found));
         }
         missing[i] = found.n == n;
     }

@@ -15,12 +15,13 @@
 #define AT_ONCE 4    /* rows of the right factor in one walk along a row of values; the rank is filled up to that */
 #define COLUMNS 1024 /* of a row in one go, so that sums stay in the first cache */
 
-/* What one term adds to element [i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j].
+/* What one term adds to element [to + i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j].
  *     w [768, 768], rank 6: left [768, 8], right [8, 768]; ranks 6 and 7 are 0 and add nothing
  */
 struct factors {
     size_t rank;         /* a multiple of AT_ONCE; zeros behind the adapter's */
-    float *left, *right; /* rows x rank; rank x columns; for each expert */
+    float *left, *right; /* n_rows x rank; rank x columns; for each expert */
+    uint64_t to, n_rows; /* of a matrix; other rows keep their bits */
     float scale;
 };
 
@@ -71,20 +72,17 @@ static void lay_out(const struct vc_lora_term *term, const float *a, const float
     size_t rank = (size_t)term->rank;
     size_t experts = (size_t)term->place.n_experts;
     size_t inputs = (size_t)(term->transposed ? s->per : s->width);
-    size_t begin = term->place.joined ? (size_t)term->place.first_row : 0; /* of this module's rows; others get zeros */
-    size_t end = term->place.joined ? begin + (size_t)s->per / 3 : (size_t)s->per;
 
-    b += term->place.joined ? 0 : term->place.first_row * rank * experts;
+    b += term->place.from * rank * experts;
     for (size_t e = 0; e < s->n_experts; e++) {
         const float *own_a = a + (term->place.expert + e) * rank * inputs;
         const float *own_b = b + term->place.expert + e;
-        float *left = f->left + e * s->per * f->rank;
+        float *left = f->left + e * f->n_rows * f->rank;
         float *right = f->right + e * f->rank * s->width;
 
-        for (size_t i = begin; i < end; i++) {
+        for (size_t i = 0; i < f->n_rows; i++) {
             for (size_t k = 0; k < rank; k++) {
-                left[i * f->rank + k] =
-                    term->transposed ? own_a[k * inputs + i] : own_b[((i - begin) * rank + k) * experts];
+                left[i * f->rank + k] = term->transposed ? own_a[k * inputs + i] : own_b[(i * rank + k) * experts];
             }
         }
         for (size_t k = 0; k < rank; k++) {
@@ -104,8 +102,9 @@ static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, co
     VC_SCOPED float *b = NULL;
     size_t n = 0;
 
-    *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale};
-    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)(s->n_experts * s->per) * f->rank + 1));
+    *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale, .to = term->place.to};
+    f->n_rows = term->place.n_rows != 0 ? term->place.n_rows : s->per;
+    VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)(s->n_experts * f->n_rows) * f->rank + 1));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)(s->n_experts * s->width) * f->rank + 1));
     if (term->kind == VC_LORA_UP_BIAS) { /* a vector is one row */
         VC_CALL(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
@@ -180,13 +179,17 @@ static void add_terms(const struct state *s, const struct vc_tile *tile, const f
         const struct factors *f = &s->factors[t];
 
         for (size_t at = 0, n; at < tile->n_elems; at += n) {
-            uint64_t row = (tile->first + at) / s->width; /* of all experts */
+            uint64_t expert = (tile->first + at) / s->width / s->per;
+            uint64_t row = (tile->first + at) / s->width % s->per - f->to; /* before f->to: huge */
             uint64_t col = (tile->first + at) % s->width;
-            const float *right = f->right + row / s->per * f->rank * s->width + col;
+            const float *right = f->right + expert * f->rank * s->width + col;
 
             n = (size_t)vc_min_u64(vc_min_u64(COLUMNS, s->width - col), tile->n_elems - at);
+            if (row >= f->n_rows) {
+                continue;
+            }
             memset(sum, 0, n * sizeof *sum);
-            add_rank(f, f->left + row * f->rank, right, (size_t)s->width, n, sum);
+            add_rank(f, f->left + (expert * f->n_rows + row) * f->rank, right, (size_t)s->width, n, sum);
             for (size_t c = 0; c < n; c++) {
                 y[at + c] += f->scale * sum[c];
             }
@@ -359,7 +362,7 @@ static size_t state_bytes(const struct state *s)
         const struct vc_lora_place *place = &term->place;
 
         bytes += filled(term->rank) * (size_t)(s->n_experts * (s->per + s->width)) * sizeof(float); /* as laid out */
-        bytes += (size_t)(term->rank * place->n_experts * (place->first_row + s->per + s->width)) * sizeof(float);
+        bytes += (size_t)(term->rank * place->n_experts * (place->outputs + s->per + s->width)) * sizeof(float);
     }
     return bytes;
 }

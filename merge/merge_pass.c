@@ -129,11 +129,11 @@ static enum vc_status find_turn(struct vc_ctx *ctx, const struct vc_model *model
     unsigned first = place->parameter != NULL && t->n_dims == 3; /* the axis of outputs; before it experts */
     bool factors = a->n_dims >= 2 && b->n_dims >= 2 && rank != 0 && a->shape[0] == rank * place->n_experts &&
                    b->shape[1] == a->shape[0] && behind(b, 2) == 1 && t->n_dims >= 2;
-    bool straight = factors && (!place->cut || t->n_dims == 2) && behind(t, first + 1) == behind(a, 1) &&
-                    (place->cut ? place->first_row + t->shape[0] <= b->shape[0]
-                                : t->shape[first] == b->shape[0] * (place->joined ? 3 : 1));
-    bool turned = factors && t->n_dims == first + 2 && !place->cut && !place->joined &&
-                  t->shape[first] == behind(a, 1) && t->shape[first + 1] == b->shape[0];
+    bool some = t->n_dims == 2 && place->from + place->n_rows <= place->outputs && place->outputs == b->shape[0];
+    bool straight =
+        factors && behind(t, first + 1) == behind(a, 1) && (place->n_rows != 0 ? some : t->shape[first] == b->shape[0]);
+    bool turned = factors && t->n_dims == first + 2 && place->n_rows == 0 && t->shape[first] == behind(a, 1) &&
+                  t->shape[first + 1] == b->shape[0];
     char text[3][96];
 
     if (module->embedding) {
@@ -173,14 +173,26 @@ static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_l
     VC_REFUSE_IF(m != VC_NO_TENSOR && list->adapter->tensors[m].n_elems != b->shape[0], ctx, VC_E_UNSUPPORTED,
                  "%s: %s: DoRA has a magnitude for each of %llu outputs here, not %llu", list->adapter->path,
                  module->name, (unsigned long long)b->shape[0], (unsigned long long)list->adapter->tensors[m].n_elems);
-    VC_REFUSE_IF(m != VC_NO_TENSOR && place->joined, ctx, VC_E_UNSUPPORTED,
-                 "%s: %s has a magnitude, and is a third of a matrix of the model", list->adapter->path, module->name);
+    VC_REFUSE_IF(m != VC_NO_TENSOR && place->n_rows != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: %s has a magnitude, and the model has its rows in other matrices", list->adapter->path,
+                 module->name);
     VC_REFUSE_IF(m != VC_NO_TENSOR && weight != 1.0, ctx, VC_E_ARGUMENT,
                  "%s: is one of DoRA, whose magnitudes have no share: its weight is 1", list->adapter->path);
     return VC_OK;
 }
 
 /* ---- terms ---- */
+
+/* Whether both are sums of one adapter for the same rows of a tensor: it has two names of the model's there (with and without
+ * "text_model.", say), and both would be added. */
+static bool is_twice(const struct vc_lora_term *a, const struct vc_lora_term *b)
+{
+    const struct vc_lora_place *p = &a->place;
+    const struct vc_lora_place *q = &b->place;
+
+    return a->from == b->from && a->kind == VC_LORA_DOWN && b->kind == VC_LORA_DOWN && p->tensor == q->tensor &&
+           (p->n_rows == 0 || q->n_rows == 0 || (p->to < q->to + q->n_rows && q->to < p->to + p->n_rows));
+}
 
 /* Behind the terms of earlier adapters. What replaces a tensor comes before the sums of its own adapter: PEFT stores the
  * embedding that it adds to. */
@@ -199,6 +211,8 @@ static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct
                      other->from->adapter->path);
     }
     while (term.kind != VC_LORA_WHOLE && *end != NULL) {
+        VC_REFUSE_IF(is_twice(*end, &term), ctx, VC_E_FORMAT, "%s: %s and %s are both of %s", term.from->adapter->path,
+                     (*end)->module->name, term.module->name, t->name);
         end = &(*end)->next;
     }
     *copy = term;
@@ -249,7 +263,8 @@ static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct
         return VC_OK;
     }
     VC_CALL(vc_find_beside(ctx, model, model->tensors[term.place.tensor].name, ".weight", ".bias", &bias));
-    VC_REFUSE_IF(bias == VC_NO_TENSOR || model->tensors[bias].n_elems != term.from->adapter->tensors[piece].n_elems,
+    VC_REFUSE_IF(bias == VC_NO_TENSOR || term.place.n_rows != 0 ||
+                     model->tensors[bias].n_elems != term.from->adapter->tensors[piece].n_elems,
                  ctx, VC_E_UNSUPPORTED, "%s: %s has a bias, and the model has none of that length there",
                  term.from->adapter->path, term.module->name);
     term.kind = VC_LORA_UP_BIAS;

@@ -11,6 +11,7 @@ import unittest
 
 from judge_support import Judge, main, np, sha
 import definition as d
+import original_layouts
 from test_safetensors import st_read, st_write
 
 try:
@@ -19,6 +20,12 @@ try:
     import transformers
 except ImportError:
     peft = None
+
+try:
+    import torch
+    from diffusers.loaders import single_file_utils
+except (ImportError, RuntimeError):
+    single_file_utils = None
 
 CODES = {"f4": "F32", "f2": "F16", "u2": "BF16"}
 NUMPY = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -311,6 +318,72 @@ class Definition(Merge):
     @staticmethod
     def kohya(rng, module, outputs, inputs):
         return {module + end: rng.standard_normal(shape).astype("f4") for end, shape in ((".lora_down.weight", (2, inputs)), (".lora_up.weight", (outputs, 2)))}
+
+    def test_rows_of_joined_matrices(self):
+        """Queries, keys, values and what is beside them in one matrix of a file and in several of the adapter, and the other way round. Rows
+        without an adapter keep their bits, -0.0, too."""
+        rng = np.random.default_rng(9)
+        h, single, names = 8, "single_blocks.0.linear1.weight", ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")
+        joined = -np.zeros((7 * h, h), "f4")
+        model = self.write("joined.safetensors", {"model.diffusion_model." + single: joined, "model.diffusion_model.final_layer.adaLN_modulation.1.weight": np.zeros((2 * h, h), "f4")})
+        out = self.path("o.safetensors")
+        for number, (name, first, last) in enumerate(zip(names, (0, h, 2 * h, 3 * h), (h, 2 * h, 3 * h, 7 * h))):
+            module = "transformer.single_transformer_blocks.0." + name
+            parts = factors(rng, module, last - first, h, 2, "")
+            self.vc("merge", "-q", "-f", "--lora", self.write("r%d.safetensors" % number, parts), model, "-o", out)
+            got = self.read(out)["model.diffusion_model." + single][0]
+            wanted = joined.copy()
+            wanted[first:last] = parts[module + ".lora_B.weight"] @ parts[module + ".lora_A.weight"]
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+            self.same_bits(np.delete(got, np.s_[first:last], 0), np.delete(joined, np.s_[first:last], 0))
+        parts = factors(rng, "norm_out.linear", 2 * h, h, 2, "transformer.")
+        self.vc("merge", "-q", "-f", "--lora", self.write("h.safetensors", parts), model, "-o", out)
+        b, a = parts["transformer.norm_out.linear.lora_B.weight"], parts["transformer.norm_out.linear.lora_A.weight"]
+        np.testing.assert_allclose(self.read(out)["model.diffusion_model.final_layer.adaLN_modulation.1.weight"][0], np.concatenate([b[h:], b[:h]]) @ a, rtol=1e-5, atol=1e-6)
+        cut = {"single_transformer_blocks.0.%s.weight" % name: np.zeros((4 * h if name == "proj_mlp" else h, h), "f4") for name in names}
+        folder = self.write("cut.safetensors", cut)
+        parts = factors(rng, single[:-len(".weight")], 7 * h, h, 2, "diffusion_model.")
+        self.vc("merge", "-q", "-f", "--lora", self.write("w.safetensors", parts), folder, "-o", out)
+        np.testing.assert_allclose(np.concatenate([self.read(out)[name][0] for name in cut]), parts["diffusion_model.single_blocks.0.linear1.lora_B.weight"] @ parts["diffusion_model.single_blocks.0.linear1.lora_A.weight"], rtol=1e-5, atol=1e-6)
+        for number, (parts, base, words) in enumerate((
+                ({**factors(rng, "transformer.single_transformer_blocks.0.attn.to_k", h, h, 2, ""), **factors(rng, "diffusion_model.single_blocks.0.linear1", 7 * h, h, 2, "")}, model, "are both of"),
+                ({**factors(rng, "single_transformer_blocks.0.attn.to_k", h, h, 2, ""), **factors(rng, "transformer.single_transformer_blocks.0.attn.to_k", h, h, 2, "")}, model, "are both of"),
+                (factors(rng, "transformer.single_transformer_blocks.0.attn.to_k", h + 1, h, 2, ""), model, "another model"),
+                (factors(rng, "single_blocks.0.linear1", 7 * h + 1, h, 2, ""), folder, "another model"),
+                ({**factors(rng, "transformer.single_transformer_blocks.0.attn.to_k", h, h, 2, ""), "transformer.single_transformer_blocks.0.attn.to_k.lora_magnitude_vector": np.ones(h, "f4")}, model, "has a magnitude"))):
+            self.assertIn(words, self.refuse(3, "merge", "-f", "--lora", self.write("bad_rows%d.safetensors" % number, parts), base, "-o", out))
+
+    @unittest.skipIf(single_file_utils is None, "diffusers cannot be imported")
+    def test_original_layouts(self):
+        """An adapter with names of diffusers on an original file makes the model that diffusers converts to the sum in its own layout, and
+        one with original names on diffusers' layout the other way round."""
+        rng = np.random.default_rng(10)
+        for number, (family, make) in enumerate(original_layouts.ORIGINALS.items()):
+            name, shapes = make()
+            if not hasattr(single_file_utils, name):
+                continue
+            own = original_layouts.converter(single_file_utils, name)
+            convert = lambda arrays: {n: a.numpy() for n, a in own({n: torch.from_numpy(a.copy()) for n, a in arrays.items()}).items()}
+            original = {n: rng.standard_normal(shape).astype("f4") for n, shape in shapes.items()}
+            ours = {n: np.ascontiguousarray(a) for n, a in convert(original).items()}
+            for way, (base, begin, of, turned) in enumerate(((original, "model.diffusion_model.", ours, False), (ours, "", original, True))):
+                for style, share in (("transformer.", 1), ("lora_unet_", 0.5), ("diffusion_model.", 0.3)):
+                    parts, wanted = {}, dict(of)
+                    for n, w in of.items():
+                        if n.endswith(".weight") and w.ndim >= 2 and rng.random() < share:
+                            rank, module = int(rng.integers(1, 5)), n[:-len(".weight")]
+                            a, b = rng.standard_normal((rank, *w.shape[1:])).astype("f4"), rng.standard_normal((len(w), rank) + (1,) * (w.ndim - 2)).astype("f4")
+                            key = style + (module.replace(".", "_") if style == "lora_unet_" else module)
+                            parts.update({key + ".lora_A.weight": a, key + ".lora_B.weight": b})
+                            wanted[n] = (w + (b.reshape(len(w), rank).astype("f8") @ a.reshape(rank, -1)).reshape(w.shape)).astype("f4")
+                    out = self.path("o.safetensors")
+                    self.vc("merge", "-q", "-f", "--lora", self.write("a%d%d%s.safetensors" % (number, way, style), parts),
+                            self.write("m%d%d%s.safetensors" % (number, way, style), {begin + n: a for n, a in base.items()}), "-o", out)
+                    got = {n[len(begin):]: a for n, (a, _) in self.read(out).items()}
+                    got, wanted = (got, convert(wanted)) if turned else (convert(got), wanted)
+                    self.assertEqual(sorted(got), sorted(wanted))
+                    for n, a in wanted.items():
+                        np.testing.assert_allclose(got[n], a, rtol=1e-5, atol=1e-5, err_msg="%s %s %s" % (family, style, n))
 
     def test_refused(self):
         rng = np.random.default_rng(7)
