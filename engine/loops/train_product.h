@@ -77,13 +77,50 @@ static inline void vec_store(REAL *p, vec v)
 
 #include "engine/loops/train_pack.h"
 
+/* What is packed or read next: `count` rows or columns, `step` apart, of `lines` lines of a cache each. It comes from
+ * memory while tiles are multiplied, `some` lines at a time: a processor waits for a dozen of lines at most, and then
+ * for whatever it reads itself, so that few at a time cost nothing. `line`: the next one of the row or column. */
+struct next {
+    const REAL *at;
+    int64_t step;
+    size_t lines, line, count, some;
+};
+
+/* n x k elements, of which those of each k, or of each n, lie side by side; else nothing is told to come. Each of
+ * `tiles` tiles asks MR times. */
+static struct next next_of(const REAL *at, int64_t n_step, int64_t k_step, size_t n, size_t k, size_t tiles)
+{
+    bool by_k = n_step == 1;
+    size_t count = by_k ? k : k_step == 1 ? n : 0;
+    size_t lines = (by_k ? n : k) * sizeof *at / 64 + 1;
+
+    return (struct next){.at = at,
+                         .step = by_k ? k_step : n_step,
+                         .lines = lines,
+                         .count = count,
+                         .some = (count * lines + tiles * MR - 1) / (tiles * MR)};
+}
+
+static inline __attribute__((always_inline)) void bring_some(struct next *next)
+{
+    for (size_t i = 0; i < next->some && next->count != 0; i++) {
+        __builtin_prefetch(next->at + next->line * (64 / sizeof(REAL)), 0, 2);
+        if (++next->line == next->lines) {
+            next->line = 0;
+            next->at += next->step;
+            next->count--;
+        }
+    }
+}
+
 /* MR x NR results, of which the first `rows` x `columns` are wanted. bias: one number for each column,
  * added last, or NULL. Rows of a are a_row apart and their elements a_next; where a_next is 1, each of MR /
- * 3 pointers reads three rows, for which there are enough registers. */
+ * 3 pointers reads three rows, for which there are enough registers. The depth is cut into about MR parts: in front of
+ * each, a row of c, which is written in the end, is brought from memory, and some of what is next: two, of a and b. */
 static inline __attribute__((always_inline)) void product_tile(unsigned most, size_t depth, const REAL *a, size_t a_row,
                                                                size_t a_next, const REAL *b, REAL *c, size_t c_row,
                                                                size_t rows, size_t columns, bool add, REAL alpha,
-                                                               const REAL *bias)
+                                                               const REAL *bias, struct next *next)
 {
     const REAL *at[(MR + 2) / 3];
     vec sum[MR][2];
@@ -99,20 +136,30 @@ static inline __attribute__((always_inline)) void product_tile(unsigned most, si
     for (unsigned i = 0; i < MR; i += 3) {
         at[i / 3] = a + i * a_row;
     }
-    for (size_t k = 0; k < depth; k++) {
-        vec b0 = LOAD(b + k * NR);
-        vec b1 = LOAD(b + k * NR + VL);
+    for (size_t k = 0, part = 0; k < depth; part++) {
+        size_t end = VC_AT_MOST(depth, k + depth / MR + 1);
 
-        UNROLL
-        for (unsigned i = 0; i < MR && i < most; i++) {
-            vec x = SPREAD(at[i / 3][i % 3 * a_row]);
-
-            sum[i][0] = FMA(x, b0, sum[i][0]);
-            sum[i][1] = FMA(x, b1, sum[i][1]);
+        if (part < rows) {
+            __builtin_prefetch(c + part * c_row, 1);
+            __builtin_prefetch(c + part * c_row + columns - 1, 1);
         }
-        UNROLL
-        for (unsigned i = 0; i < MR; i += 3) {
-            at[i / 3] += a_next;
+        bring_some(&next[0]);
+        bring_some(&next[1]);
+        for (; k < end; k++) {
+            vec b0 = LOAD(b + k * NR);
+            vec b1 = LOAD(b + k * NR + VL);
+
+            UNROLL
+            for (unsigned i = 0; i < MR && i < most; i++) {
+                vec x = SPREAD(at[i / 3][i % 3 * a_row]);
+
+                sum[i][0] = FMA(x, b0, sum[i][0]);
+                sum[i][1] = FMA(x, b1, sum[i][1]);
+            }
+            UNROLL
+            for (unsigned i = 0; i < MR; i += 3) {
+                at[i / 3] += a_next;
+            }
         }
     }
     UNROLL
@@ -143,22 +190,24 @@ static inline __attribute__((always_inline)) void product_tile(unsigned most, si
 }
 
 static __attribute__((noinline)) void packed_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row,
-                                                  size_t rows, size_t columns, bool add, REAL alpha, const REAL *bias)
+                                                  size_t rows, size_t columns, bool add, REAL alpha, const REAL *bias,
+                                                  struct next *next)
 {
     if (rows <= MR / 3) {
-        product_tile(MR / 3, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+        product_tile(MR / 3, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias, next);
     } else if (rows <= MR / 3 * 2) {
-        product_tile(MR / 3 * 2, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+        product_tile(MR / 3 * 2, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias, next);
     } else {
-        product_tile(MR, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
+        product_tile(MR, depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias, next);
     }
 }
 
 /* MR rows whose elements are side by side. */
 static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
-                                               size_t c_row, size_t columns, bool add, REAL alpha, const REAL *bias)
+                                               size_t c_row, size_t columns, bool add, REAL alpha, const REAL *bias,
+                                               struct next *next)
 {
-    product_tile(MR, depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias);
+    product_tile(MR, depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias, next);
 }
 
 /* Whole vectors: the last one may overlap the one before. */
@@ -193,39 +242,6 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
         copy_row(a + (int64_t)i * row, copy + i * *step, depth);
     }
     return copy;
-}
-
-/* What is packed or read next: `count` rows or columns, `step` apart, of `lines` lines of a cache each. It comes from
- * memory while tiles are multiplied, `some` rows or columns in front of each. */
-struct next {
-    const REAL *at;
-    int64_t step;
-    size_t lines, count, some;
-};
-
-/* n x k elements, of which those of each k, or of each n, lie side by side; else nothing is told to come. */
-static struct next next_of(const REAL *at, int64_t n_step, int64_t k_step, size_t n, size_t k, size_t tiles)
-{
-    bool by_k = n_step == 1;
-    size_t count = by_k ? k : k_step == 1 ? n : 0;
-
-    return (struct next){.at = at,
-                         .step = by_k ? k_step : n_step,
-                         .lines = (by_k ? n : k) * sizeof *at / 64 + 1,
-                         .count = count,
-                         .some = (count + tiles - 1) / tiles};
-}
-
-static void bring_some(struct next *next)
-{
-    size_t some = VC_AT_MOST(next->some, next->count);
-
-    for (size_t j = 0; j < some; j++, next->at += next->step) {
-        for (size_t i = 0; i < next->lines; i++) {
-            __builtin_prefetch(next->at + i * (64 / sizeof(REAL)), 0, 2);
-        }
-    }
-    next->count -= some;
 }
 
 /* Behind the rows from m0 on, in columns from k0 on: rows below, or the first ones of the next part. */
@@ -265,8 +281,7 @@ static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_
                 REAL *packed_a = scratch + whole * (depth + VC_PRODUCT_PADDING);
                 size_t step = 0;
                 const REAL *read = whole != 0 ? find_rows(from, a_is.row, whole, depth, scratch, &step) : NULL;
-                struct next next_a = next_rows(a, a_is, m, k, m0, k0, tiles * ((n_columns + NR - 1) / NR));
-                struct next next_b = {0};
+                struct next next[2] = {next_rows(a, a_is, m, k, m0, k0, tiles * ((n_columns + NR - 1) / NR))};
 
                 pack_rows(from + (int64_t)whole * a_is.row, a_is.row, a_is.column, rows - whole, depth, packed_a);
                 for (size_t j = 0; j < n_columns; j += NR) {
@@ -277,18 +292,16 @@ static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_
 
                     if (m0 == 0) {
                         pack_columns(columns + (int64_t)j * b_is.column, b_is.column, b_is.row, here, depth, panel);
-                        next_b = next_of(columns + (int64_t)(j + here) * b_is.column, b_is.column, b_is.row,
-                                         VC_AT_MOST(n_columns - j - here, NR), depth, tiles);
+                        next[1] = next_of(columns + (int64_t)(j + here) * b_is.column, b_is.column, b_is.row,
+                                          VC_AT_MOST(n_columns - j - here, NR), depth, tiles);
                     }
                     for (size_t i = 0; i < rows; i += MR) {
-                        bring_some(&next_a);
-                        bring_some(&next_b);
                         if (i < whole) {
                             row_tile(depth, read + i * step, step, panel, to + i * c_row, c_row, here, add || k0 != 0,
-                                     alpha, last);
+                                     alpha, last, next);
                         } else {
                             packed_tile(depth, packed_a + (i - whole) * depth, panel, to + i * c_row, c_row,
-                                        VC_AT_MOST(rows - i, MR), here, add || k0 != 0, alpha, last);
+                                        VC_AT_MOST(rows - i, MR), here, add || k0 != 0, alpha, last, next);
                         }
                     }
                 }

@@ -97,12 +97,13 @@ static void pack_all(const REAL *b, struct vc_matrix is, size_t k, size_t n, REA
 
 /* MR / 3 rows or twice as many, whose elements are side by side. */
 static __attribute__((noinline)) void part_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
-                                                size_t c_row, size_t rows, size_t columns, bool add, const REAL *bias)
+                                                size_t c_row, size_t rows, size_t columns, bool add, const REAL *bias,
+                                                struct next *next)
 {
     if (rows == MR / 3) {
-        product_tile(MR / 3, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias);
+        product_tile(MR / 3, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias, next);
     } else {
-        product_tile(MR / 3 * 2, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias);
+        product_tile(MR / 3 * 2, depth, a, a_row, 1, b, c, c_row, rows, columns, add, 1, bias, next);
     }
 }
 
@@ -114,6 +115,7 @@ static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t 
     size_t all = (n + NR - 1) / NR * NR;
     size_t whole = m / MR * MR;
     bool part = MR % 3 == 0 && (m - whole) % (MR / 3) == 0;
+    struct next next[2] = {{0}}; /* nothing: a step's operands are in a cache */
 
     for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
         size_t depth = VC_AT_MOST(k - k0, DEPTH);
@@ -128,13 +130,14 @@ static void multiply_packed(size_t m, size_t n, size_t k, const REAL *a, size_t 
 
             for (size_t i = 0; i < whole; i += MR) {
                 row_tile(depth, a + i * a_row + k0, a_row, b, c + i * c_row + j, c_row, columns, add || k0 != 0, 1,
-                         last);
+                         last, next);
             }
             if (whole != m && part) {
                 part_tile(depth, a + whole * a_row + k0, a_row, b, c + whole * c_row + j, c_row, m - whole, columns,
-                          add || k0 != 0, last);
+                          add || k0 != 0, last, next);
             } else if (whole != m) {
-                packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, last);
+                packed_tile(depth, panel, b, c + whole * c_row + j, c_row, m - whole, columns, add || k0 != 0, 1, last,
+                            next);
             }
         }
     }
