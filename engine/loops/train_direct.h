@@ -12,7 +12,7 @@
 #define ROWS 8 /* filters whose sums are kept at a time */
 #define DOTS 6 /* filters, and TAPS taps, in the gradient of weights */
 #define TAPS 4
-#define WIDE 2 /* vectors of windows at a time */
+#define WIDE 3 /* vectors of windows at a time */
 #elif defined(VC_TRAIN_AVX2)
 #define ROWS 4
 #define DOTS 3
