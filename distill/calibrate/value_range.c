@@ -1,12 +1,11 @@
 /* value_range.c - see value_range.h. Threads take units of a value: positions where a mask leaves some out,
- * else pieces of UNIT elements. They look for the extremes first, which say how wide a bin is, and then
- * count.
- *
- * Two passes over a value are needed, since a bin's width must hold the largest element:
+ * else pieces of UNIT elements:
  *
  *     find_extremes      min, max; whether all are finite
- *     widen              neighbours of the old bins become one, until the largest fits
  *     count              each element into its bin, in the part of the thread; parts are added up at the end
+ *
+ * A bin's width must hold the largest element, which earlier batches nearly always tell. Where it does not fit, what was
+ * counted of this value is forgotten, bins are widened (neighbours become one), and all of it is counted again.
  */
 #include "distill/calibrate/value_range.h"
 
@@ -18,12 +17,14 @@
 #define UNIT         4096
 #define LEAST        (-126) /* exponent of a width: the first, which elements that are 0 do not change */
 #define FEW_ELEMENTS ((size_t)1 << 15)
+#define LANES        16
 
 /* What one thread has found. */
 struct part {
     bool good;
+    bool missed; /* some are too large for the bins */
     float min, max;
-    uint64_t bins[VC_RANGE_BINS];
+    uint64_t bins[2][VC_RANGE_BINS]; /* elements in turns: equal ones, such as zeros, wait for each other */
 };
 
 /* One pass over one value. */
@@ -31,27 +32,39 @@ struct looking {
     const float *x;
     size_t n, unit;
     const uint8_t *mask; /* by unit; NULL: all count */
-    bool counts;
-    float scale; /* 1 / width */
+    float limit, scale;  /* what all elements are below; 1 / width */
     struct part *parts;
     atomic_size_t next;
 };
 
-/* NaN compares as false, so it changes neither extreme; `good` says that it was there. */
+/* NaN compares as false, so it changes neither extreme; `good` says that it was there. Each lane has extremes of its own. */
 static void find_extremes(struct part *part, const float *x, size_t n)
 {
-    float min = part->min;
-    float max = part->max;
-    bool good = part->good;
+    float min[LANES];
+    float max[LANES];
+    int32_t good[LANES];
+    size_t i = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        good &= fabsf(x[i]) <= FLT_MAX;
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
+    for (size_t j = 0; j < LANES; j++) {
+        min[j] = part->min;
+        max[j] = part->max;
+        good[j] = part->good;
     }
-    part->min = min;
-    part->max = max;
-    part->good = good;
+    for (size_t lanes = LANES; i < n; i += lanes) {
+        lanes = n - i < LANES ? 1 : LANES;
+        for (size_t j = 0; j < lanes; j++) {
+            float v = x[i + j];
+
+            good[j] &= fabsf(v) <= FLT_MAX;
+            min[j] = v < min[j] ? v : min[j];
+            max[j] = v > max[j] ? v : max[j];
+        }
+    }
+    for (size_t j = 0; j < LANES; j++) {
+        part->min = min[j] < part->min ? min[j] : part->min;
+        part->max = max[j] > part->max ? max[j] : part->max;
+        part->good = part->good && good[j];
+    }
 }
 
 /* The bin is floor(x / width). A product that is rounded to 0 belongs to the side that x is on. */
@@ -68,8 +81,12 @@ static void count(struct part *part, float scale, const float *x, size_t n)
 
             at[i] = VC_RANGE_BINS / 2 + whole - ((x[first + i] < 0.0f) & ((v < (float)whole) | (whole == 0)));
         }
-        for (size_t i = 0; i < end; i++) {
-            part->bins[at[i]]++;
+        for (size_t i = 0; i + 1 < end; i += 2) {
+            part->bins[0][at[i]]++;
+            part->bins[1][at[i + 1]]++;
+        }
+        if (end % 2 != 0) {
+            part->bins[0][at[end - 1]]++;
         }
     }
 }
@@ -90,24 +107,35 @@ static void look(void *user, unsigned worker)
         if (l->mask != NULL && l->mask[k] == 0) {
             continue;
         }
-        if (l->counts) {
+        find_extremes(part, l->x + k * l->unit, n);
+        part->missed = !part->good || fmaxf(-part->min, part->max) >= l->limit;
+        if (!part->missed) {
             count(part, l->scale, l->x + k * l->unit, n);
-        } else {
-            find_extremes(part, l->x + k * l->unit, n);
         }
     }
 }
 
-/* One pass, on all threads or on this one. */
-static void run(struct looking *l, struct vc_thread_pool *pool, bool counts)
+/* All of the value into bins of this width, on all threads or on this one. False: some are too large, or not finite. */
+static bool run(struct looking *l, struct vc_thread_pool *pool, int exponent)
 {
-    l->counts = counts;
+    unsigned n_parts = vc_thread_pool_size(pool);
+    bool missed = false;
+
+    for (unsigned k = 0; k < n_parts; k++) {
+        l->parts[k] = (struct part){.good = true, .min = INFINITY, .max = -INFINITY};
+    }
+    l->limit = ldexpf(1.0f, exponent + 10);
+    l->scale = ldexpf(1.0f, -exponent);
     atomic_init(&l->next, 0);
     if (l->n < FEW_ELEMENTS) {
         look(l, 0); /* waking threads would take longer */
     } else {
         vc_thread_pool_run(pool, look, l);
     }
+    for (unsigned k = 0; k < n_parts; k++) {
+        missed = missed || l->parts[k].missed;
+    }
+    return !missed;
 }
 
 /* Names the row of the first element that counts and is not finite. */
@@ -171,13 +199,8 @@ enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *ran
         return VC_OK;
     }
     l.mask = masked ? rows->mask : NULL;
-    VC_TRY(VC_ZEROS(ctx, VC_TAG_MISC, l.parts, n_parts));
-    for (unsigned k = 0; k < n_parts; k++) {
-        l.parts[k].good = true;
-        l.parts[k].min = INFINITY;
-        l.parts[k].max = -INFINITY;
-    }
-    run(&l, pool, false);
+    VC_TRY(VC_ARRAY(ctx, VC_TAG_MISC, l.parts, n_parts));
+    bool fits = run(&l, pool, range->exponent);
     for (unsigned k = 0; k < n_parts; k++) {
         good = good && l.parts[k].good;
         min = fminf(min, l.parts[k].min);
@@ -186,16 +209,16 @@ enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *ran
     if (!good) {
         VC_TRY(refuse(ctx, &l, rows));
     }
-    range->min = min;
-    range->max = max;
-    if (frexpf(fmaxf(-min, max), &exponent) > 0.0f) { /* all below 2^exponent */
+    range->min = min + 0.0f; /* 0 where threads and lanes may have seen -0 first */
+    range->max = max + 0.0f;
+    if (!fits) {
+        (void)frexpf(fmaxf(-min, max), &exponent); /* all below 2^exponent */
         widen(range, exponent - 10);
+        (void)run(&l, pool, range->exponent);
     }
-    l.scale = ldexpf(1.0f, -range->exponent);
-    run(&l, pool, true);
     for (unsigned k = 0; k < n_parts; k++) {
         for (size_t b = 0; b < VC_RANGE_BINS; b++) {
-            range->bins[b] += l.parts[k].bins[b];
+            range->bins[b] += l.parts[k].bins[0][b] + l.parts[k].bins[1][b];
         }
     }
 out:
