@@ -281,6 +281,24 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
     return t->dtype == VC_DTYPE_F8_E4M3 ? "float8_e4m3fn" : "float8_e5m2";
 }
 
+/* The type that the codes were made from, which no mark names: the half that more tensors of their network have. Other
+ * models of the file, whose names begin otherwise, do not count. */
+static enum vc_dtype source_type(const struct vc_search *s, size_t codes)
+{
+    const struct vc_tensor *tensors = s->model->tensors;
+    size_t n = strcspn(tensors[codes].name, ".") + 1;
+    size_t f16 = 0;
+    size_t bf16 = 0;
+
+    for (size_t i = 0; i < s->model->n_tensors; i++) {
+        bool counts = strncmp(tensors[i].name, tensors[codes].name, n) == 0;
+
+        f16 += counts && tensors[i].dtype == VC_DTYPE_F16;
+        bf16 += counts && tensors[i].dtype == VC_DTYPE_BF16;
+    }
+    return f16 > bf16 ? VC_DTYPE_F16 : VC_DTYPE_BF16;
+}
+
 /* Codes whose scales lie in blocks. The matrix that ComfyUI decodes is that of the file, with what filled it up. */
 static enum vc_status attach_blocks(struct vc_search *s, size_t codes, size_t n_stem, const struct format *format)
 {
@@ -291,7 +309,7 @@ static enum vc_status attach_blocks(struct vc_search *s, size_t codes, size_t n_
                              .granularity = VC_GRANULARITY_GROUP,
                              .group_size = vc_code_scheme(format->scheme)->group,
                              .symmetric = true,
-                             .source_dtype = VC_DTYPE_BF16,
+                             .source_dtype = source_type(s, codes),
                              .global_multiplies = pairs};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
     size_t global = vc_search_find(s, t->name, n_stem, "weight_scale_2");
@@ -328,7 +346,7 @@ static enum vc_status attach_numbers(struct vc_search *s, size_t codes, size_t n
                                      bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
-    struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
+    struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = source_type(s, codes)};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
 
     scale = scale != VC_NO_TENSOR ? scale : vc_search_find(s, t->name, n_stem, "scale_weight");

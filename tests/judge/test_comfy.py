@@ -32,7 +32,7 @@ def model(shapes, seed=1, dtype="bf16"):
 class Comfy(Judge):
     def write(self, name, arrays, prefix="", metadata=None):
         path = self.path(name)
-        st_write(path, [(prefix + n, "BF16" if a.dtype == np.uint16 else "F32", a.shape, a.tobytes()) for n, a in arrays.items()],
+        st_write(path, [(prefix + n, {"u2": "BF16", "f2": "F16", "f4": "F32"}[a.dtype.str[1:]], a.shape, a.tobytes()) for n, a in arrays.items()],
                  metadata or {})
         return path
 
@@ -91,6 +91,18 @@ class Comfy(Judge):
                 self.vc("verify", "-q", self.path("q.safetensors"))
                 self.vc("dequantize", "-q", "--force", "--source-dtype", self.path("q.safetensors"), "-o", self.path("back.safetensors"))
                 self.assertEqual(set(st_read(self.path("back.safetensors"))[0]), set(st_read(path)[0]))
+
+    def test_type_before(self):
+        """No mark names the type that codes were made from: it is the half that more tensors of their network have."""
+        rng = np.random.default_rng(3)
+        for kind, net, other in (("F16", "f2", "u2"), ("BF16", "u2", "f2")):
+            make = lambda dtype: d.f32_to_bf16(rng.standard_normal((64, 64)).astype("f4")) if dtype == "u2" else rng.standard_normal((64, 64)).astype(dtype)
+            names = ["model.diffusion_model." + n for n in FLUX]
+            arrays = {**{n: make(net) for n in names}, **{"text_encoders.t5xxl.transformer.%d.weight" % i: make(other) for i in range(2 * len(names))}}
+            for scheme in ("fp8", "int8", "nvfp4"):
+                self.vc("quantize", "-q", "--force", "--" + scheme, "--layout", "comfyui", self.write("m.safetensors", arrays), "-o", self.path("q.safetensors"))
+                self.vc("dequantize", "-q", "--force", "--source-dtype", self.path("q.safetensors"), "-o", self.path("back.safetensors"))
+                self.assertEqual({n: t[0] for n, t in st_read(self.path("back.safetensors"))[0].items() if n in names}, {n: kind for n in names})
 
     def test_networks(self):
         """Each known network keeps its ends; without one of them the layout has to be asked for."""
