@@ -164,6 +164,7 @@ static const struct {
 };
 
 #define N_PARTS   (sizeof parts / sizeof parts[0])
+#define NETWORKS  2       /* so many first parts are no text encoders: adapters of these have no other layout's names */
 #define IN_MEMORY N_PARTS /* the part of whole names, with dots, as the model's loader calls tensors in memory */
 
 /* A weight of the model by its part and its name with '_' for '.', or by the name that it has in original files. */
@@ -267,7 +268,7 @@ static enum vc_status list_flat(struct vc_ctx *ctx, struct vc_arena *arena, stru
             flat.name = copy;
             VC_CALL(add_flat(ctx, arena, to, flat));
             flat.original = true;
-            for (size_t k = 0; vc_lora_original(copy, &k, original, sizeof original, &flat.rows);) {
+            for (size_t k = 0; p < NETWORKS && vc_lora_original(copy, &k, original, sizeof original, &flat.rows);) {
                 flat.name = vc_arena_copy(ctx, arena, original, strlen(original));
                 VC_CALL(add_flat(ctx, arena, to, flat));
             }

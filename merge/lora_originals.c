@@ -220,7 +220,7 @@ bool vc_lora_original(const char *name, size_t *next, char *out, size_t room, en
         size_t end = *next % (N_ENDS + 1);
         struct found found;
 
-        if (!match(row->diffusers, name, &found)) {
+        if (row->diffusers[0] != name[0] || !match(row->diffusers, name, &found)) { /* most end at once */
             *next += N_ENDS - end;
             continue;
         }
