@@ -103,6 +103,9 @@ struct trial_scales {
 struct trial_lanes {
     wide a[TRIALS], b[TRIALS];
     __m256 whole[TRIALS];
+#ifdef __AVX512F__
+    __m512 pair[TRIALS / 2]; /* whole of two trials (PAIRS) */
+#endif
 };
 
 /* The quotient x / s from the nearest number r to 1 / s, correctly rounded where 2^-96 <= |s| < 2^122 and the quotient
@@ -126,6 +129,45 @@ static inline void trial_scales_look(struct trial_scales *t, float absmax)
     }
 }
 
+#ifdef __AVX512F__
+/* Whole numbers without weights whose quotients are exact take two trials in each vector: a processor with two units for
+ * instructions of 512 bits has no third one for shorter ones meanwhile. */
+#define PAIRS(grid, weighted, exact, sums) \
+    ((grid) == VC_GRID_NONE && !(weighted) && (exact) && ((sums) == FIT || (sums) == ERROR_NEAR))
+
+static inline __attribute__((always_inline)) __m512 two_of(__m256 a, __m256 b)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1);
+}
+
+/* trials_add for these, in the same lanes. */
+static inline __attribute__((always_inline)) void pairs_add(enum trial_sums sums, const struct near_how *how, __m256 x,
+                                                            const struct trial_scales *t, struct trial_lanes *lanes)
+{
+    const __m512 magic = _mm512_set1_ps(ROUND_MAGIC);
+    __m512 both = two_of(x, x);
+    wide x8 = wide_of(x);
+
+    for (size_t k = 0; k < TRIALS; k += 2) {
+        __m512 s = two_of(_mm256_set1_ps(t->s[k]), _mm256_set1_ps(t->s[k + 1]));
+        __m512 r = two_of(_mm256_set1_ps(t->inverse[k]), _mm256_set1_ps(t->inverse[k + 1]));
+        __m512 q = _mm512_mul_ps(both, r);
+        __m512 y = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, s, both), r, q);
+
+        y = _mm512_min_ps(y, two_of(how->high[k], how->high[k + 1]));
+        y = _mm512_max_ps(y, two_of(how->low[k], how->low[k + 1]));
+        y = _mm512_sub_ps(_mm512_add_ps(y, magic), magic);
+        if (sums == FIT) {
+            lanes->a[k] = wide_fma(wide_of(_mm512_castps512_ps256(y)), x8, lanes->a[k]);
+            lanes->a[k + 1] = wide_fma(wide_of(_mm512_extractf32x8_ps(y, 1)), x8, lanes->a[k + 1]);
+        } else {
+            y = _mm512_fnmadd_ps(y, s, both);
+        }
+        lanes->pair[k / 2] = _mm512_fmadd_ps(y, y, lanes->pair[k / 2]);
+    }
+}
+#endif
+
 /* Adds eight elements. w: their weights, where there are such. */
 static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, bool weighted, enum trial_sums sums,
                                                              bool exact, const struct near_how *how, __m256 x, __m256 w,
@@ -134,6 +176,12 @@ static inline __attribute__((always_inline)) void trials_add(enum vc_grid grid, 
     wide x8 = wide_of(x);
     wide w8 = wide_of(w);
 
+#ifdef __AVX512F__
+    if (PAIRS(grid, weighted, exact, sums)) {
+        pairs_add(sums, how, x, t, lanes);
+        return;
+    }
+#endif
     for (size_t k = 0; k < TRIALS; k++) {
         __m256 s = _mm256_set1_ps(t->s[k]);
         __m256i number;
@@ -182,10 +230,7 @@ static inline __attribute__((always_inline)) void trials_walk(enum vc_grid grid,
     struct trial_lanes lanes;
     size_t i = 0;
 
-    for (size_t k = 0; k < TRIALS; k++) {
-        lanes.a[k] = lanes.b[k] = WIDE_ZERO;
-        lanes.whole[k] = _mm256_setzero_ps();
-    }
+    memset(&lanes, 0, sizeof lanes);
     for (; n - i >= 8; i += 8) {
         trials_add(grid, weighted, sums, exact, how, _mm256_loadu_ps(x + i),
                    weighted ? _mm256_loadu_ps(weights + i) : _mm256_setzero_ps(), t, &lanes);
@@ -199,6 +244,12 @@ static inline __attribute__((always_inline)) void trials_walk(enum vc_grid grid,
         }
         trials_add(grid, weighted, sums, exact, how, _mm256_loadu_ps(rest[0]), _mm256_loadu_ps(rest[1]), t, &lanes);
     }
+#ifdef __AVX512F__
+    for (size_t k = 0; PAIRS(grid, weighted, exact, sums) && k < TRIALS; k += 2) {
+        lanes.whole[k] = _mm512_castps512_ps256(lanes.pair[k / 2]);
+        lanes.whole[k + 1] = _mm512_extractf32x8_ps(lanes.pair[k / 2], 1);
+    }
+#endif
     for (size_t k = 0; k < TRIALS; k++) {
         a[k] = trial_sum(sums == ERROR_NEAR ? wide_of(lanes.whole[k]) : lanes.a[k]);
         b[k] = trial_sum(sums == FIT ? wide_of(lanes.whole[k]) : lanes.b[k]);
@@ -399,6 +450,7 @@ static struct vc_float_scale group_x86(const struct vc_group_codes *c, const flo
 }
 
 #undef MAKE
+#undef PAIRS
 #undef TRIALS
 #undef TRIALS_MOST
 #undef WHOLE_MOST
