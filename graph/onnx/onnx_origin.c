@@ -59,11 +59,12 @@ static bool is_uniform(const struct table *t)
 struct fit {
     const struct table *c, *r;
     double scale, apart;
+    uint64_t *work; /* elements that were looked at */
     unsigned axis[MOST_AXES];
     size_t step[MOST_AXES];
 };
 
-/* c begins at that element of r. */
+/* c begins at that element of r. The last element is looked at first: what begins with zeros begins in many places. */
 static bool is_at(const struct fit *f, size_t from)
 {
     for (unsigned d = 0; d < f->c->n_axes; d++) {
@@ -72,15 +73,18 @@ static bool is_at(const struct fit *f, size_t from)
             return false;
         }
     }
+    *f->work += 1;
     for (size_t k = 0; k < f->c->n; k++) {
         size_t at = from;
-        size_t left = k;
+        size_t element = k == 0 ? f->c->n - 1 : k - 1;
+        size_t left = element;
 
+        *f->work += k == 0 ? 0 : 4;
         for (unsigned d = f->c->n_axes; d-- > 0; left /= (size_t)f->c->sizes[d]) {
             at += left % (size_t)f->c->sizes[d] * f->step[d];
         }
         double y = f->scale * (double)f->r->at[at];
-        if ((double)f->c->at[k] != y && !(fabs((double)f->c->at[k] - y) <= f->apart)) {
+        if ((double)f->c->at[element] != y && !(fabs((double)f->c->at[element] - y) <= f->apart)) {
             return false;
         }
     }
@@ -94,7 +98,9 @@ static bool is_inside(struct fit *f, unsigned d, unsigned used)
     bool found = false;
 
     if (d == f->c->n_axes) {
-        for (size_t from = 0; used != 0 && !found && from < (f->c->n == f->r->n ? 1 : f->r->n); from++) {
+        size_t n = used == 0 ? 0 : f->c->n == f->r->n ? 1 : f->r->n;
+
+        for (size_t from = 0; !found && from < n && *f->work <= MOST_WORK; from++) {
             found = is_at(f, from);
         }
         return found;
@@ -113,9 +119,9 @@ static bool is_inside(struct fit *f, unsigned d, unsigned used)
 
 /* c is a part of r times scale, its axes in any order, or elements of it one behind the other. Of one number again and again, all
  * of r has to be it. */
-static bool is_part(const struct table *c, const struct table *r, double scale, double apart)
+static bool is_part(const struct table *c, const struct table *r, double scale, double apart, uint64_t *work)
 {
-    struct fit f = {.c = c, .r = r, .scale = scale, .apart = apart};
+    struct fit f = {.c = c, .r = r, .scale = scale, .apart = apart, .work = work};
     struct table flat[2] = {*c, *r};
 
     if (is_uniform(c) || r->n == 1) {
@@ -148,17 +154,18 @@ static bool is_round(double factor)
 }
 
 /* The same with 1, -1, or, of tensors as they are, any factor that is_round for a whole r. */
-static bool is_multiple(const struct table *c, const struct table *r, bool exact)
+static bool is_multiple(const struct table *c, const struct table *r, bool exact, uint64_t *work)
 {
     double most = largest(r);
     double factor = exact && c->n == r->n && most > 0 ? c->most / most : 1;
     double apart = exact ? 0 : MOST_APART * most;
 
-    if (!(most < (double)INFINITY) || is_part(c, r, 1, apart) || is_part(c, r, -1, apart)) {
-        return most < (double)INFINITY || is_part(c, r, 1, 0);
+    if (!(most < (double)INFINITY) || is_part(c, r, 1, apart, work) || is_part(c, r, -1, apart, work)) {
+        return most < (double)INFINITY || is_part(c, r, 1, 0, work);
     }
     apart = MOST_APART * c->most;
-    return factor != 1 && is_round(factor) && (is_part(c, r, factor, apart) || is_part(c, r, -factor, apart));
+    return factor != 1 && is_round(factor) &&
+           (is_part(c, r, factor, apart, work) || is_part(c, r, -factor, apart, work));
 }
 
 /* ---- formulas ---- */
@@ -286,8 +293,8 @@ static bool is_of(const struct table *c, const struct table *a, const struct tab
 
         if (b == NULL && (c->n != a->n || ends_fit(c, first, last, k == 0))) {
             take_form(a, k, r);
-            *work += 8 * a->n;
-            if (is_multiple(c, r, k == 0)) {
+            *work += 4 * a->n;
+            if (is_multiple(c, r, k == 0, work)) {
                 return true;
             }
         }
@@ -297,13 +304,13 @@ static bool is_of(const struct table *c, const struct table *a, const struct tab
                 continue;
             }
             take_form(a, k, r);
-            *work += 8 * a->n;
+            *work += 4 * a->n;
             for (size_t i = 0; i < a->n; i++) {
                 double y = (double)b->at[op % 2 == 0 ? i % b->n : i / (a->n / b->n)];
 
                 r->at[i] = (float)made_of(op / 2, (double)r->at[i], y);
             }
-            if (is_multiple(c, r, false)) {
+            if (is_multiple(c, r, false, work)) {
                 return true;
             }
         }
@@ -634,7 +641,7 @@ static enum vc_status try_norm(struct origin *o, size_t v, size_t i, bool *found
         for (size_t e = 0; e < r.n; e++) {
             r.at[e] = (float)folded_at(&f, e, epsilon, bias);
         }
-        *found = is_part(&o->c, &r, 1, 2 * MOST_APART * largest(&r));
+        *found = is_part(&o->c, &r, 1, 2 * MOST_APART * largest(&r), o->work);
     }
     use(o, *found ? i : VC_NO_TENSOR);
     for (unsigned k = 0; k < 4 && *found; k++) { /* the variance stands for the weight, which may have kept its name */

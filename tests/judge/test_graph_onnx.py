@@ -804,6 +804,18 @@ class Graphs(unittest.TestCase):
             self.assertEqual(done.returncode, 3 if wrong else 0, done.stdout)
         self.assertIn("was computed of other tensors, such as w,", done.stdout)
 
+    def test_zeros_are_everywhere(self):
+        """A constant that begins with zeros, beside a tensor of zeros, in which it begins at every place: it is sought within a bound."""
+        rng = np.random.default_rng(6)
+        w, c = rng.standard_normal((8, 1024)).astype("f4"), np.zeros(1024, "f4")
+        c[-2] = 1
+        nodes = [helper.make_node("MatMul", ["x", "onnx::MatMul_1"], ["a"]), helper.make_node("Mul", ["a", "onnx::Mul_2"], ["y"])]
+        self.save("m.onnx", nodes, {"x": ["batch", 5, 8]}, "y", {"onnx::MatMul_1": w, "onnx::Mul_2": c})
+        np.savez(self.path("w.npz"), **{"fc.weight": w.T, "zero.weight": np.zeros((2048, 2048), "f4")})
+        done = subprocess.run([PROGRAM, "graph", "--weights", self.path("w.npz"), self.path("m.onnx")], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertIn("onnx::Mul_2 was computed of other tensors, such as zero.weight,", done.stderr)
+
     def test_norms_of_other_sizes(self):
         """A folded weight beside a batch normalization whose tensors have other sizes or types than its variance: refused."""
         rng = np.random.default_rng(5)
