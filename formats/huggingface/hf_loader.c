@@ -13,8 +13,7 @@
     "the model_type of its config.json is none that was tried with " VC_TRIED_TRANSFORMERS ": the layout is the one " \
     "that most models load from"
 
-/* Fills refusal, dialect and note from the text of a config.json. A text that is no JSON says nothing: root is NULL,
- * and every getter of jansson answers NULL for it. */
+/* Fills refusal, dialect and note from the text of a config.json. */
 enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out)
 {
@@ -25,7 +24,13 @@ enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n,
     VC_CALL(vc_hf_json_look(ctx, text, n, &json));
     root = json.root;
     vc_family_find(root, &family);
-    if (json_object_get(root, "_class_name") != NULL) {
+    if (root == NULL) {
+        out->note =
+            to_folder
+                ? "its config.json is no valid JSON, so nothing says which program loads it: int8 weights are in the "
+                  "layout plain"
+                : NULL;
+    } else if (json_object_get(root, "_class_name") != NULL) {
         out->refusal =
             "its config.json is that of a diffusers model, and diffusers loads codes on a GPU only, those of "
             "bitsandbytes, where that layout is asked for";

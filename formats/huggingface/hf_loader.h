@@ -25,8 +25,8 @@ struct vc_hf_loader {
 
 /* `path` is the folder of the source, or a file in it. to_folder: the output is a folder, which the small files go
  * along into. decoded: the quantization_config there is not that of the output. Reads these files; one that is missing
- * or no JSON says nothing. A folder that becomes a folder has a note where it has no config.json: somebody may have
- * forgotten it, and the layout would be another one. */
+ * or no JSON says nothing. A folder that becomes a folder has a note where it has no config.json, or one that is no
+ * JSON: somebody may have forgotten or cut it, and the layout would be another one. */
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, bool decoded,
                                  struct vc_hf_loader *out);
 

@@ -83,6 +83,9 @@ static void test_loaders(void **state)
     check_loader_note(scratch_folder(), false, NULL);
     (void)save_text("config.json", "{\"port\": 8080}");
     check_loader_note(scratch_folder(), true, "there is no config.json of a model");
+    (void)save_text("config.json", "{\"model_type\": ");
+    check_loader_note(scratch_folder(), true, "its config.json is no valid JSON");
+    check_loader_note(scratch_folder(), false, NULL);
     (void)save_text("config.json", "{\"hidden_size\": 64}");
     check_loader_note(scratch_folder(), true, NULL);
     empty_folder();
