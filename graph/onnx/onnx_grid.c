@@ -3,7 +3,7 @@
  *
  *     y = GridSample (x [n, c, h, w], grid [n, ho, wo, 2])
  *     rows = Reshape (Transpose (x), [n*h*w, c])                    i = floor (place), v = place - i of both axes
- *     y = Transpose (Gather (rows, (n*h + i0)*w + i1) * (1-v0) * (1-v1) + ... of four corners)
+ *     y = Transpose (Gather (rows, (n*h + i0)*w + i1) * (1-v0) * (1-v1) + ... of four corners; of sixteen, cubic)
  *
  * So that rows, gradients of x and of the grid, couplings of channels and devices are those of these operators. Called by
  * onnx_same.c. */
@@ -16,7 +16,7 @@
 struct grid {
     struct vc_onnx_build *b;
     unsigned n_axes; /* that are sampled: 2 of pictures */
-    bool aligned, nearest, zeros, reflects;
+    bool aligned, nearest, cubic, zeros, reflects;
     uint32_t x, grid, shape; /* of x */
 };
 
@@ -83,18 +83,20 @@ static uint32_t reflect(const struct grid *g, uint32_t p, uint32_t last)
     return with_real(g, "Add", two(g, "Sub", range, t), low);
 }
 
-/* Places along an axis, 0 to last, from -1 to 1 of the grid. Beyond the element outside, all is 0. */
+/* Places along an axis, 0 to last, from -1 to 1 of the grid. Beyond the element outside (cubic: the third), all is 0, or the
+ * outermost element. */
 static uint32_t places(const struct grid *g, unsigned axis, uint32_t last)
 {
     const struct vc_graph_attr end = vc_attr_int("axis", -1);
+    const double outside = g->cubic ? 3 : g->zeros ? 1 : 0;
     uint32_t in[2] = {g->grid, vc_graph_add_int(g->b->graph, g->n_axes - 1 - axis)};
     uint32_t p = with_real(g, "Add", vc_onnx_add_one(g->b, "Gather", NULL, in, 2, &end, 1), 1);
 
     p = with_real(g, "Mul", two(g, "Mul", p, g->aligned ? last : with_real(g, "Add", last, 1)), 0.5);
     p = g->aligned ? p : with_real(g, "Sub", p, 0.5);
     p = g->reflects ? reflect(g, p, last) : p;
-    p = with_real(g, "Max", p, g->zeros ? -1 : 0);
-    return two(g, "Min", p, g->zeros ? with_real(g, "Add", last, 1) : last);
+    p = with_real(g, "Max", p, -outside);
+    return two(g, "Min", p, outside != 0 ? with_real(g, "Add", last, outside) : last);
 }
 
 /* What is the same for all corners of a place: its element, and how far behind that it is. */
@@ -113,16 +115,43 @@ static struct along along_axis(const struct grid *g, unsigned axis)
     return a;
 }
 
+/* Elements along an axis that a place takes part of. */
+static unsigned taps(const struct grid *g)
+{
+    return g->nearest ? 1 : g->cubic ? 4 : 2;
+}
+
+/* What a place takes of element a->at + step: linear, or by distance d the cubic of Keys (1981) with -3/4, as PyTorch has it:
+ *     (5/4 d - 9/4) d d + 1 up to 1,   ((-3/4 d + 15/4) d - 6) d + 3 up to 2 */
+static uint32_t share_of(const struct grid *g, const struct along *a, int step)
+{
+    const bool outer = step < 0 || step > 1;
+    uint32_t d = step <= 0 ? a->behind : two(g, "Sub", vc_graph_add_float(g->b->graph, step), a->behind);
+
+    if (!g->cubic) {
+        return step != 0 ? a->behind : two(g, "Sub", vc_graph_add_float(g->b->graph, 1), a->behind);
+    }
+    d = step < 0 ? with_real(g, "Add", d, 1) : d;
+    uint32_t y = with_real(g, "Add", with_real(g, "Mul", d, outer ? -0.75 : 1.25), outer ? 3.75 : -2.25);
+    y = two(g, "Mul", y, d);
+    y = two(g, "Mul", outer ? with_real(g, "Sub", y, 6) : y, d);
+    return with_real(g, "Add", y, outer ? 3 : 1);
+}
+
 /* The weight of a corner so far times that along one axis, and 0 outside; *index: the corner's row so far. */
-static uint32_t turn(const struct grid *g, const struct along *a, bool next, uint32_t weight, uint32_t *index)
+static uint32_t turn(const struct grid *g, const struct along *a, int step, uint32_t weight, uint32_t *index)
 {
     struct vc_graph *graph = g->b->graph;
-    uint32_t at = next ? two(g, "Add", a->at, vc_graph_add_int(graph, 1)) : a->at;
+    uint32_t at = step != 0 ? two(g, "Add", a->at, vc_graph_add_int(graph, step)) : a->at;
+
+    if (g->cubic && g->reflects) { /* the place is inside, what is around it may not be */
+        at = vc_onnx_cast(g->b, reflect(g, to_real(g, at), to_real(g, a->last)), VC_ONNX_INT64);
+    }
     uint32_t within = two(g, "Max", two(g, "Min", at, a->last), vc_graph_add_int(graph, 0));
 
     *index = two(g, "Add", two(g, "Mul", *index, a->size), within);
     if (!g->nearest) {
-        uint32_t share = next ? a->behind : two(g, "Sub", vc_graph_add_float(graph, 1), a->behind);
+        uint32_t share = share_of(g, a, step);
         weight = weight == VC_NO_VALUE ? share : two(g, "Mul", weight, share);
     }
     if (g->zeros) {
@@ -152,6 +181,7 @@ static bool sample(const struct grid *g, struct vc_onnx_node *node)
     const int64_t end = -1;
     const struct vc_graph_attr first = vc_attr_int("axis", 0), to_rows = turned(g, false, order);
     uint32_t sum = VC_NO_VALUE;
+    unsigned n_corners = 1;
     uint32_t in[3] = {vc_graph_add_ints(b->graph, &end, 1), sizes(g, 1, 2), VC_NO_VALUE};
     uint32_t rows = vc_onnx_add_one(b, "Transpose", NULL, &g->x, 1, &to_rows, 1);
 
@@ -159,19 +189,21 @@ static bool sample(const struct grid *g, struct vc_onnx_node *node)
     for (unsigned k = 0; k < g->n_axes; k++) {
         axes[k] = along_axis(g, k);
         ones[k + 1] = 1;
+        n_corners *= taps(g);
     }
     in[0] = vc_graph_add_int(b->graph, 0);
     in[1] = vc_onnx_one_in(b, "Squeeze", sizes(g, 0, 1));
     in[2] = vc_graph_add_int(b->graph, 1);
     uint32_t number = vc_onnx_add_one(b, "Range", NULL, in, 3, NULL, 0);
     number = vc_onnx_with_ints(b, "Reshape", number, ones, g->n_axes + 1);
-    for (unsigned corner = 0; corner < (g->nearest ? 1u : 1u << g->n_axes); corner++) {
+    for (unsigned corner = 0; corner < n_corners; corner++) {
         uint32_t weight = VC_NO_VALUE;
+        unsigned left = corner;
 
         in[0] = rows;
         in[1] = number;
-        for (unsigned k = 0; k < g->n_axes; k++) {
-            weight = turn(g, &axes[k], (corner >> k & 1) != 0, weight, &in[1]);
+        for (unsigned k = 0; k < g->n_axes; k++, left /= taps(g)) {
+            weight = turn(g, &axes[k], (int)(left % taps(g)) - (g->cubic ? 1 : 0), weight, &in[1]);
         }
         in[0] = vc_onnx_add_one(b, "Gather", NULL, in, 2, &first, 1);
         if (weight != VC_NO_VALUE) {
@@ -203,14 +235,17 @@ bool vc_onnx_take_grid(struct vc_onnx_build *b, struct vc_onnx_node *node)
     VC_RETURN_IF(node->n_inputs != 2 || x->n_dims < 3 || at->n_dims != x->n_dims || x->dtype != VC_DTYPE_F32 ||
                      at->dtype != VC_DTYPE_F32 || !vc_dim_equal(at->shape[x->n_dims - 1], vc_dim_number(x->n_dims - 2)),
                  vc_onnx_refuse(b, node, "it needs floats [n, channels, h, w] and a grid [n, ho, wo, 2]"));
-    VC_RETURN_IF(!vc_is_one_of(mode, "linear bilinear nearest") || !vc_is_one_of(padding, "zeros border reflection"),
-                 vc_onnx_refuse(b, node,
-                                "its mode or padding_mode is not supported (linear, nearest; zeros, border, "
-                                "reflection)"));
+    VC_RETURN_IF(
+        !vc_is_one_of(mode, "linear bilinear nearest cubic bicubic") ||
+            !vc_is_one_of(padding, "zeros border reflection") || (x->n_dims > 4 && strstr(mode, "cubic") != NULL),
+        vc_onnx_refuse(b, node,
+                       "its mode or padding_mode is not supported (linear, nearest, up to two axes cubic; zeros, "
+                       "border, reflection)"));
     const struct grid g = {.b = b,
                            .n_axes = x->n_dims - 2,
                            .aligned = vc_onnx_int(node, "align_corners", 0) != 0,
                            .nearest = strcmp(mode, "nearest") == 0,
+                           .cubic = strstr(mode, "cubic") != NULL,
                            .zeros = strcmp(padding, "zeros") == 0,
                            .reflects = strcmp(padding, "reflection") == 0,
                            .x = node->inputs[0],

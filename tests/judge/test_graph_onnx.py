@@ -851,7 +851,7 @@ class Graphs(unittest.TestCase):
                         with self.subTest(shape=shape, mode=mode, padding=padding, aligned=aligned):
                             node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode, padding_mode=padding, align_corners=aligned)
                             self.save("m.onnx", [node], {"x": ["batch", *shape[1:]], "grid": ["batch", *to, len(to)]}, "y", {})
-                            if mode == "cubic":
+                            if mode == "cubic" and len(to) > 2:
                                 np.savez(self.path("d.npz"), x=x, grid=grid)
                                 self.assertIn("its mode or padding_mode is not supported", drive(self.path("m.onnx"), self.path("d.npz"))["problem"][0][0])
                                 continue
