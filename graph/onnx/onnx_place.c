@@ -8,6 +8,7 @@
  *
  * Called by onnx_repair.c for what no name and no values told. A tensor is taken if it is the only one that can be
  * meant and its values are like the constant's; a constant that was computed in another way (1 + weight) is none. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -280,16 +281,65 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
     return VC_OK;
 }
 
-enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to)
+/* ---- values alone ---- */
+
+#define FEW 4 /* times VC_ONNX_SAMPLES elements: all of them are compared */
+
+/* Where sample s of a tensor of n elements is: spread over rows and columns. */
+static size_t sample_at(size_t s, size_t n)
+{
+    return (size_t)(s * (uint64_t)2654435761u % n);
+}
+
+/* Samples of tensor i of the checkpoint, which is read for them once: of a row of zeros, whose last number is 1 then. */
+static enum vc_status take_samples(struct vc_onnx_build *b, size_t i, float *samples)
+{
+    size_t n = (size_t)vc_model_tensor(b->source->weights, i)->n_elems;
+
+    VC_RETURN_IF(n < FEW * VC_ONNX_SAMPLES || samples[VC_ONNX_SAMPLES] != 0, VC_OK);
+    VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, n, sizeof *w);
+    VC_CALL_ALLOC(w);
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, i, w, n));
+    for (size_t s = 0; s < VC_ONNX_SAMPLES; s++) {
+        samples[s] = w[sample_at(s, n)];
+    }
+    samples[VC_ONNX_SAMPLES] = 1;
+    return VC_OK;
+}
+
+/* The samples leave it open that the constant t, with elements c, is akin to a tensor: their cosine is not below 0.1, where akin
+ * ones have more than 0.5 and others 0.03. */
+static bool may_be_akin(const struct vc_tensor *t, const float *c, const float *samples, bool transposed)
+{
+    size_t rows = (size_t)t->shape[t->n_dims - 2], columns = (size_t)t->shape[t->n_dims - 1];
+    double cc = 0, cw = 0, ww = 0;
+
+    for (size_t s = 0; s < VC_ONNX_SAMPLES && samples[VC_ONNX_SAMPLES] != 0; s++) {
+        size_t at = sample_at(s, (size_t)t->n_elems);
+        size_t in = at % (rows * columns);
+        double x = (double)c[transposed ? at - in + in % rows * columns + in / rows : at];
+
+        cc += x * x;
+        cw += x * (double)samples[s];
+        ww += (double)samples[s] * (double)samples[s];
+    }
+    return !(fabs(cw) < 0.1 * sqrt(cc * ww));
+}
+
+enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, float *samples,
+                                 struct vc_onnx_match *to)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, own);
     uint64_t sizes[VC_GRAPH_MAX_DIMS + 1];
+    VC_SCOPED float *c = NULL;
     unsigned n_found = 0;
 
     if (vc_onnx_long_axes(t, sizes) < 2 ||
         (to->reader != NULL && (to->reader->trace != NULL || vc_is_one_of(to->reader->op, "Conv ConvTranspose")))) {
         return VC_OK; /* vectors are too often alike; statistics are folded into convolutions */
     }
+    VC_CALL_ALLOC(c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *c));
+    VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
     for (unsigned k = 0; k < 4 && n_found == 0; k++) {
         for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
             const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
@@ -300,7 +350,11 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
                 vc_onnx_fits(t, other, with.transposed, false) == 0 || (k < 2 && claimed[i] != 0)) {
                 continue;
             }
-            VC_CALL(vc_onnx_compare(b, own, &with, &like));
+            float *of = samples + i * (VC_ONNX_SAMPLES + 1);
+            VC_CALL(take_samples(b, i, of));
+            if (may_be_akin(t, c, of, with.transposed)) {
+                VC_CALL(vc_onnx_compare(b, own, &with, &like));
+            }
             if (is_akin(&like) && like.cw * like.cw > 0.25 * like.cc * like.ww) {
                 n_found++;
                 to->index = i;

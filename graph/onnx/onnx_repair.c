@@ -670,6 +670,7 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     VC_SCOPED struct weight_sum *list = NULL;
     VC_SCOPED uint64_t *claimed = NULL;
     VC_SCOPED size_t *order = NULL;
+    VC_SCOPED float *samples = NULL; /* of find_akin */
     size_t n = 0;
     size_t n_left = 0;
     size_t n_order = 0;
@@ -713,7 +714,10 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     }
     for (size_t k = 0; k < count_own(b); k++) {
         if (b->matches[k].open && b->matches[k].index == VC_NO_TENSOR) {
-            VC_CALL(vc_onnx_find_akin(b, k, claimed, &b->matches[k]));
+            if (samples == NULL) {
+                VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, samples, weights->n_tensors * (VC_ONNX_SAMPLES + 1)));
+            }
+            VC_CALL(vc_onnx_find_akin(b, k, claimed, samples, &b->matches[k]));
         }
     }
     return refuse_folded(b, claimed);
