@@ -16,6 +16,7 @@ struct dequantize {
     struct vc_arena arena;
     struct vc_dequantize_options options;
     struct vc_recipe_entry recipe[2];
+    bool changes, halves; /* the plan has a tensor that changes; one that casts would have changed */
 };
 
 /* The type that the item's values are to have. With `source_dtype` each tensor has the type that it had before it was
@@ -69,11 +70,16 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
 /* The steps: decode to f32, then to the target. Values beyond f32 (a scale times a code) are a matter of the policy. */
 static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
-    const struct dequantize *d = pass->self;
+    struct dequantize *d = pass->self;
     bool kept = false;
+    enum vc_dtype own = item->desc->dtype;
 
     VC_CALL(choose(ctx, d, item, &kept));
+    d->changes = d->changes || !kept;
     if (kept) {
+        d->halves = d->halves || (!d->options.casts && !d->options.source_dtype && d->options.n_rules == 0 &&
+                                  item->desc->quant == NULL && (own == VC_DTYPE_F16 || own == VC_DTYPE_BF16) &&
+                                  own != target_of(d, item));
         return VC_OK;
     }
     enum vc_dtype target = target_of(d, item);
@@ -99,7 +105,15 @@ static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
 {
     struct dequantize *d = pass->self;
 
-    return vc_rules_unmatched(ctx, &d->arena, d->options.rules, d->options.n_rules, plan->model, &pass->note);
+    VC_CALL(vc_rules_unmatched(ctx, &d->arena, d->options.rules, d->options.n_rules, plan->model, &pass->note));
+    /* Who made them with quantize --bf16 may expect the way back. */
+    if (pass->note == NULL && !d->changes && d->halves) {
+        pass->note = vc_arena_printf(ctx, &d->arena, "f16 and bf16 are floats and stay as they are; %s casts them, too",
+                                     vc_option(ctx, "casts"));
+        VC_CALL_ALLOC(pass->note);
+    }
+    d->changes = d->halves = false;
+    return VC_OK;
 }
 
 static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
@@ -119,13 +133,15 @@ static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
     static const char *const names[] = {
         [VC_TARGET_INT8] = "", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16", [VC_TARGET_F32] = "f32"};
     const char *target = d->options.source_dtype ? "source-dtype" : names[d->options.target];
+    const char *casts = d->options.casts ? "casts" : "";
 
     d->recipe[0] = (struct vc_recipe_entry){"dequantize", target};
     d->recipe[1] =
         (struct vc_recipe_entry){"rules", vc_rules_text(ctx, &d->arena, d->options.rules, d->options.n_rules)};
     d->pass.recipe = d->recipe;
     d->pass.n_recipe = 2;
-    d->pass.command = vc_arena_printf(ctx, &d->arena, "dequantize --%s", target);
+    d->pass.command =
+        vc_arena_printf(ctx, &d->arena, "dequantize --%s%s%s", target, casts[0] != '\0' ? " --" : "", casts);
     return d->recipe[1].value != NULL && d->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }
 

@@ -118,8 +118,13 @@ class Casts(Judge):
 
     def test_without_casts_halves_stay(self):
         np.savez(self.path("in.npz"), f=np.ones((64, 64), "f2"))
-        self.vc("dequantize", self.path("in.npz"), "-o", self.path("out.npz"))
+        r = self.vc("dequantize", self.path("in.npz"), "-o", self.path("out.npz"), "--json").json()
         self.assertEqual(self.load(self.path("out.npz"))["f"].dtype, np.dtype("f2"))
+        self.assertIn("; --casts casts them, too", " ".join(str(n) for n in r["notes"]))
+        for options, command in (("--fp16", "dequantize --fp16"), ("--bf16 --casts", "dequantize --bf16 --casts")):
+            r = self.vc("dequantize", *options.split(), self.path("in.npz"), "--dry-run", "--json").json()
+            self.assertNotIn("casts them", " ".join(str(n) for n in r["notes"]))
+            self.assertEqual(r["command"], command)
 
 
 class Dequantize(Judge):
