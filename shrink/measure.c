@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/job/job_state.h"
 #include "core/job/scoped.h"
+#include "core/text/text.h"
 #include "search/recipes/slim.h"
 #include "shrink/shrink_inside.h"
 
@@ -13,12 +14,20 @@
 
 /* ---- networks ---- */
 
+const struct vc_model *vc_shrink_weights(const char *graph_path, const struct vc_model *model)
+{
+    return graph_path != NULL && vc_ends_in(graph_path, ".json") && !vc_ends_in(graph_path, ".index.json") ? NULL
+                                                                                                           : model;
+}
+
 /* A checkpoint and its graph. A model that is given stays the caller's. */
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net)
 {
     enum vc_status status = net->model == NULL ? vc_model_open(ctx, path, NULL, &net->model) : VC_OK;
 
-    return status == VC_OK ? vc_graph_open(ctx, graph_path, net->model, false, &net->beside, &net->graph) : status;
+    return status == VC_OK ? vc_graph_open(ctx, graph_path, vc_shrink_weights(graph_path, net->model), false,
+                                           &net->beside, &net->graph)
+                           : status;
 }
 
 void vc_shrink_close(struct vc_shrink_net *net)

@@ -124,6 +124,8 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s);
 enum vc_status vc_shrink_list_layers(struct vc_shrinking *s);
 
 /* measure.c */
+/* The weights that a graph is built with: none where the file is a configuration, which states all sizes. */
+const struct vc_model *vc_shrink_weights(const char *graph_path, const struct vc_model *model);
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);
 void vc_shrink_close(struct vc_shrink_net *net);
 #define VC_SCOPED_NET VC_CLEANUP(vc_shrink_close) /* before a variable: closed where its scope ends */

@@ -137,6 +137,9 @@ static enum vc_status open_graph(struct vc_shrinking *s)
     VC_SCOPED_MODEL struct vc_model *beside = NULL;
 
     s->teacher.model = s->given;
+    VC_REFUSE_IF(s->options.data != NULL && vc_shrink_weights(s->options.graph_path, s->given) == NULL, s->ctx,
+                 VC_E_ARGUMENT, "%s: a configuration alone computes no rows: it has to be in the folder of the model",
+                 vc_option(s->ctx, "graph"));
     enum vc_status status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
     if (vc_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
         bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
@@ -146,7 +149,8 @@ static enum vc_status open_graph(struct vc_shrinking *s)
         return open_sizes(s, says_none);
     }
     VC_CALL(status);
-    VC_CALL(vc_graph_open(s->ctx, s->options.graph_path, s->given, false, &beside, &s->sized));
+    VC_CALL(vc_graph_open(s->ctx, s->options.graph_path, vc_shrink_weights(s->options.graph_path, s->given), false,
+                          &beside, &s->sized));
     VC_CALL(vc_memory_bind_usual(s->ctx, s->sized, vc_model_layout(s->given), vc_model_facts(s->given)->format));
     return vc_couplings_of_graph(s->ctx, s->sized, &s->couplings);
 }
@@ -524,9 +528,12 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     if (k == 0 || k == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || vc_shrink_is_gguf(s) || s->write.dry_run) {
         return VC_OK;
     }
-    s->until = s->options.seconds;
+    /* Making what is chosen, and proving it, take about as long again as measuring it, each. */
+    s->until = s->longest = s->options.seconds / 3;
     s->tried_all = true; /* but for the mixture */
     VC_CALL(vc_shrink_try(s, k));
+    s->longest = s->candidates[k].seconds;
+    s->until = vc_shrink_end(s);
     s->result.out_of_time = s->result.out_of_time || vc_shrink_is_late(s);
     if (s->result.out_of_time) {
         return VC_OK;
@@ -535,7 +542,12 @@ static enum vc_status search_by_weights(struct vc_shrinking *s)
     if (n == VC_NO_CANDIDATE) {
         return VC_OK;
     }
-    VC_CALL(vc_shrink_count(s, n));
+    vc_shrink_set_end(s, s->until);
+    enum vc_status status = vc_shrink_count(s, n);
+    if (vc_shrink_has_ended(s, status)) {
+        return VC_OK;
+    }
+    VC_CALL(status);
     if (s->candidates[n].within) {
         VC_CALL(vc_shrink_try(s, n));
     }

@@ -53,7 +53,7 @@ struct vc_shrink_types {
 struct vc_shrink_options {
     size_t struct_size;           /* set by vc_shrink_defaults */
     const struct vc_model *model; /* must be set */
-    const char *graph_path;       /* the file of the graph, a text or ONNX; NULL: what the model says itself */
+    const char *graph_path;       /* a text, ONNX, without data a config.json; NULL: what the model says itself */
     /* Limits, at least one. */
     uint64_t max_bytes; /* of the output; 0: no limit */
     double ratio;       /* the output is so many times smaller than the input; 0: no limit */

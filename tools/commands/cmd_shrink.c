@@ -377,7 +377,10 @@ static bool print_result(const struct app *app, const struct vc_shrinkage *r)
         say(app->out.to, "note: %s\n", r->note);
     }
     if (r->out_of_time) {
-        fputs("note: --time ended the search\n", app->out.to);
+        fputs(r->seconds > r->options->seconds
+                  ? "note: --time ended the search; what it had by then was made and proved, which took longer\n"
+                  : "note: --time ended the search\n",
+              app->out.to);
     }
     /* sizes first, then whether it fits */
     if (r->proved) {
