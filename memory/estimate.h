@@ -67,6 +67,7 @@ struct vc_estimate {
     uint64_t logits;               /* of the teacher */
     uint32_t *parts;               /* VC_RECOMPUTE_AUTO: storages.parts */
     const char *unread; /* a tensor of the file, or what it has, whose bytes nobody knows; NULL: all are known */
+    bool decodes;       /* products have a weight of codes as floats for a moment */
     bool overflow;
 };
 

@@ -144,6 +144,7 @@ static void add_params(struct vc_estimate *e)
                                                    &e->storages.decoded[param->value])
                                      : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)),
                             k, false, param->tensor);
+        e->decodes = e->decodes || e->storages.decoded[param->value] != 0;
     }
 }
 
@@ -301,6 +302,7 @@ static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
     }
     uint64_t bytes = tensor_bytes(e, tensor, &l->floats[i]);
     l->largest = vc_max_u64(l->largest, l->floats[i]);
+    e->decodes = e->decodes || l->floats[i] != 0;
     bytes = l->held != NULL ? vc_estimate_block(e, share(bytes, l->held[owner], l->tensors[owner].n_elems), 1) : bytes;
     vc_estimate_request(e, VC_MEMORY_PARAMETERS, bytes, VC_NO_PARAM, false, l->tensors[owner].name);
 }

@@ -154,8 +154,10 @@ static void note_program(struct vc_estimate *e)
         }
         break;
     case VC_RUN_BY_BITSANDBYTES:
-        note(e, "bitsandbytes keeps codes; a product of several rows has its weight of four bits as floats while it "
-                "computes");
+        note(e, e->decodes
+                    ? "bitsandbytes keeps codes; a product of several rows has its weight of four bits as floats "
+                      "while it computes"
+                    : "bitsandbytes keeps codes");
         note(e,
              "what bitsandbytes has beside that is not counted: published runs took 1 to 3 % more in inference, and a "
              "fifth more in training with LoRA");
