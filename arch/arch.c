@@ -87,6 +87,13 @@ bool vc_arch_is(const struct vc_arch *arch, const char *key, const char *word)
            strncmp(found.value, word, found.n_value) == 0;
 }
 
+const char *vc_arch_text(const struct vc_arch *arch, const char *key)
+{
+    struct vc_arch_default found;
+
+    return find_default(arch, key, &found) ? found.value : NULL;
+}
+
 bool vc_arch_flag(const struct vc_arch *arch, const char *key)
 {
     return vc_arch_is(arch, key, "true");

@@ -27,7 +27,7 @@ struct vc_arch {
     /* "num_key_value_heads=4 tie_word_embeddings=true": JSON without blanks, words without quotes. What is 0, false
      * or empty is not there, nor what follows from other keys (key heads as many as heads, heads that fill the hidden
      * size). No keys are "mlp_has_no_gate=true" (a feed-forward part is two matrices, not three) and what scripts/stand_ins.py
-     * measured of models of the type beside the one that stands in for it (weights, rows, masks, mask, live, logits, scores, and each _half). */
+     * measured of models of the type (weights, rows, masks, mask, live, and logits, scores where live is no sum, and each _half). */
     const char *defaults;
 };
 
@@ -50,6 +50,8 @@ bool vc_arch_default(const struct vc_arch *arch, size_t index, struct vc_arch_de
 double vc_arch_number(const struct vc_arch *arch, const char *key, double otherwise);
 bool vc_arch_flag(const struct vc_arch *arch, const char *key);
 bool vc_arch_is(const struct vc_arch *arch, const char *key, const char *word);
+/* The words from its value on, up to a blank; NULL: it has none. */
+const char *vc_arch_text(const struct vc_arch *arch, const char *key);
 
 /* ---- lists with an entry per layer that a class makes where config.json has none ---- */
 

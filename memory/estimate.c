@@ -276,6 +276,80 @@ static uint64_t scan_bytes(struct vc_estimate *e)
     return vc_estimate_product(e, vc_estimate_product(e, whole, (uint64_t)batch), 4);
 }
 
+/* The size of the input's axis 1: positions; 0: it is open, or there is no such input. */
+static double positions_of(const struct vc_estimate *e, uint32_t input)
+{
+    int64_t n = input < vc_graph_input_count(e->graph)
+                    ? vc_graph_dim_value(e->graph, vc_graph_value(e->graph, vc_graph_input(e->graph, input))->shape[1])
+                    : 0;
+
+    return n > 0 ? (double)n : 0;
+}
+
+/* What one letter of a sum is of the whole run (stand_ins.py, LETTERS): capitals are of a decoder behind an encoder. */
+static double of_letter(const struct vc_estimate *e, char letter, double batch)
+{
+    const struct vc_net_others *others = &e->graph->others;
+    bool decoder = letter >= 'A' && letter <= 'Z';
+    char small = (char)(decoder ? letter - 'A' + 'a' : letter);
+    double n = positions_of(e, decoder ? vc_graph_input_count(e->graph) - 1 : 0);
+    double read = n > (double)e->options.context_tokens ? n : (double)e->options.context_tokens;
+    double heads = (double)others->heads;
+
+    switch (small) {
+    case 's':
+        return batch * heads * n * read;
+    case 'p':
+        return heads * n * read;
+    case 'm':
+        return batch * n * read;
+    case 'w':
+        return n * read;
+    case 'x':
+        return batch * heads * n * positions_of(e, 0);
+    case 'y':
+        return heads * n * positions_of(e, 0);
+    default:
+        return small >= 'a' && small <= 'z' ? batch * n * (double)others->widths[small - 'a'] : 0;
+    }
+}
+
+/* What lives at the fullest moment of a model of the type, by the sums that were measured: "h240f40,q40v40" are tenths of
+ * bytes of two moments, behind a semicolon those where heads share keys. 0: there are none. */
+static uint64_t measured_bytes(const struct vc_estimate *e)
+{
+    const struct vc_net_others *others = &e->graph->others;
+    bool half =
+        vc_dtype_size(e->options.activations != VC_DTYPE_NONE ? e->options.activations : e->options.weights) == 2;
+    const char *at = others->sums[half];
+    double most = 0;
+    double sum = 0;
+
+    if (at == NULL) {
+        return 0;
+    }
+    double batch =
+        (double)vc_graph_dim_value(e->graph, vc_graph_value(e->graph, vc_graph_input(e->graph, 0))->shape[0]);
+    size_t own = strcspn(at, "; ");
+    size_t n = at[own] == ';' && (others->shares_keys || own == 0) ? strcspn(at + own + 1, " ") : 0;
+
+    at += n != 0 ? own + 1 : 0;
+    n = n != 0 ? n : own;
+    for (const char *end = at + n; at < end;) {
+        char letter = *at++;
+        char *behind = (char *)(uintptr_t)at;
+
+        if (letter == ',') {
+            sum = 0;
+            continue;
+        }
+        sum += of_letter(e, letter, batch) * (double)strtoul(at, &behind, 10) / 10;
+        most = sum > most ? sum : most;
+        at = behind;
+    }
+    return most > 0 && most < 1e18 ? (uint64_t)most : 0;
+}
+
 /* The node that makes the first output: logits, of a model that has some. */
 static uint64_t logits_step(const struct vc_estimate *e)
 {
@@ -290,7 +364,7 @@ static uint64_t part_of(struct vc_estimate *e, uint64_t bytes, uint32_t percent)
     return percent == 0 ? bytes : vc_ceil_div_u64(vc_estimate_product(e, bytes, percent), 100);
 }
 
-/* What a model has that lived by the stand-in: before there are logits as much more as was measured of its type, with the
+/* The same of a type without sums: before there are logits as much more as was measured of its type, with the
  * scores that its modules write out, whether they are there at the fullest step or not; from then on what was measured
  * of that. */
 static enum vc_status measure_stand_in(struct vc_estimate *e, const struct vc_timeline *timeline, uint64_t *most)
@@ -319,13 +393,16 @@ static enum vc_status measure_stand_in(struct vc_estimate *e, const struct vc_ti
 static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
 {
     struct vc_timeline timeline = {.n = 0};
-    uint64_t most, step, scan;
+    uint64_t most, step, scan, measured;
     enum vc_status status;
 
     VC_TRY(vc_frames_make(&e->storages));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &timeline));
     VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, 0, UINT64_MAX, &most, &step));
-    if (e->graph->stands_in) {
+    measured = measured_bytes(e);
+    if (measured != 0) { /* behind a cache the stand-in has copies of it, of which nothing was measured */
+        most = e->options.context_tokens > (uint64_t)positions_of(e, 0) ? vc_max_u64(most, measured) : measured;
+    } else if (e->graph->stands_in) {
         VC_TRY(measure_stand_in(e, &timeline, &most));
     }
     most = vc_estimate_sum(e, most, most / 1000);  /* statistics of rows, numbers of positions, and the like */
@@ -487,7 +564,7 @@ static bool is_unbounded(const struct vc_estimate *e)
                    !vc_memory_program_facts(e->options.program)->ideal;
 
     return e->graph->stands_in && has_frames(e->options.program) &&
-           (e->graph->others.open || (e->graph->others.state && !counted));
+           (e->graph->others.open || (e->graph->others.state && e->graph->others.sums[0] == NULL && !counted));
 }
 
 /* Weights, keys and values are known as those of any stand-in, all else is not. */

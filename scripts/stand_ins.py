@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
-"""stand_ins.py PROGRAM FOLDER [TYPE,...]: how much more than the model that stands in for it (graph/families/net_stand_in.c) a model of transformers takes,
-as words of the rows of arch_classes.inc in FOLDER (arch/). PROGRAM is one that was built with none of these words in that file, which `stand_ins.py - FOLDER`
-takes away.
+"""stand_ins.py PROGRAM FOLDER [TYPE,...]: how much a model of transformers takes that has no graph (graph/families/net_stand_in.c), as words of the rows of
+arch_classes.inc in FOLDER (arch/). PROGRAM is one that was built with none of these words in that file, which `stand_ins.py - FOLDER` takes away.
 
-Each type that stands in is made three times with small random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
+Each type that stands in is made with random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
 
     weights=198         percent of the weights that the program counts of config.json alone
     rows=2600           so many rows of the hidden width are weights, too: tables whose sizes the program does not read
     masks=1             bytes of each pair of positions in each layer: masks of all positions that a model keeps as buffers
     mask=1              the same where all layers have one
-    live=130, live_half=155    percent of the values that live at the fullest step before there are logits, but for matrices of scores; of f32, of half precision
-    logits=105, logits_half=103    percent of the values that live at the fullest step from then on
-    scores=16, scores_half=10  bytes of each score of the largest attention, where a module writes attention out as products
-    live=unknown        the runs differ too much among themselves, or cannot be made
+    live=h240f40,q40v40;... tenths of a byte beside the weights, of the fullest moments of a run in f32: here 24 for each position and unit of the hidden width with 4 for each
+    live_half=...       of the MLP's, or 4 of the heads' width with 4 for each word; the larger sum counts. Of bf16. Behind the semicolon: where heads share keys
+    live=unknown        no sum follows the runs, or the model cannot be made
 
-The third run has MLPs as narrow as the stream. They are the most of all runs; what is not above the program's own count (100, 0) is not there.
-What was measured is printed as lines of JSON."""
+All runs of a type have the same operators, so that what lives behind each of them is a sum of products of sizes, whose factors are found by least squares (none below 0)
+from RUNS runs. FRESH further ones, with other numbers of layers, too, raise the factors so far that none is above the sum. What was measured is printed as lines of JSON."""
 import contextlib
 import inspect
 import json
@@ -28,7 +26,10 @@ import sys
 import tempfile
 
 import architectures as A  # first: it silences transformers
+import numpy as np
+import scipy.optimize
 import torch
+import torch.fx.experimental._config
 import transformers as T
 from transformers.models.auto import modeling_auto as M
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -38,46 +39,76 @@ import live_tensors
 
 KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES), ("masked", M.MODEL_FOR_MASKED_LM_MAPPING_NAMES))
 WORDS = ("weights", "rows", "masks", "mask", "live", "live_half", "logits", "logits_half", "scores", "scores_half")
-RUNS = ((1000, 1, 1021), (8000, 2, 251), (300, 1, 613))  # words, sequences, positions: primes, which no other size is a multiple of
+RUNS, PAIRS = 16, 4  # runs; how many of them also with two more layers
+LAYERS, MORE = (2, 6), (0, 1, 4)  # their layers, the latter where the former do not tell; how many more further ones have
 # With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
 # whose values are up to 2.5 times those of the stand-in, while those of its class's sizes are 0.7 to 0.9 of them; the others cannot be made or run without data.
 SKIPPED = ("granitemoehybrid", "gemma4_text", "gemma4_unified_text", "dbrx", "dots1", "jetmoe", "longcat_flash")
 OPEN = ("head_dim", "num_experts_per_tok", "num_key_value_heads", "n_group", "topk_group")  # sizes that a class leaves open
 DROPPED = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-OPTIONS = "--memory 9999GiB --allocator exact --workspace 0 --context-overhead 0 --runtime pytorch --json".split()
+# Numbers of each position, as net_stand_in.c reads them of config.json. Of an encoder and a decoder small letters are the encoder's positions, capitals the decoder's.
+LETTERS = {"h": "hidden width", "f": "width of the MLP", "q": "heads times their size", "k": "heads of keys times their size", "d": "size of a head", "v": "words",
+           "e": "chosen experts times their width", "c": "chosen experts times the hidden width", "r": "experts", "g": "width of the shared experts", "o": "1",
+           "s": "scores of all heads", "p": "the same, once for all sequences", "m": "pairs of positions", "w": "the same, once for all sequences",
+           "x": "scores of attention to the encoder", "y": "the same, once for all sequences", "l": "layers times the hidden width", "j": "layers times experts", "t": "layers times heads of keys times their size"}
+LAYERED = "ljtLJT"
+KEYS = {"h": "hidden_size|n_embd|d_model|dim|emb_dim",
+        "f": "intermediate_size|ffn_hidden_size|n_inner|ffn_dim|ffn_size|dff|dim_ff|decoder_ffn_dim|d_ff|hidden_dim|d_inner",
+        "a": "num_attention_heads|n_head|n_heads|num_heads|decoder_attention_heads", "d": "head_dim|kv_channels|d_kv",
+        "k": "num_key_value_heads|num_kv_heads|n_head_kv|multi_query_group_num", "v": "vocab_size|padded_vocab_size",
+        "e": "moe_intermediate_size|expert_ffn_hidden_size|expert_intermediate_size",
+        "c": "num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts|experts_per_token",
+        "r": "n_routed_experts|num_experts|num_local_experts|moe_num_experts",
+        "g": "shared_expert_intermediate_size|moe_shared_expert_intermediate_size|shared_intermediate_size"}
 
 
-def sizes_of(chance, text, words, shared, narrow):
+torch.fx.experimental._config.meta_nonzero_assume_all_nonzero = True  # all positions may choose one expert
+
+
+def draw(name, k, shared):
+    """random sizes; rows and heads in numbers for which the same operators run"""
+    chance = random.Random(f"{name} {k} {shared}")
+    heads, d = chance.choice((8, 16, 32)), chance.choice((16, 32, 48, 64))
+    h = heads * d * chance.choice((1, 1, 2, 3))
+    inner = [h * chance.choice((1, 2, 4, 8, 16, 24)) // 4 for _ in range(3)]
+    n, m = (2 * int(40 * 25 ** chance.random()) + 1 for _ in range(2))  # 81 to 2,001
+    return dict(h=h, heads=heads, d=d, f=inner[0], e=inner[1], g=inner[2], keys=chance.choice((2, heads // 4, heads // 2)) if shared else heads, words=chance.choice((50, 300, 4000, 60000)),
+                experts=chance.choice((4, 8, 16)), chosen=chance.choice((1, 2, 3)), batch=chance.choice((2, 3, 4)), n=n, m=m)
+
+
+def sizes_of(text, r, layers):
     """{key: value} of the part for text"""
-    h, d, layers = chance.choice((256, 384, 512)), chance.choice((32, 64)), chance.choice((2, 3, 4))
-    f, heads = 1 if narrow else chance.choice((2, 3, 4)), h // d
-    f *= h
+    h, d, heads = r["h"], r["d"], r["heads"]
     keys = {"hidden_size": h, "num_attention_heads": heads, "encoder_attention_heads": heads, "decoder_attention_heads": heads, "head_dim": d, "d_kv": d,
-            "vocab_size": words, "embedding_size": h, "input_embedding_size": h,
-            "num_key_value_heads": chance.choice([n for n in (1, 2, heads // 2) if n]) if shared else heads}
+            "vocab_size": r["words"], "embedding_size": h, "input_embedding_size": h, "num_key_value_heads": r["keys"],
+            "moe_intermediate_size": r["e"], "expert_ffn_hidden_size": r["e"], "shared_expert_intermediate_size": r["g"]}
     keys.update({k: layers for k in "num_hidden_layers encoder_layers decoder_layers num_layers num_decoder_layers".split()})
-    keys.update({k: f for k in "intermediate_size encoder_ffn_dim decoder_ffn_dim ffn_dim d_ff ffn_hidden_size".split()})
-    keys.update({k: h for k in "moe_intermediate_size shared_expert_intermediate_size expert_ffn_hidden_size".split()})
-    keys.update({k: 8 for k in "num_experts num_local_experts n_routed_experts moe_num_experts".split()})
-    keys.update({k: 2 for k in "num_experts_per_tok moe_k moe_topk num_experts_per_token".split()})
+    keys.update({k: r["f"] for k in "intermediate_size encoder_ffn_dim decoder_ffn_dim ffn_dim d_ff ffn_hidden_size".split()})
+    keys.update({k: r["experts"] for k in "num_experts num_local_experts n_routed_experts moe_num_experts".split()})
+    keys.update({k: r["chosen"] for k in "num_experts_per_tok moe_k moe_topk num_experts_per_token".split()})
     keys.update({k: 1 for k in "n_group topk_group".split()}, rotary_dim=d // 2)
     keys.update({k: 2048 for k in "max_position_embeddings n_positions max_source_positions max_target_positions max_encoder_position_embeddings max_decoder_position_embeddings".split()})
+    keys.update({"swa_" + k: v for k, v in keys.items()}, v_head_dim=d, swa_v_head_dim=d)
+    keys.update({k: layers // 2 for k in "num_sparse_encoder_layers num_sparse_decoder_layers".split()}, encoder_sparse_step=2, decoder_sparse_step=2, full_attention_interval=2, first_k_dense_replace=1)
+    kinds = {}
     if hasattr(text, "qk_rope_head_dim"):  # MLA has a key of each head
         del keys["head_dim"]
-        keys["num_key_value_heads"] = heads
+        keys.update(num_key_value_heads=heads, qk_nope_head_dim=2 * d, qk_rope_head_dim=d, v_head_dim=2 * d)
     if hasattr(text, "expand"):  # Mamba's width follows from it
         del keys["intermediate_size"]
+    if hasattr(text, "conv_L_cache"):
+        kinds = {"layer_types": (["conv", "full_attention"] * layers)[:layers]}
     has = {k: A.get(text, getattr(text, "attribute_map", {}).get(k, k)) for k in keys}
-    return {getattr(text, "attribute_map", {}).get(k, k): v for k, v in keys.items() if (type(has[k]) is int and has[k] > 0) or (has[k] is None and hasattr(text, k) and k in OPEN) or k == "vocab_size"}
+    return {getattr(text, "attribute_map", {}).get(k, k): v for k, v in keys.items() if (type(has[k]) is int and has[k] > 0) or (has[k] is None and hasattr(text, k) and k in OPEN) or k == "vocab_size"} | kinds
 
 
-def make(name, model_class, seed, words, shared, narrow=False, wanted=lambda x: True):
-    """(configuration, model); None: the configuration is not wanted"""
-    chance, c = random.Random(f"{name} {seed}"), CONFIG_MAPPING[name]
+def make(name, model_class, r, layers=LAYERS[0]):
+    """(configuration, model)"""
+    c = CONFIG_MAPPING[name]
     plain = c()
     text = plain.get_text_config()
     part = next((k for k in c.sub_configs if getattr(plain, k, None) is text), None)
-    sizes = sizes_of(chance, text, words, shared, narrow)
+    sizes = sizes_of(text, r, layers)
     first = None
     for without in ("", "head_dim", "num_key_value_heads", "head_dim num_key_value_heads", "head_dim num_key_value_heads intermediate_size",
                     " ".join(k for k in sizes if "layers" not in k and k != "vocab_size"), " ".join(k for k in sizes if k != "vocab_size"), " ".join(sizes)):
@@ -92,8 +123,6 @@ def make(name, model_class, seed, words, shared, narrow=False, wanted=lambda x: 
                 if hasattr(x, key):
                     setattr(x, key, 0.0)
             x.architectures = [model_class]
-            if not wanted(x):
-                return None
             with torch.device("meta"):
                 net = getattr(T, model_class)(x)
             net.tie_weights()
@@ -103,84 +132,21 @@ def make(name, model_class, seed, words, shared, narrow=False, wanted=lambda x: 
     raise first
 
 
-class Apart(live_tensors.Count):
-    """Counts matrices of scores, which are multiples of the square of the positions, and all else: the most of each, before and behind the first logits."""
+class Series(live_tensors.Count):
+    """What lives behind each tensor that an operator gives."""
 
-    def __init__(self, n, batch, words):
+    def __init__(self):
         super().__init__()
-        self.square, self.scores, self.scores_peak, self.rest_peak, self.wide = n * n, 0, 0, 0, {}
-        self.words, self.logits, self.before, self.after = words, batch * n * words, 0, 0  # before: with scores
+        self.series = []
 
     def add(self, tensor):
-        key, before = tensor.untyped_storage()._cdata, self.now
         super().add(tensor)
-        if self.now != before and tensor.numel() and tensor.untyped_storage().nbytes() // tensor.element_size() % self.square == 0:
-            self.wide[key] = self.now - before
-            self.scores += self.now - before
-        if self.after or (tensor.shape[-1:] == (self.words,) and tensor.numel() == self.logits):
-            self.after = max(self.after, self.now)
-        else:
-            self.before, self.rest_peak = max(self.before, self.now), max(self.rest_peak, self.now - self.scores)
-        self.scores_peak = max(self.scores_peak, self.scores)
+        self.series.append(self.now)
 
-    def gone(self, key):
-        super().gone(key)
-        self.scores -= self.wide.pop(key, 0)
-
-
-def few_words(x):
-    """the configuration with so few words that logits are nothing"""
-    return {k: few_words(v) if isinstance(v, dict) else 16 if k.endswith("vocab_size") and type(v) is int and v > 16 else v for k, v in x.items()}
-
-
-def ask(program, x, *words, few=False):
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "config.json")
-        x.to_json_file(path, use_diff=False)
-        if few:
-            with open(path) as f:
-                text = json.dumps(few_words(json.load(f)))
-            with open(path, "w") as f:
-                f.write(text)
-        return json.loads(subprocess.run([program, *words, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout or "{}")
-
-
-def run(program, kind, name, model_class, k, seed="", sizes=None):
-    """One model: {weights: [ours, theirs], "live": ...}; None: nothing stands in for it"""
-    words, batch, n = sizes or RUNS[k]
-    def stands_in(x):
-        report.update(ask(program, x, "estimate", "--json"))
-        return "notes" in report and not report["unknown"] and any("not known here: counted" in s for s in report["notes"])
-
-    report = {}
-    made = make(name, model_class, f"{seed}{k}", words, k == 1, k == 2, stands_in)
-    if made is None:
-        return None
-    x, net = made
-    text = x.get_text_config()
-    held = {id(w): w for w in net.buffers() if w.dtype == torch.float32 and w.numel() % 2048 ** 2}  # no masks of all positions
-    held.update({id(w): w for w in net.parameters()})
-    row = {"weights": (report["model"]["parameters"], sum(w.numel() for w in held.values())), "width": text.hidden_size,
-           "mask": sum(w.nbytes for w in net.buffers() if w.numel() % 2048 ** 2 == 0) / 2048 ** 2}
-    row["masks"] = row["mask"] / text.num_hidden_layers
-    row["attention"] = x._attn_implementation
-    heads = next((h for h in (A.get(text, k) for k in ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")) if type(h) is int), 1)
-    for dtype, end in ((torch.float32, ""), (torch.bfloat16, "_half")):
-        x.dtype, net = dtype, net.to(dtype)
-        ids = torch.zeros(batch, n, dtype=torch.long, device="meta")
-        given = {"input_ids": ids, **({"decoder_input_ids": ids} if kind == "seq2seq" else {})}
-        rest = {"use_cache": False} if "use_cache" in inspect.signature(net.forward).parameters else {}
-        count = Apart(n, batch, words)
-        with mock(count):
-            theirs, loaded = live_tensors.inference(net, lambda: net(**given, **rest), given.values())
-        ours = []
-        for few in (False, True):
-            a = ask(program, x, "fit", *OPTIONS, "--batch", str(batch), "--seq", str(n), *(["--size", f"decoder_sequence={n}"] if kind == "seq2seq" else []), few=few)
-            own = a["components"]["parameters"]["bytes"]
-            ours.append(a["devices"][0]["need_bytes"] - own - own // 100)
-        row["live" + end] = dict(need_before=ours[1], ours=ours[0], theirs=theirs - loaded, before=count.before - loaded, rest=count.rest_peak - loaded,
-                                 after=max(count.after - loaded, 0), scores=count.scores_peak / (batch * heads * n * n))
-    return row
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.nonzero.default and args[0].is_meta and args[0].dim() == 1:  # experts that are chosen, one after the other
+            return torch.zeros(1, 1, dtype=torch.long)
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 @contextlib.contextmanager
@@ -192,42 +158,210 @@ def mock(count):
         live_tensors.Count = plain
 
 
-def words_of(name, rows):
-    """{word: value} of the runs of a type"""
-    rows = [r for r in rows if r]
-    measured = [(k, r) for k, r in enumerate(rows) if "fail" not in r]
-    if not measured:
-        return {"live": "unknown"} if rows else {}
+def ask(program, x):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config.json")
+        x.to_json_file(path, use_diff=False)
+        return json.loads(subprocess.run([program, "estimate", "--json", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout or "{}")
+
+
+def stands_in(report):
+    return "notes" in report and any("not known here: counted" in s for s in report["notes"])
+
+
+def size(value):
+    if isinstance(value, list):
+        return sum(size(v) for v in value) // max(1, len(value))
+    return value if type(value) is int and value > 0 else 0
+
+
+def numbers(x, r, kind, layers):
+    """{letter: numbers that a run has}"""
+    config = x.get_text_config().to_dict()
+
+    def first(keys, other=0):
+        return size(next((config[k] for k in keys.split("|") if config.get(k) is not None), 0)) or other
+    h = first(KEYS["h"])
+    heads = first(KEYS["a"], max(1, h // 64))
+    f, d, keys, chosen = first(KEYS["f"], 4 * h), first(KEYS["d"], h // heads), first(KEYS["k"], heads), first(KEYS["c"], 2)
+    if config.get("block_auto_adjust_ff_dim"):
+        f = int(2 * f // 3 * (config.get("block_ffn_dim_multiplier") or 1))
+        f = -(-f // config["block_multiple_of"]) * config["block_multiple_of"]
+    if config.get("multi_query") is True and not config.get("new_decoder_architecture"):
+        keys = 1
+    if first("kv_lora_rank"):
+        d, keys = (first("qk_nope_head_dim", 128) + first("qk_rope_head_dim", 64) + first("v_head_dim", 128)) // 2, heads
+    of = dict(h=h, f=f, q=heads * d, k=keys * d, t=layers * keys * d, d=d, v=first(KEYS["v"]), o=1, l=h * layers)
+    if first(KEYS["r"]) > 1:
+        e = first(KEYS["e"], f)
+        of.update(e=chosen * e, c=chosen * h, r=first(KEYS["r"]), j=first(KEYS["r"]) * layers, g=first(KEYS["g"], e * first("n_shared_experts|num_shared_experts|moe_num_shared_experts")))
+    b, n, m = r["batch"], r["n"], r["m"]
+    out = {k: b * n * v for k, v in of.items()}
+    out.update(s=b * heads * n * n, p=heads * n * n, m=b * n * n, w=n * n)
+    if kind == "seq2seq":
+        del out["v"]
+        out.update({k.upper(): b * m * v for k, v in of.items()})
+        out.update(S=b * heads * m * m, P=heads * m * m, M=b * m * m, W=m * m, X=b * heads * m * n, Y=heads * m * n)
+    return out
+
+
+def run(kind, x, net, r):
+    """{"": the series of f32, "_half": of bf16} beside the weights"""
     out = {}
-    ratios = [r["weights"][1] / r["weights"][0] for _, r in measured]
-    if len(ratios) > 1 and min(ratios) > 1.05 and max(ratios) < 1.06 * min(ratios):
+    for dtype, end in ((torch.float32, ""), (torch.bfloat16, "_half")):
+        x.dtype, net = dtype, net.to(dtype)
+        given = {"input_ids": torch.zeros(r["batch"], r["n"], dtype=torch.long, device="meta")}
+        if kind == "seq2seq":
+            given["decoder_input_ids"] = torch.zeros(r["batch"], r["m"], dtype=torch.long, device="meta")
+        rest = {"use_cache": False} if "use_cache" in inspect.signature(net.forward).parameters else {}
+        count = Series()
+        with mock(count):
+            _, loaded = live_tensors.inference(net, lambda: net(**given, **rest), given.values())
+        out[end] = np.array(count.series[len(list(net.parameters()) + list(net.buffers())):], dtype=float) - loaded
+    return out
+
+
+def factors_of(letters, rows, y):
+    """the factors of a sum that follows y"""
+    a = np.array([[row[c] for c in letters] for row in rows], dtype=float) / y[:, None]
+    scale = np.maximum(a.max(axis=0), 1e-30)
+    return scipy.optimize.nnls(a / scale, np.ones(len(y)))[0] / scale
+
+
+def value(moments, row):
+    return max(sum(v * row[c] for c, v in of.items()) for of in moments) if moments else 0
+
+
+def grown(pairs, layers):
+    """{letter: bytes} of what stays of each layer; pairs: (numbers of runs with so many layers, layers more, how much more lived)"""
+    letters = [c for c in LAYERED if c in pairs[0][0]]
+    share = np.array([more / n for _, n, more in pairs])
+    if max(share) < 100:
+        return {}
+    a = np.array([[row[c] / layers for c in letters] for row, _, _ in pairs], dtype=float) / np.maximum(share, 1)[:, None]
+    return dict(zip(letters, scipy.optimize.nnls(a, np.ones(len(pairs)))[0]))
+
+
+def moments_of(rows, tops, series, stays, fresh, fresh_tops):
+    """(the moments [{letter: bytes}], the least and the most share of what lives in all runs); rows, fresh: the runs' numbers"""
+    letters = [c for c in rows[0] if c not in LAYERED]
+    lower = np.array([sum(v * row[c] for c, v in stays.items()) for row in rows])
+    found = []
+    if series is not None:  # of operators that are nowhere fuller than another one nothing is asked
+        kept = []
+        for t in np.argsort(-(series / tops[:, None]).sum(axis=0)):
+            if (series[:, t] > 0.8 * tops).any() and not any((series[:, t] <= 1.0005 * series[:, u]).all() for u in kept):
+                kept.append(t)
+        for t in kept:
+            of = factors_of(letters, rows, np.maximum(series[:, t] - lower, 1))
+            ratio = (np.array([sum(v * row[c] for c, v in zip(letters, of)) for row in rows]) + lower) / series[:, t]
+            found.append((abs(ratio - 1).max(), dict(zip(letters, of))))
+        found.sort(key=lambda f: f[0])
+    good = []
+    for of in ({c: math.ceil(1000 * v) / 1000 for c, v in of.items() if v > 0.0005} | stays for off, of in found if off < 0.02):
+        if not any(all(v <= 1.005 * o.get(c, 0) for c, v in of.items()) for o in good):
+            good = [o for o in good if not all(v <= 1.005 * of.get(c, 0) for c, v in o.items())] + [of]
+    short = [k for k, row in enumerate(rows) if value(good, row) < 0.99 * tops[k]]
+    if short:  # one sum of all the letters for what the others do not reach
+        good.append({**dict(zip(letters, factors_of(letters, rows, tops - lower))), **stays})
+    every, all_tops = rows + fresh, list(tops) + fresh_tops
+    raised = max(1, max(top / value(good, row) for row, top in zip(every, all_tops)))
+    good = [{c: v * raised for c, v in of.items()} for of in good]
+    ratios = [value(good, row) / top for row, top in zip(every, all_tops)]
+    return good, min(ratios), max(ratios)
+
+
+def word_of(moments):
+    """h240f40,q40v40: tenths of bytes"""
+    out = []
+    for of in moments:
+        whole = {c: math.ceil(10 * v - 0.01) for c, v in of.items() if v > 0.005}
+        out.append("".join(f"{c}{v}" for c, v in whole.items()))
+    return ",".join(sorted(set(out)))
+
+
+def weights_of(program, name, model_class):
+    """{word: value} of what three models have in weights"""
+    out, shares = {}, []
+    for k in range(3):
+        x, net = make(name, model_class, draw(name, k, False))
+        text = x.get_text_config()
+        held = {id(w): w for w in net.buffers() if w.dtype == torch.float32 and w.numel() % 2048 ** 2}  # no masks of all positions
+        held.update({id(w): w for w in net.parameters()})
+        mask = sum(w.nbytes for w in net.buffers() if w.numel() % 2048 ** 2 == 0) / 2048 ** 2
+        shares.append((ask(program, x)["model"]["parameters"], sum(w.numel() for w in held.values()), text.hidden_size, mask, mask / text.num_hidden_layers))
+    ratios = [s[1] / s[0] for s in shares]
+    if min(ratios) > 1.05 and max(ratios) < 1.06 * min(ratios):
         out["weights"] = math.ceil(100 * max(ratios))
     elif max(ratios) > 1.001:
-        rows = [math.ceil((r["weights"][1] - r["weights"][0]) / r["width"]) for _, r in measured]
+        rows = [math.ceil((s[1] - s[0]) / s[2]) for s in shares]
         if max(ratios) > 1.3 and max(rows) > 1.1 * min(rows):
             return {"live": "unknown"}
         out["rows"] = max(rows)
-    for word in ("masks", "mask"):
-        masks = max(r.get(word, 0) for _, r in measured)
+    for word, place in (("masks", 4), ("mask", 3)):
+        masks = max(s[place] for s in shares)
         if masks > 0.9:
             out[word] = math.ceil(masks)
             break
-    for end in ("", "_half"):
-        runs = [(k, r["live" + end], r["attention"]) for k, r in measured]
-        # with shared keys in f32 one kernel is none on either side
-        scores = max((r["scores"] for k, r, way in runs if k == 0 or end or way == "eager"), default=0)
-        wide = scores > 0.05
-        share = [(r["rest"] if wide else r["before"]) / r["need_before"] for _, r, _ in runs]
-        if max(share) > 4:
-            return {"live": "unknown"}
-        logits = [r["after"] / r["ours"] for _, r, _ in runs if r["ours"] > 1.02 * r["need_before"]]
-        if max(share) > 1.003:
-            out["live" + end] = math.ceil(110 * max(share))  # other sizes than these
-        if max(logits, default=0) > 1.003:
-            out["logits" + end] = math.ceil(103 * max(logits))
-        if wide:
-            out["scores" + end] = math.ceil(scores)
     return out
+
+
+def runs_of(kind, name, model_class, layers, shared, told):
+    """All runs with sizes in which heads share keys, or do not: (numbers, series), further ones, what two more layers had more. told: what has been measured"""
+    runs, fresh, pairs = [], [], []
+    for k in range(RUNS + len(MORE)):
+        r, n = draw(name, k, shared), layers + (0 if k < RUNS else MORE[k - RUNS])
+        x, net = make(name, model_class, r, n)
+        row = numbers(x, r, kind, n)
+        if (row["k"] < row["q"]) in told:  # whatever is asked for
+            break
+        try:
+            got = run(kind, x, net, r)
+        except Exception:
+            if k < RUNS:
+                raise
+            continue
+        (runs if k < RUNS else fresh).append((row, got))
+        if k < PAIRS:
+            more = run(kind, *make(name, model_class, r, layers + 2), r)
+            pairs.append((row, 2, {end: more[end].max() - got[end].max() for end in got}))
+    return runs, fresh, pairs
+
+
+def sums_of(kind, name, model_class, layers):
+    """{"": the sums of f32, "_half": of bf16}, {word: the least and the most share of what lives}"""
+    lists, quality = {}, {}  # lists: by whether heads share keys
+    for shared in (False, True):
+        try:
+            runs, fresh, pairs = runs_of(kind, name, model_class, layers, shared, lists)
+        except Exception as e:
+            quality["fails" + "_shared" * shared] = f"{type(e).__name__} {e}"[:200]
+            continue
+        if not runs:
+            continue
+        one_key = runs[0][0]["k"] < runs[0][0]["q"]
+        lists[one_key] = {}
+        for end in ("", "_half"):
+            series = [s[end] for _, s in runs]
+            moments, least, most = moments_of([row for row, _ in runs], np.array([s.max() for s in series]), np.array(series) if len({len(s) for s in series}) == 1 else None,
+                                              grown([(row, n, more[end]) for row, n, more in pairs], layers), [row for row, _ in fresh], [s[end].max() for _, s in fresh])
+            quality["live" + end + "_shared" * one_key] = (round(float(least), 3), round(float(most), 3))
+            lists[one_key][end] = word_of(moments) if most < 3 else "unknown"
+    return {end: ";".join(lists[k][end] if k in lists else "" for k in (False, True)).rstrip(";") or "unknown" for end in ("", "_half")}, quality
+
+
+def measure(program, kind, name, model_class):
+    """{word: value} of a type that stands in, and how well the sums follow its runs; None: nothing stands in for it"""
+    x, _ = make(name, model_class, draw(name, 0, True))
+    if not stands_in(ask(program, x)):
+        return None, {}
+    for layers in LAYERS:
+        sums, quality = sums_of(kind, name, model_class, layers)
+        if max((q[1] for q in quality.values() if isinstance(q, tuple)), default=0) < 1.25:
+            break
+    words = {"live": "unknown"} if any("unknown" in text for text in sums.values()) else {"live" + end: text for end, text in sums.items()}
+    words.update(weights_of(program, name, model_class))
+    return words, quality
 
 
 def write(folder, found):
@@ -253,17 +387,6 @@ def is_text(name):
         return False
 
 
-def measure(program, name, model_class, kind):
-    """a line for each type that stands in"""
-    rows = []
-    for k in range(len(RUNS)):
-        try:
-            rows.append(run(program, kind, name, model_class, k))
-        except Exception as e:
-            rows.append({"fail": f"{type(e).__name__} {e}"[:100]})
-    return rows
-
-
 def main():
     program, folder = sys.argv[1:3]
     chosen = sys.argv[3].split(",") if len(sys.argv) > 3 else []
@@ -276,13 +399,15 @@ def main():
             model_class = model_class if isinstance(model_class, str) else model_class[0]
             if kind == "masked" and model_class.endswith("ForConditionalGeneration"):  # seq2seq has it
                 continue
-            if (chosen and name not in chosen) or name in SKIPPED or not hasattr(T, model_class) or not is_text(name):
+            if (chosen and name not in chosen) or name in SKIPPED or name in found or not hasattr(T, model_class) or not is_text(name):
                 continue
-            rows = measure(program, name, model_class, kind)
-            print(json.dumps({"kind": kind, "type": name, "rows": rows}), flush=True)
-            for word, value in words_of(name, rows).items():
-                own = found.setdefault(name, {})
-                own[word] = value if "unknown" in (value, own.get(word)) else max(value, own.get(word, 0))
+            try:
+                words, quality = measure(program, kind, name, model_class)
+            except Exception as e:
+                words, quality = {"live": "unknown"}, f"{type(e).__name__} {e}"[:200]
+            if words is not None:
+                print(json.dumps({"kind": kind, "type": name, "words": words, "quality": quality}), flush=True)
+                found[name] = words
     write(folder, found)
 
 

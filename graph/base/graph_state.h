@@ -60,13 +60,17 @@ struct vc_net_others {
     uint64_t scan, chunk, states;
     bool state;  /* layers keep a state or convolve: what those take while they compute is none of the stand-in's */
     bool scales; /* its logits are another tensor, times a number (Cohere, Granite) or with a bias (BART) */
-    /* What models of the type take beyond the stand-in, as scripts/stand_ins.py measured it (arch.h): percent of all weights
-     * and of the values at the fullest step before there are logits and from then on, of f32 and of half precision, 0 where
-     * they are not more; bytes of each score that a module writes out; bytes of the masks of all positions that it has
-     * beside weights. `open`: nothing bounds them. */
+    /* What scripts/stand_ins.py measured of the type (arch.h): percent of all weights, 0 where they are not more; bytes of
+     * the masks of all positions that it has beside weights; what lives at the fullest moments, of f32 and of half
+     * precision, NULL where it was not measured: a text up to a blank, whose letters are numbers that a position has
+     * ("h": widths['h' - 'a']). Of types that were not measured so: percent of the values at the stand-in's fullest step
+     * before there are logits and from then on, 0 where they are not more, and bytes of each score that a module writes
+     * out. `open`: nothing bounds that. */
     uint64_t masks;
     uint32_t weights, live[2], logits[2], scores[2];
-    bool open;
+    const char *sums[2];
+    uint64_t widths['z' - 'a' + 1], heads;
+    bool shares_keys, open;
 };
 
 /* The arena owns names, shapes, attributes and elements; the arrays are the pool's and grow. All is freed by

@@ -586,6 +586,33 @@ static double table_params(const json_t *text)
     return sum;
 }
 
+/* LFM2's MLP is two thirds as wide as its configuration says, in multiples. */
+static json_int_t adjusted(const json_t *text, json_int_t f)
+{
+    double by = json_number_value(json_object_get(text, "block_ffn_dim_multiplier"));
+    json_int_t step = size_of(text, "block_multiple_of", 1);
+
+    if (!json_is_true(json_object_get(text, "block_auto_adjust_ff_dim"))) {
+        return f;
+    }
+    f = (json_int_t)((double)(2 * f / 3) * (by > 0 && by < 1000 ? by : 1));
+    return (f + step - 1) / step * step;
+}
+
+/* What LFM2's convolutions have more than the attention that stands in for them. */
+static double conv_params(const json_t *out, const json_t *text, double h, json_int_t layers)
+{
+    double more = 4 * h * h + (double)size_of(text, "conv_L_cache", 0) * h - attention_params(out);
+    double sum = 0;
+
+    for (json_int_t k = 0; k < layers; k++) {
+        const char *kind = vc_config_kind(text, (uint64_t)k);
+
+        sum += kind != NULL && strcmp(kind, "conv") == 0 ? more : 0;
+    }
+    return sum;
+}
+
 /* The sizes of the decoder. */
 static json_t *make(const json_t *text, const char *type, json_int_t h, json_int_t layers, json_int_t words,
                     struct vc_net_others *others)
@@ -601,7 +628,7 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
 
     f = f != 0 && f < 10000000 ? f : size_of(text, "expansion_ratio", 4) * h;
     f = strcmp(type, "moshi") == 0 ? f / 2 : f;
-    f = has_no_gate(type) || json_is_true(json_object_get(text, "block_auto_adjust_ff_dim")) ? in_blocks(2 * f / 3) : f;
+    f = has_no_gate(type) ? in_blocks(2 * f / 3) : adjusted(text, f);
     set(out, "hidden_size", h);
     set(out, "num_hidden_layers", layers);
     set(out, "vocab_size", words);
@@ -631,10 +658,11 @@ static json_t *make(const json_t *text, const char *type, json_int_t h, json_int
                               json_boolean(json_is_true(json_object_get(text, "tie_word_embeddings"))));
     others->params = elems(layer_inputs(text, wide, (double)layers) + wider_heads(text, type, wide, layers) +
                            plain_params(text, type, wide, (double)layers));
-    others->coded = elems(mixed > 0   ? experts
-                          : recurrent ? 0
-                                      : more_params(out, text, layers)) +
-                    elems((double)layers * odd_params(out, text, type, (double)f));
+    others->coded =
+        elems(mixed > 0   ? experts
+              : recurrent ? 0
+                          : more_params(out, text, layers)) +
+        elems((double)layers * odd_params(out, text, type, (double)f) + conv_params(out, text, wide, layers));
     if (vc_config_find(text, "decoder_layers|num_decoder_layers") !=
         NULL) { /* of an encoder's text, which nobody gives */
         others->coded += elems(4 * (double)layers * wide * wide);
@@ -740,6 +768,64 @@ static json_int_t layers_of(const json_t *text)
                                 kinds);
 }
 
+/* What the letters of the sums that were measured are of a position, by the keys that stand_ins.py reads (KEYS there). */
+static void set_widths(const json_t *text, json_int_t h, struct vc_net_others *others)
+{
+    json_int_t heads =
+        size_of(text, "num_attention_heads|n_head|n_heads|num_heads|decoder_attention_heads", h < 64 ? 1 : h / 64);
+    json_int_t f = adjusted(text, size_of(text,
+                                          "intermediate_size|ffn_hidden_size|n_inner|ffn_dim|ffn_size|dff|dim_ff|"
+                                          "decoder_ffn_dim|d_ff|hidden_dim|d_inner",
+                                          4 * h));
+    json_int_t d = size_of(text, "head_dim|kv_channels|d_kv", h / heads);
+    json_int_t keys = size_of(text, "num_key_value_heads|num_kv_heads|n_head_kv|multi_query_group_num", heads);
+    json_int_t experts = size_of(text, "n_routed_experts|num_experts|num_local_experts|moe_num_experts", 0);
+    json_int_t chosen =
+        size_of(text, "num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts|experts_per_token", 2);
+    json_int_t expert = size_of(text, "moe_intermediate_size|expert_ffn_hidden_size|expert_intermediate_size", f);
+    json_int_t shared =
+        size_of(text, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size|shared_intermediate_size",
+                expert * size_of(text, "n_shared_experts|num_shared_experts|moe_num_shared_experts", 0));
+    json_int_t layers = layers_of(text);
+
+    if (json_is_true(json_object_get(text, "multi_query")) &&
+        !json_is_true(json_object_get(text, "new_decoder_architecture"))) {
+        keys = 1;
+    }
+    if (size_of(text, "kv_lora_rank", 0) != 0) { /* MLA */
+        d = (size_of(text, "qk_nope_head_dim", 128) + size_of(text, "qk_rope_head_dim", 64) +
+             size_of(text, "v_head_dim", 128)) /
+            2;
+        keys = heads;
+    }
+    if (experts < 2) {
+        experts = chosen = shared = 0;
+    }
+    const struct {
+        char letter;
+        double width;
+    } all[] = {{'h', (double)h},
+               {'f', (double)f},
+               {'q', (double)heads * (double)d},
+               {'k', (double)keys * (double)d},
+               {'d', (double)d},
+               {'v', (double)size_of(text, "vocab_size|padded_vocab_size", 0)},
+               {'o', 1},
+               {'e', (double)chosen * (double)expert},
+               {'c', (double)chosen * (double)h},
+               {'r', (double)experts},
+               {'g', (double)shared},
+               {'l', (double)layers * (double)h},
+               {'j', (double)layers * (double)experts},
+               {'t', (double)layers * (double)keys * (double)d}};
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        others->widths[all[k].letter - 'a'] = elems(all[k].width);
+    }
+    others->heads = (uint64_t)heads;
+    others->shares_keys = keys < heads;
+}
+
 /* What was measured of models of the type. */
 static void set_measured(const struct vc_arch *arch, const json_t *text, double h, struct vc_net_others *others)
 {
@@ -749,13 +835,19 @@ static void set_measured(const struct vc_arch *arch, const json_t *text, double 
     others->masks =
         elems((vc_arch_number(arch, "masks", 0) * (double)layers_of(text) + vc_arch_number(arch, "mask", 0)) * n * n);
     others->weights = (uint32_t)vc_arch_number(arch, "weights", 0);
-    others->live[0] = (uint32_t)vc_arch_number(arch, "live", 0);
-    others->live[1] = (uint32_t)vc_arch_number(arch, "live_half", 0);
-    others->logits[0] = (uint32_t)vc_arch_number(arch, "logits", 0);
-    others->logits[1] = (uint32_t)vc_arch_number(arch, "logits_half", 0);
-    others->scores[0] = (uint32_t)vc_arch_number(arch, "scores", 0);
-    others->scores[1] = (uint32_t)vc_arch_number(arch, "scores_half", 0);
     others->open = vc_arch_is(arch, "live", "unknown");
+    for (unsigned half = 0; half < 2; half++) {
+        others->sums[half] = others->open ? NULL : vc_arch_text(arch, half ? "live_half" : "live");
+        if (others->sums[half] != NULL && others->sums[half][0] >= '0' && others->sums[half][0] <= '9') {
+            others->sums[half] = NULL;
+            others->live[half] = (uint32_t)vc_arch_number(arch, half ? "live_half" : "live", 0);
+        }
+        others->logits[half] = (uint32_t)vc_arch_number(arch, half ? "logits_half" : "logits", 0);
+        others->scores[half] = (uint32_t)vc_arch_number(arch, half ? "scores_half" : "scores", 0);
+    }
+    if (others->sums[0] != NULL) {
+        set_widths(text, (json_int_t)h, others);
+    }
 }
 
 json_t *vc_net_stand_in(const json_t *config, struct vc_net_others *others)

@@ -297,6 +297,7 @@ class Steps(unittest.TestCase):
         for kind, config in (("BloomForCausalLM", T.BloomConfig(vocab_size=1000, hidden_size=512, n_head=8, n_layer=3)),
                              ("MptForCausalLM", T.MptConfig(vocab_size=1000, d_model=512, n_heads=8, n_layers=3)), ("EsmForMaskedLM", T.EsmConfig(**few)),
                              ("IBertForMaskedLM", T.IBertConfig(**few)), ("RoCBertForMaskedLM", T.RoCBertConfig(**few)), ("BitNetForCausalLM", T.BitNetConfig(num_key_value_heads=8, **few)),
+                             ("Lfm2ForCausalLM", T.Lfm2Config(num_key_value_heads=2, layer_types=["conv", "full_attention", "conv"], **few)),
                              ("LlamaForCausalLM", T.LlamaConfig(**dict(few, vocab_size=300, intermediate_size=512)))):  # a graph of its own: narrow, with few words
             for dtype in (torch.float32, torch.bfloat16):
                 config.architectures, config.dtype = [kind], dtype
@@ -308,6 +309,7 @@ class Steps(unittest.TestCase):
                 ours, _ = fit("config.json", json.dumps(config.to_dict()), "--seq", "761")
                 print("%-32s %-24s %15s %15s %.3f" % (kind, dtype, format(theirs, ","), format(ours, ","), ours / theirs), flush=True)
                 self.assertLessEqual(theirs, FEW * ours, (kind, dtype))
+                self.assertLessEqual(ours, 1.1 * theirs, (kind, dtype))
         with self.assertRaisesRegex(AssertionError, "models of its type"):
             fit("config.json", json.dumps(dict(T.LongT5Config().to_dict(), architectures=["LongT5ForConditionalGeneration"])), "--seq", "64")
 
