@@ -480,7 +480,8 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
  * between leaves a consistent graph. Beyond VC_GRAPH_MAX_NODES nodes become unknown values, with one problem for
  * all of them.
  * An operator that the library does not have is a problem with the nearest name, "Gelu" for "GELU"; its
- * node stays in the graph, with results of unknown shape. A node with a known operator and known inputs is
+ * node stays in the graph, with results of unknown shape. A node behind an unknown value says nothing, whatever its
+ * operator: GridSample behind one that is not there is no operator of the graph either. One with known inputs is
  * inferred at once: the result has its shape when this function returns, and builders can look at it. */
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
@@ -513,11 +514,13 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
         return VC_NO_VALUE;
     }
     graph->nodes[graph->n_nodes++] = node;
-    if (node.row == NULL) {
+    if (has_unknown_input(graph, &node)) {
+        /* says nothing: also an operator of which a builder, that knows its inputs, would have made others */
+    } else if (node.row == NULL) {
         vc_graph_complain(graph, "the operator '%s'%s%s%s is not supported; the most similar one is %s", spec->op,
                           *node.name != '\0' ? " of the node '" : "", node.name, *node.name != '\0' ? "'" : "",
                           vc_op_nearest(spec->op));
-    } else if (!has_unknown_input(graph, &node)) {
+    } else {
         vc_infer_node(graph, graph->n_nodes - 1);
     }
     return node.n_outputs != 0 ? node.outputs[0] : VC_NO_VALUE;

@@ -256,8 +256,8 @@ uint32_t vc_onnx_known(struct vc_onnx_build *b, uint32_t value);
 
 /* The same for operators that the graph has in other words: Swish is a product. */
 bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node);
-/* onnx_grid.c: GridSample is products of what Gather finds. */
-vc_onnx_taker vc_onnx_take_grid;
+/* onnx_grid.c: AffineGrid is products of places, GridSample of what Gather finds. */
+vc_onnx_taker vc_onnx_take_affine, vc_onnx_take_grid;
 /* The outputs of DynamicQuantizeLinear: codes of x, scale, zero point; names may be NULL. */
 void vc_onnx_dynamic_codes(struct vc_onnx_build *b, uint32_t x, const char *const names[3], uint32_t out[3]);
 /* Input k, 0 or 1, of the product of codes less its zero point, input 2 + k, where it has one. */

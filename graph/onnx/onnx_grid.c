@@ -1,12 +1,15 @@
-/* onnx_grid.c - GridSample in words of the graph: places among the elements of x, along each axis, and the elements around
+/* onnx_grid.c - GridSample and AffineGrid in words of the graph: places among the elements of x, along each axis, and the elements around
  * them, each times its weight.
  *
  *     y = GridSample (x [n, c, h, w], grid [n, ho, wo, 2])
  *     rows = Reshape (Transpose (x), [n*h*w, c])                    i = floor (place), v = place - i of both axes
  *     y = Transpose (Gather (rows, (n*h + i0)*w + i1) * (1-v0) * (1-v1) + ... of four corners; of sixteen, cubic)
  *
- * So that rows, gradients of x and of the grid, couplings of channels and devices are those of these operators. Called by
- * onnx_same.c. */
+ *     grid = AffineGrid (theta [n, 2, 3], size [4])    of an affine map, the places of a picture of that size
+ *     grid = theta[:, :, 0] * x + theta[:, :, 1] * y + theta[:, :, 2]
+ *
+ * So that rows, gradients of x, of the grid and of theta, couplings of channels and devices are those of these operators.
+ * Called by onnx_same.c. */
 
 #include "graph/onnx/onnx_build.h"
 
@@ -252,4 +255,53 @@ bool vc_onnx_take_grid(struct vc_onnx_build *b, struct vc_onnx_node *node)
                            .grid = node->inputs[1],
                            .shape = vc_onnx_one_in(b, "Shape", node->inputs[0])};
     return sample(&g, node);
+}
+
+/* Places from -1 to 1 along an axis that has so many elements as `size` says at number k, [size, 1, ...] with `behind` ones:
+ * (2 i - (size - 1)) / size, the middles of the elements, or aligned over size - 1; 0 of one element. */
+static uint32_t spread(struct vc_onnx_build *b, uint32_t size, unsigned k, unsigned behind, bool aligned)
+{
+    const struct vc_graph_attr first = vc_attr_int("axis", 0);
+    int64_t shape[VC_GRAPH_MAX_DIMS] = {-1, 1, 1, 1, 1};
+    uint32_t one = vc_graph_add_int(b->graph, 1), two = vc_graph_add_int(b->graph, 2);
+    uint32_t n = vc_onnx_add_one(b, "Gather", NULL, (uint32_t[]){size, vc_graph_add_int(b->graph, k)}, 2, &first, 1);
+    uint32_t last = vc_onnx_two_in(b, "Sub", n, one);
+    uint32_t i = vc_onnx_add_one(b, "Range", NULL, (uint32_t[]){vc_graph_add_int(b->graph, 0), n, one}, 3, NULL, 0);
+    uint32_t over = aligned ? vc_onnx_two_in(b, "Max", last, one) : n;
+
+    i = vc_onnx_cast(b, vc_onnx_two_in(b, "Sub", vc_onnx_two_in(b, "Mul", i, two), last), VC_ONNX_FLOAT);
+    i = vc_onnx_two_in(b, "Div", i, vc_onnx_cast(b, over, VC_ONNX_FLOAT));
+    return vc_onnx_with_ints(b, "Reshape", i, shape, behind + 1);
+}
+
+bool vc_onnx_take_affine(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *theta = vc_onnx_input(b, node, 0);
+    const struct vc_graph_value *size = vc_onnx_input(b, node, 1);
+    const struct vc_graph_attr last = vc_attr_int("axis", 2);
+    const int64_t places[] = {1, 2, 3};
+    uint32_t terms[4];
+    unsigned n = 2; /* axes */
+
+    if (theta == NULL || size == NULL) {
+        return true;
+    }
+    n += theta->n_dims == 3 && vc_dim_equal(theta->shape[1], vc_dim_number(3));
+    VC_RETURN_IF(node->n_inputs != 2 || theta->n_dims != 3 || theta->dtype != VC_DTYPE_F32 || size->n_dims != 1 ||
+                     !vc_dim_equal(theta->shape[1], vc_dim_number(n)) ||
+                     !vc_dim_equal(theta->shape[2], vc_dim_number(n + 1)) ||
+                     !vc_dim_equal(size->shape[0], vc_dim_number(n + 2)),
+                 vc_onnx_refuse(b, node, "it needs floats [n, 2, 3] or [n, 3, 4], and a size of as many axes"));
+    bool aligned = vc_onnx_int(node, "align_corners", 0) != 0;
+    /* a column of theta is of an axis, the last one first; behind them what is added */
+    for (unsigned k = 0; k <= n; k++) {
+        uint32_t in[2] = {node->inputs[0], vc_graph_add_int(b->graph, k)};
+
+        terms[k] = vc_onnx_with_ints(b, "Unsqueeze", vc_onnx_add_one(b, "Gather", NULL, in, 2, &last, 1), places, n);
+        if (k < n) {
+            terms[k] = vc_onnx_two_in(b, "Mul", terms[k], spread(b, node->inputs[1], n + 1 - k, k + 1, aligned));
+            terms[0] = k != 0 ? vc_onnx_two_in(b, "Add", terms[0], terms[k]) : terms[0];
+        }
+    }
+    return vc_onnx_ends_in(b, node, "Add", (uint32_t[]){terms[0], terms[n]}, 2, NULL, 0);
 }

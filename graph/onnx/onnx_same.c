@@ -315,6 +315,7 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                                                   {"InstanceNormalization", take_instance_norm},
                                                   {"Scatter", take_scatter},
                                                   {"LRN", take_lrn},
+                                                  {"AffineGrid", vc_onnx_take_affine},
                                                   {"GridSample", vc_onnx_take_grid},
                                                   {"DynamicQuantizeLinear", take_dynamic_quantize},
                                                   {"MatMulInteger", take_matmul_integer},

@@ -120,6 +120,7 @@ static void all_problems_at_once(void **state)
     uint32_t y = vc_graph_add(graph, "MatMul", "y", (uint32_t[]){x, w}, 2);
     uint32_t z = vc_graph_add(graph, "Relu", "z", &y, 1); /* says nothing: y is unknown */
     uint32_t u = vc_graph_add(graph, "Rely", "u", &x, 1);
+    uint32_t behind = vc_graph_add(graph, "GridSample", "behind", (uint32_t[]){x, u}, 2); /* nor does this one */
     struct vc_graph_attr attr = vc_attr_int("fast", 1);
     const char *name = "v";
 
@@ -135,7 +136,7 @@ static void all_problems_at_once(void **state)
                                                     .n_attrs = 1,
                                                     .attrs = &attr});
     vc_graph_add_output(graph, z);
-    vc_graph_add_output(graph, u);
+    vc_graph_add_output(graph, behind);
     assert_int_equal(finish(), VC_E_FORMAT);
     expect_says(ctx, "MatMul 'y': the inner dimensions: 64 and 63 differ");
     assert_string_equal(vc_graph_problem(graph, 1),

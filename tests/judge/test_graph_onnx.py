@@ -862,6 +862,28 @@ class Graphs(unittest.TestCase):
                                 self.assertEqual(lines["problem"], [])
                                 self.assertEqual(near(outputs_of(lines)["y"], theirs, 1e-5), "")
 
+    def test_affine_places(self):
+        """AffineGrid beside PyTorch, alone and in front of GridSample: pictures and volumes, axes of one element, both corners."""
+        rng = np.random.default_rng(7)
+        for to in ((5, 4), (1, 3), (3, 1, 4)):
+            for aligned in (0, 1):
+                with self.subTest(to=to, aligned=aligned):
+                    n = len(to)
+                    theta = rng.uniform(-1, 1, (2, n, n + 1)).astype("f4")
+                    x = rng.standard_normal((2, 3, *to)).astype("f4")
+                    size = np.array([2, 3, *to], "i8")
+                    nodes = [helper.make_node("AffineGrid", ["theta", "size"], ["grid"], align_corners=aligned),
+                             helper.make_node("GridSample", ["x", "grid"], ["sampled"], align_corners=aligned)]
+                    theirs = {"grid": torch.nn.functional.affine_grid(torch.from_numpy(theta), list(size), align_corners=bool(aligned))}
+                    theirs["sampled"] = torch.nn.functional.grid_sample(torch.from_numpy(x), theirs["grid"], align_corners=bool(aligned))
+                    for y in ("grid", "sampled"):
+                        arrays = {"theta": theta, **({"x": x} if y == "sampled" else {})}
+                        self.save("m.onnx", nodes[:1 + (y == "sampled")], {k: ["batch", *v.shape[1:]] for k, v in arrays.items()}, y, {"size": size})
+                        np.savez(self.path("d.npz"), **arrays)
+                        lines = drive(self.path("m.onnx"), self.path("d.npz"))
+                        self.assertEqual(lines["problem"], [])
+                        self.assertEqual(near(outputs_of(lines)[y], theirs[y].numpy(), 1e-5), "")
+
     def test_akin_matrices(self):
         """Matrices without names or places, as they were or turned, are those of a checkpoint that trained on, in any order."""
         rng = np.random.default_rng(11)
