@@ -16,6 +16,8 @@
 #include "distill/math/step_math.h"
 #include "passes/random.h"
 
+#include <float.h>
+
 #define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */
 
 /* ---- which array ---- */
@@ -124,8 +126,9 @@ static enum vc_status read_targets(struct vc_rows *rows, const struct vc_model *
                 rows->target_width * sizeof *rows->targets);
     }
     for (uint64_t i = 0; i < rows->n * rows->target_width; i++) {
-        VC_REFUSE_IF(!isfinite(rows->targets[i]), rows->ctx, VC_E_FORMAT,
-                     "%s: row %llu of %s has a NaN or infinite value", model->path,
+        /* answers are f32: what is larger can be learned by none, and its square is infinite in sums of errors */
+        VC_REFUSE_IF(!(fabs(rows->targets[i]) <= (double)FLT_MAX), rows->ctx, VC_E_FORMAT,
+                     "%s: row %llu of %s has a NaN or infinite value, or one beyond f32", model->path,
                      (unsigned long long)vc_rows_in_file(rows, i / rows->target_width), t->name);
     }
     return VC_OK;
