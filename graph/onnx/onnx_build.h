@@ -307,10 +307,11 @@ enum vc_status vc_onnx_compare(struct vc_onnx_build *b, size_t own, const struct
  * NULL: nothing is claimed. */
 enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t *claimed, struct vc_onnx_match *to);
 /* The same without a place: the only tensor with values that are akin, of those that nothing claimed, or of all. samples: room
- * for all calls, VC_ONNX_SAMPLES + 1 numbers for each tensor of the checkpoint, zeros at first. */
+ * for all calls, vc_onnx_sample_count + 1 numbers for each tensor of the checkpoint, zeros at first. */
 enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, float *samples,
                                  struct vc_onnx_match *to);
 #define VC_ONNX_SAMPLES 1024 /* of a tensor: those of two that are not akin tell it without a look at the others */
+size_t vc_onnx_sample_count(const struct vc_tensor *t); /* VC_ONNX_SAMPLES, or all elements of a smaller one */
 /* A tensor that the constant was made of in some other way, of those that have elements which no constant is, or where none can
  * be meant of all; NULL: there is none. used: as of vc_onnx_find_origin. varies: PyTorch says that it was computed, and it is
  * not one number alone. */

@@ -1,5 +1,5 @@
-/* onnx_grid.c - GridSample and AffineGrid in words of the graph: places among the elements of x, along each axis, and the elements around
- * them, each times its weight.
+/* onnx_grid.c - GridSample and AffineGrid in words of the graph: places among the elements of x, along each axis, and the
+ * elements around them, each times its weight.
  *
  *     y = GridSample (x [n, c, h, w], grid [n, ho, wo, 2])
  *     rows = Reshape (Transpose (x), [n*h*w, c])                    i = floor (place), v = place - i of both axes

@@ -283,7 +283,10 @@ enum vc_status vc_onnx_find_place(struct vc_onnx_build *b, size_t own, uint64_t 
 
 /* ---- values alone ---- */
 
-#define FEW 4 /* times VC_ONNX_SAMPLES elements: all of them are compared */
+size_t vc_onnx_sample_count(const struct vc_tensor *t)
+{
+    return (size_t)vc_min_u64(t->n_elems, VC_ONNX_SAMPLES);
+}
 
 /* Where sample s of a tensor of n elements is: spread over rows and columns. */
 static size_t sample_at(size_t s, size_t n)
@@ -291,30 +294,34 @@ static size_t sample_at(size_t s, size_t n)
     return (size_t)(s * (uint64_t)2654435761u % n);
 }
 
-/* Samples of tensor i of the checkpoint, which is read for them once: of a row of zeros, whose last number is 1 then. */
+/* Samples of tensor i of the checkpoint, which is read for them once: of a row of zeros, whose last number is 1 then. A small
+ * tensor is its samples. */
 static enum vc_status take_samples(struct vc_onnx_build *b, size_t i, float *samples)
 {
     size_t n = (size_t)vc_model_tensor(b->source->weights, i)->n_elems;
 
-    VC_RETURN_IF(n < FEW * VC_ONNX_SAMPLES || samples[VC_ONNX_SAMPLES] != 0, VC_OK);
+    size_t n_samples = vc_onnx_sample_count(vc_model_tensor(b->source->weights, i));
+
+    VC_RETURN_IF(samples[n_samples] != 0, VC_OK);
     VC_SCOPED float *w = vc_alloc_array(b->ctx, VC_TAG_TILES, n, sizeof *w);
     VC_CALL_ALLOC(w);
     VC_CALL(vc_tensor_read_f32(b->ctx, b->source->weights, i, w, n));
-    for (size_t s = 0; s < VC_ONNX_SAMPLES; s++) {
+    for (size_t s = 0; s < n_samples; s++) {
         samples[s] = w[sample_at(s, n)];
     }
-    samples[VC_ONNX_SAMPLES] = 1;
+    samples[n_samples] = 1;
     return VC_OK;
 }
 
 /* The samples leave it open that the constant t, with elements c, is akin to a tensor: their cosine is not below 0.1, where akin
- * ones have more than 0.5 and others 0.03. */
+ * ones have more than 0.5 and others 0.03. Where the samples are all elements, it is the cosine itself, less what rounds. */
 static bool may_be_akin(const struct vc_tensor *t, const float *c, const float *samples, bool transposed)
 {
     size_t rows = (size_t)t->shape[t->n_dims - 2], columns = (size_t)t->shape[t->n_dims - 1];
+    size_t n = vc_onnx_sample_count(t);
     double cc = 0, cw = 0, ww = 0;
 
-    for (size_t s = 0; s < VC_ONNX_SAMPLES && samples[VC_ONNX_SAMPLES] != 0; s++) {
+    for (size_t s = 0; s < n; s++) {
         size_t at = sample_at(s, (size_t)t->n_elems);
         size_t in = at % (rows * columns);
         double x = (double)c[transposed ? at - in + in % rows * columns + in / rows : at];
@@ -323,7 +330,7 @@ static bool may_be_akin(const struct vc_tensor *t, const float *c, const float *
         cw += x * (double)samples[s];
         ww += (double)samples[s] * (double)samples[s];
     }
-    return !(fabs(cw) < 0.1 * sqrt(cc * ww));
+    return !(fabs(cw) < (n == t->n_elems ? 0.49 : 0.1) * sqrt(cc * ww));
 }
 
 enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *claimed, float *samples,
@@ -341,16 +348,19 @@ enum vc_status vc_onnx_find_akin(struct vc_onnx_build *b, size_t own, uint64_t *
     VC_CALL_ALLOC(c = vc_alloc_array(b->ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof *c));
     VC_CALL(vc_tensor_read_f32(b->ctx, b->source->model, own, c, (size_t)t->n_elems));
     for (unsigned k = 0; k < 4 && n_found == 0; k++) {
+        float *next = samples;
+
         for (size_t i = 0; i < b->source->weights->n_tensors; i++) {
             const struct vc_tensor *other = vc_model_tensor(b->source->weights, i);
             struct vc_onnx_match with = {.index = i, .transposed = k % 2 != 0};
             struct vc_onnx_likeness like = {0};
+            float *of = next;
 
+            next += vc_onnx_sample_count(other) + 1;
             if (!vc_onnx_is_weight(other) || vc_onnx_is_raw(other) ||
                 vc_onnx_fits(t, other, with.transposed, false) == 0 || (k < 2 && claimed[i] != 0)) {
                 continue;
             }
-            float *of = samples + i * (VC_ONNX_SAMPLES + 1);
             VC_CALL(take_samples(b, i, of));
             if (may_be_akin(t, c, of, with.transposed)) {
                 VC_CALL(vc_onnx_compare(b, own, &with, &like));

@@ -674,6 +674,7 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     size_t n = 0;
     size_t n_left = 0;
     size_t n_order = 0;
+    size_t n_samples = 0;
 
     VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, b->matches, count_own(b) + 1));
     note_constants(b, b->matches);
@@ -715,7 +716,10 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
     for (size_t k = 0; k < count_own(b); k++) {
         if (b->matches[k].open && b->matches[k].index == VC_NO_TENSOR) {
             if (samples == NULL) {
-                VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, samples, weights->n_tensors * (VC_ONNX_SAMPLES + 1)));
+                for (size_t i = 0; i < weights->n_tensors; i++) {
+                    n_samples += vc_onnx_sample_count(vc_model_tensor(weights, i)) + 1;
+                }
+                VC_CALL(VC_ZEROS(b->ctx, VC_TAG_NAMES, samples, n_samples + 1));
             }
             VC_CALL(vc_onnx_find_akin(b, k, claimed, samples, &b->matches[k]));
         }

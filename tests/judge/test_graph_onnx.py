@@ -887,20 +887,22 @@ class Graphs(unittest.TestCase):
     def test_akin_matrices(self):
         """Matrices without names or places, as they were or turned, are those of a checkpoint that trained on, in any order."""
         rng = np.random.default_rng(11)
-        ours = [rng.standard_normal((96, 64)).astype("f4") / 8 for _ in range(3)]
-        trained = [w + 0.01 * rng.standard_normal(w.shape).astype("f4") for w in ours]
-        constants = {"onnx::MatMul_100": ours[0], "onnx::MatMul_200": np.ascontiguousarray(ours[1].T), "onnx::MatMul_300": ours[2]}
-        nodes = [helper.make_node("MatMul", [last, name], [to]) for last, name, to in zip("xab", constants, "aby")]
-        self.save("m.onnx", nodes, {"x": ["batch", 96]}, "y", constants)
-        np.savez(self.path("w.npz"), **{"t%d.weight" % k: trained[k] for k in (2, 0, 1)})
-        x = rng.standard_normal((4, 96)).astype("f4")
-        np.savez(self.path("d.npz"), x=x)
-        done = subprocess.run([PROGRAM, "graph", "-q", "-f", "--weights", self.path("w.npz"), "--data", self.path("d.npz"), "--outputs", self.path("o.npz"),
-                               self.path("m.onnx")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        theirs = x @ trained[0] @ trained[1].T @ trained[2]
-        with np.load(self.path("o.npz")) as z:
-            self.assertLess(np.abs(z["y"] - theirs).max() / np.abs(theirs).max(), 1e-5)
+        for rows, columns in ((96, 64), (16, 12), (50, 40)):  # samples of all, all elements, samples of most
+            with self.subTest(rows=rows):
+                ours = [rng.standard_normal((rows, columns)).astype("f4") / 8 for _ in range(3)]
+                trained = [w + 0.01 * rng.standard_normal(w.shape).astype("f4") for w in ours]
+                constants = {"onnx::MatMul_100": ours[0], "onnx::MatMul_200": np.ascontiguousarray(ours[1].T), "onnx::MatMul_300": ours[2]}
+                nodes = [helper.make_node("MatMul", [last, name], [to]) for last, name, to in zip("xab", constants, "aby")]
+                self.save("m.onnx", nodes, {"x": ["batch", rows]}, "y", constants)
+                np.savez(self.path("w.npz"), **{"t%d.weight" % k: trained[k] for k in (2, 0, 1)})
+                x = rng.standard_normal((4, rows)).astype("f4")
+                np.savez(self.path("d.npz"), x=x)
+                done = subprocess.run([PROGRAM, "graph", "-q", "-f", "--weights", self.path("w.npz"), "--data", self.path("d.npz"), "--outputs", self.path("o.npz"),
+                                       self.path("m.onnx")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                theirs = x @ trained[0] @ trained[1].T @ trained[2]
+                with np.load(self.path("o.npz")) as z:
+                    self.assertLess(np.abs(z["y"] - theirs).max() / np.abs(theirs).max(), 1e-5)
 
     def test_equal_statistics(self):
         """Two new BatchNormalizations, whose scales, shifts, means and variances are ones and zeros, kept once: by names of
