@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """stand_ins.py PROGRAM FOLDER [TYPE,...]: how much a model of transformers takes that has no graph (graph/families/net_stand_in.c), as words of the rows of
-arch_classes.inc in FOLDER (arch/). PROGRAM is one that was built with none of these words in that file, which `stand_ins.py - FOLDER` takes away.
+arch_classes.inc in FOLDER (arch/), each as soon as it is known, so that several may run side by side. A type that has words keeps those of its weights, and all of them where
+the new ones are worse: none are found, or a sum is more than WORST times a run. `stand_ins.py - FOLDER` takes all words away, to measure anew with a PROGRAM that is built so.
 
 Each type that stands in is made with random sizes, without data (tests/judge/live_tensors.py), and run in f32 and bf16:
 
@@ -15,6 +16,7 @@ Each type that stands in is made with random sizes, without data (tests/judge/li
 All runs of a type have the same operators, so that what lives behind each of them is a sum of products of sizes, whose factors are found by least squares (none below 0)
 from RUNS runs. FRESH further ones, with other numbers of layers, too, raise the factors so far that none is above the sum. What was measured is printed as lines of JSON."""
 import contextlib
+import fcntl
 import inspect
 import json
 import math
@@ -38,7 +40,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import live_tensors
 
 KINDS = (("causal", M.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), ("seq2seq", M.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES), ("masked", M.MODEL_FOR_MASKED_LM_MAPPING_NAMES))
-WORDS = ("weights", "rows", "masks", "mask", "live", "live_half", "logits", "logits_half", "scores", "scores_half")
+WEIGHTS = ("weights", "rows", "masks", "mask")
+WORDS = WEIGHTS + ("live", "live_half", "logits", "logits_half", "scores", "scores_half")
+WORST = 1.3
 RUNS, PAIRS = 16, 4  # runs; how many of them also with two more layers
 LAYERS, MORE = (2, 6), (0, 1, 4)  # their layers, the latter where the former do not tell; how many more further ones have
 # With random sizes none of its layers attends, and its scan was counted; the tables of Gemma 4's layer inputs are most of so small a model,
@@ -350,32 +354,54 @@ def sums_of(kind, name, model_class, layers):
     return {end: ";".join(lists[k][end] if k in lists else "" for k in (False, True)).rstrip(";") or "unknown" for end in ("", "_half")}, quality
 
 
-def measure(program, kind, name, model_class):
-    """{word: value} of a type that stands in, and how well the sums follow its runs; None: nothing stands in for it"""
+def measure(program, kind, name, model_class, old):
+    """{word: value} of a type that stands in, and how well the sums follow its runs; None: nothing stands in for it, or the old words are better"""
     x, _ = make(name, model_class, draw(name, 0, True))
     if not stands_in(ask(program, x)):
         return None, {}
     for layers in LAYERS:
         sums, quality = sums_of(kind, name, model_class, layers)
-        if max((q[1] for q in quality.values() if isinstance(q, tuple)), default=0) < 1.25:
+        most = max((q[1] for q in quality.values() if isinstance(q, tuple)), default=0)
+        if most < 1.25:
             break
     words = {"live": "unknown"} if any("unknown" in text for text in sums.values()) else {"live" + end: text for end, text in sums.items()}
-    words.update(weights_of(program, name, model_class))
+    if old and (words["live"] == "unknown" or most > WORST):
+        return None, quality
+    words.update({k: v for k, v in old.items() if k in WEIGHTS} if old else weights_of(program, name, model_class))
     return words, quality
 
 
+def rows_of(text):
+    return {m[1]: m for m in re.finditer(r'^VC_ARCH\("([^"]+)", "([^"]*)", "([^"]*)"\)$', text, re.M)}
+
+
+def old_words(folder, name):
+    """{word: value} that a type has"""
+    with open(os.path.join(folder, "arch_classes.inc")) as f:
+        row = rows_of(f.read()).get(name)
+    words = dict(w.split("=", 1) for w in row[3].split()) if row else {}
+    return {k: v for k, v in words.items() if k in WORDS}
+
+
 def write(folder, found):
-    path = os.path.join(folder, "arch_classes.inc")
-    text = open(path).read()
+    with open(os.path.join(folder, "arch_classes.inc"), "r+") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        text = f.read()
+        f.seek(0)
+        f.write(written(text, found))
+        f.truncate()
+
+
+def written(text, found):
+    """the text of arch_classes.inc with the words that were found"""
     head, *lines = text.split("\n")
-    rows = {m[1]: m for m in (re.fullmatch(r'VC_ARCH\("([^"]+)", "([^"]*)", "([^"]*)"\)', line) for line in lines) if m}
+    rows = rows_of(text)
     for name, words in found.items():
         old = rows[name][3].split() if name in rows else []
         new = [w for w in old if w.split("=")[0] not in WORDS] + [f"{k}={v}" for k, v in words.items()]
         rows[name] = (None, name, rows[name][2] if name in rows else "", " ".join(new))
-    with open(path, "w") as f:
-        f.write("\n".join([head] + ['VC_ARCH("%s", "%s", "%s")' % tuple(rows[k][i] for i in (1, 2, 3)) for k in sorted(rows) if rows[k][2] or rows[k][3] or f'VC_ARCH_LIST("{k}",' in text]
-                          + [line for line in lines if not line.startswith("VC_ARCH(")]))
+    return "\n".join([head] + ['VC_ARCH("%s", "%s", "%s")' % tuple(rows[k][i] for i in (1, 2, 3)) for k in sorted(rows) if rows[k][2] or rows[k][3] or f'VC_ARCH_LIST("{k}",' in text]
+                     + [line for line in lines if not line.startswith("VC_ARCH(")])
 
 
 def is_text(name):
@@ -393,22 +419,24 @@ def main():
     if program == "-":
         write(folder, {m: {} for m in re.findall(r'^VC_ARCH\("([^"]+)"', open(os.path.join(folder, "arch_classes.inc")).read(), re.M)})
         return
-    found = {}
+    done = set()
     for kind, names in KINDS:
         for name, model_class in names.items():
             model_class = model_class if isinstance(model_class, str) else model_class[0]
             if kind == "masked" and model_class.endswith("ForConditionalGeneration"):  # seq2seq has it
                 continue
-            if (chosen and name not in chosen) or name in SKIPPED or name in found or not hasattr(T, model_class) or not is_text(name):
+            if (chosen and name not in chosen) or name in SKIPPED or name in done or not hasattr(T, model_class) or not is_text(name):
                 continue
+            old = old_words(folder, name)
             try:
-                words, quality = measure(program, kind, name, model_class)
+                words, quality = measure(program, kind, name, model_class, old)
             except Exception as e:
-                words, quality = {"live": "unknown"}, f"{type(e).__name__} {e}"[:200]
-            if words is not None:
+                words, quality = None if old else {"live": "unknown"}, f"{type(e).__name__} {e}"[:200]
+            if words is not None or quality:
+                done.add(name)
                 print(json.dumps({"kind": kind, "type": name, "words": words, "quality": quality}), flush=True)
-                found[name] = words
-    write(folder, found)
+            if words is not None:
+                write(folder, {name: words})
 
 
 if __name__ == "__main__":
