@@ -22,7 +22,10 @@ enum vc_lora_piece {
     VC_LORA_UP_BIAS = 3,   /* added to the bias */
     VC_LORA_ALPHA = 4,     /* one number, in place of that of adapter_config.json */
     VC_LORA_WHOLE = 5,     /* takes the place of a tensor of the model: modules_to_save, trained biases */
-    VC_LORA_PIECES = 6
+    VC_LORA_DIFF = 6,      /* added to the weight as it is, without alpha: ComfyUI's and LyCORIS's full differences */
+    VC_LORA_DIFF_BIAS = 7, /* added to the bias, likewise */
+    VC_LORA_SET = 8,       /* takes the place of the weight */
+    VC_LORA_PIECES = 9
 };
 
 struct vc_lora_module {
@@ -76,7 +79,8 @@ struct vc_lora_term {
     const struct vc_lora_list *from;
     const struct vc_lora_module *module;
     struct vc_lora_place place;
-    enum vc_lora_piece kind; /* DOWN: the sum of B A; UP_BIAS: of a vector; WHOLE: replaced */
+    enum vc_lora_piece kind; /* DOWN: the sum of B A; DIFF: of a tensor of the same shape; WHOLE: replaced */
+    size_t own;              /* the tensor of the adapter that is added or takes the place; DOWN: A */
     bool transposed;         /* the tensor is [inputs, outputs], or an embedding: += scale * (B A) turned over */
     uint64_t rank;
     double scale;              /* with the adapter's weight */

@@ -3,6 +3,7 @@
  *     base_model.model.layers.0.q_proj.lora_A.weight      module layers.0.q_proj    DOWN
  *     base_model.model.layers.0.q_proj.lora_B.weight      module layers.0.q_proj    UP
  *     lora_unet_mid_block.alpha                           module lora_unet_mid_block    ALPHA, flat
+ *     diffusion_model.blocks.0.norm3.diff                 module diffusion_model.blocks.0.norm3    DIFF
  *     base_model.model.score.modules_to_save.weight       module score.weight       WHOLE
  *
  * Pieces are sorted by module, so those of one module lie next to each other and are joined. Kinds of
@@ -14,7 +15,8 @@
 /* PEFT wraps the model twice. */
 #define WRAPPED "base_model.model."
 
-/* Ends of names: of PEFT (with the adapter's name in files of torch.save), kohya's trainers, and diffusers' older ones. */
+/* Ends of names: of PEFT (with the adapter's name in files of torch.save), kohya's trainers, diffusers' older ones, and what
+ * ComfyUI and LyCORIS add without factors. */
 static const struct {
     const char *end;
     enum vc_lora_piece piece;
@@ -40,6 +42,11 @@ static const struct {
     {".lora_B.bias", VC_LORA_UP_BIAS, false},
     {".lora_B.default.bias", VC_LORA_UP_BIAS, false},
     {".alpha", VC_LORA_ALPHA, false},
+    {".diff", VC_LORA_DIFF, false},
+    {".w_norm", VC_LORA_DIFF, false},
+    {".diff_b", VC_LORA_DIFF_BIAS, false},
+    {".b_norm", VC_LORA_DIFF_BIAS, false},
+    {".set_weight", VC_LORA_SET, false},
 };
 
 /* Parts of names of other kinds of adapters. */
@@ -177,6 +184,21 @@ static bool same_module(const struct piece *p, const struct piece *q)
            memcmp(p->module, q->module, p->n) == 0;
 }
 
+/* Whether what is there can be merged: both factors where there is a part of them, or what needs none. */
+static bool is_complete(const struct vc_lora_module *m)
+{
+    bool factors = false;
+    bool apart = false;
+
+    for (size_t k = VC_LORA_DOWN; k <= VC_LORA_UP_BIAS; k++) {
+        factors = factors || m->tensors[k] != VC_NO_TENSOR;
+    }
+    for (size_t k = VC_LORA_WHOLE; k < VC_LORA_PIECES; k++) {
+        apart = apart || m->tensors[k] != VC_NO_TENSOR;
+    }
+    return factors ? m->tensors[VC_LORA_DOWN] != VC_NO_TENSOR && m->tensors[VC_LORA_UP] != VC_NO_TENSOR : apart;
+}
+
 /* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the other. With the
  * biases of all layers peft stores the bias of a module to save twice, as score.bias and score.modules_to_save.bias, and
  * reads the first. */
@@ -207,9 +229,8 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
         out->base = p[k].base;
         out->rows = p[k].rows;
     }
-    VC_REFUSE_IF(!whole && (out->tensors[VC_LORA_DOWN] == VC_NO_TENSOR || out->tensors[VC_LORA_UP] == VC_NO_TENSOR),
-                 ctx, VC_E_FORMAT, "%s: %s has one of two factors only: %s", adapter->path, out->name,
-                 adapter->tensors[p->tensor].name);
+    VC_REFUSE_IF(!is_complete(out), ctx, VC_E_FORMAT, "%s: %s has one of two factors only: %s", adapter->path,
+                 out->name, adapter->tensors[p->tensor].name);
     return VC_OK;
 }
 
@@ -219,7 +240,7 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
                                struct vc_lora_list *out)
 {
     size_t n = 0;
-    size_t n_sums = 0;
+    size_t n_known = 0; /* pieces by the end of their name */
     VC_SCOPED struct piece *pieces = NULL;
 
     *out = (struct vc_lora_list){.adapter = adapter};
@@ -235,12 +256,12 @@ enum vc_status vc_lora_modules(struct vc_ctx *ctx, struct vc_arena *arena, const
     for (size_t i = 0; i < adapter->n_tensors; i++) {
         if (!is_unused(adapter->tensors[i].name)) {
             VC_CALL(place(ctx, arena, out, i, &pieces[n]));
-            n_sums += pieces[n++].piece == VC_LORA_DOWN;
+            n_known += pieces[n++].piece != VC_LORA_WHOLE;
         }
     }
     VC_CALL_ALLOC(out->modules = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->modules));
     memset(out->modules, 0, (n + 1) * sizeof *out->modules);
-    VC_REFUSE_IF(n_sums == 0, ctx, VC_E_UNSUPPORTED,
+    VC_REFUSE_IF(n_known == 0, ctx, VC_E_UNSUPPORTED,
                  "%s: is no low-rank adapter: no tensor has a name such as layers.0.q_proj.lora_A.weight or "
                  "lora_unet_mid_block.lora_down.weight",
                  adapter->path);

@@ -597,12 +597,15 @@ enum vc_status vc_lora_names(struct vc_ctx *ctx, struct vc_arena *arena, const s
         struct vc_lora_place place = {.module = i, .n_experts = 1};
         size_t n = found.n;
 
-        if (list->said.n_parameters != 0 && !is_whole(module)) {
+        if (list->said.n_parameters != 0 && module->tensors[VC_LORA_DOWN] != VC_NO_TENSOR) {
             VC_CALL(add_parameter(ctx, arena, list, &l, i, &found));
         }
         if (found.n == n) {
             struct hit hit = module->flat ? find_kohya(&l, module->name) : look_up(&l, module->name, is_whole(module));
 
+            if (hit.tensor == VC_NO_TENSOR && module->tensors[VC_LORA_DOWN] == VC_NO_TENSOR && !module->flat) {
+                hit = look_up(&l, module->name, true); /* a difference of what is no weight: "blocks.0.modulation" */
+            }
             VC_CALL(add_hit(ctx, arena, &l, hit, place, &found));
         }
         missing[i] = found.n == n;

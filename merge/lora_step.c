@@ -1,6 +1,6 @@
 /* lora_step.c - the steps that merge: values plus sums of two factors, and for DoRA each output brought to its norm.
  *
- *     sum       y = w + s1 (B1 A1) + s2 (B2 A2) ...     products and sums in f32, in this order; rounded once
+ *     sum       y = w + s1 (B1 A1) + s2 D2 ...          products and sums in f32, in this order; rounded once
  *     DoRA      y = m (w + s (B A)) / |w + s (B A)|     the norm of an output, summed in f64
  *     whole     y = the adapter's tensor
  *
@@ -17,8 +17,9 @@
 
 /* What one term adds to element [to + i, j] of the tensor as rows: scale * sum over k of left[i, k] * right[k, j].
  *     w [768, 768], rank 6: left [768, 8], right [8, 768]; ranks 6 and 7 are 0 and add nothing
- */
+ * A difference has no factors: its values are read as they are needed, or are all in `left` (is_held). */
 struct factors {
+    const struct vc_lora_term *term;
     size_t rank;         /* a multiple of AT_ONCE; zeros behind the adapter's */
     float *left, *right; /* n_rows x rank; rank x columns; for each expert */
     uint64_t to, n_rows; /* of a matrix; other rows keep their bits */
@@ -53,15 +54,24 @@ static size_t filled(uint64_t rank)
 /* ---- begin and end ---- */
 
 /* One tensor of the adapter as f32; *out is freed by the caller, also after a failure. */
-static enum vc_status read_piece(struct vc_ctx *ctx, const struct vc_lora_term *term, enum vc_lora_piece piece,
-                                 float **out, size_t *n)
+static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_lora_term *term, size_t tensor, float **out)
 {
     const struct vc_model *adapter = term->from->adapter;
-    size_t tensor = term->module->tensors[piece];
+    size_t n = (size_t)adapter->tensors[tensor].n_elems;
 
-    *n = (size_t)adapter->tensors[tensor].n_elems;
-    VC_CALL_ALLOC(*out = vc_alloc_array(ctx, VC_TAG_TILES, *n + 1, sizeof **out));
-    return vc_decode_tensor(ctx, adapter, tensor, *out, *n);
+    VC_CALL_ALLOC(*out = vc_alloc_array(ctx, VC_TAG_TILES, n + 1, sizeof **out));
+    return vc_decode_tensor(ctx, adapter, tensor, *out, n);
+}
+
+/* A difference that is read at once, in begin: of a type that is decoded (f64, say), or of a file that is read from its
+ * beginning on alone. Others are read by pieces. */
+static bool is_held(const struct vc_lora_term *term)
+{
+    const struct vc_model *adapter = term->from->adapter;
+    enum vc_dtype dtype = adapter->tensors[term->own].dtype;
+
+    return term->kind == VC_LORA_DIFF && (adapter->io[term->own].sequential ||
+                                          (dtype != VC_DTYPE_F32 && dtype != VC_DTYPE_F16 && dtype != VC_DTYPE_BF16));
 }
 
 /* A is [experts * rank, inputs], B is [outputs, rank * experts]. A tensor of rows of outputs has B to the left; one that is
@@ -93,27 +103,22 @@ static void lay_out(const struct vc_lora_term *term, const float *a, const float
     }
 }
 
-/* Both factors, laid out for the walk along rows, with zeros behind the rank. A bias is a product of rank
- * 1: [1] times the vector. */
+/* Both factors, laid out for the walk along rows, with zeros behind the rank. */
 static enum vc_status make_factors(struct vc_ctx *ctx, const struct state *s, const struct vc_lora_term *term,
                                    struct factors *f)
 {
     VC_SCOPED float *a = NULL;
     VC_SCOPED float *b = NULL;
-    size_t n = 0;
 
-    *f = (struct factors){.rank = filled(term->rank), .scale = (float)term->scale, .to = term->place.to};
+    *f = (struct factors){.term = term, .rank = filled(term->rank), .scale = (float)term->scale, .to = term->place.to};
     f->n_rows = term->place.n_rows != 0 ? term->place.n_rows : s->per;
+    if (term->kind == VC_LORA_DIFF) {
+        return is_held(term) ? read_tensor(ctx, term, term->own, &f->left) : VC_OK;
+    }
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->left, (size_t)(s->n_experts * f->n_rows) * f->rank + 1));
     VC_CALL(VC_ZEROS(ctx, VC_TAG_TILES, f->right, (size_t)(s->n_experts * s->width) * f->rank + 1));
-    if (term->kind == VC_LORA_UP_BIAS) { /* a vector is one row */
-        VC_CALL(read_piece(ctx, term, VC_LORA_UP_BIAS, &b, &n));
-        f->left[0] = 1.0F;
-        memcpy(f->right, b, n * sizeof *b);
-        return VC_OK;
-    }
-    VC_CALL(read_piece(ctx, term, VC_LORA_DOWN, &a, &n));
-    VC_CALL(read_piece(ctx, term, VC_LORA_UP, &b, &n));
+    VC_CALL(read_tensor(ctx, term, term->own, &a));
+    VC_CALL(read_tensor(ctx, term, term->module->tensors[VC_LORA_UP], &b));
     lay_out(term, a, b, s, f);
     return VC_OK;
 }
@@ -169,9 +174,31 @@ static void add_rank(const struct factors *f, const float *left, const float *ri
     }
 }
 
-/* y = x plus what all terms add, for the elements of the tile. */
-static void add_terms(const struct state *s, const struct vc_tile *tile, const float *x, float *y)
+static void widen(enum vc_dtype dtype, const void *data, size_t n, float *x)
 {
+    for (size_t i = 0; i < n; i++) {
+        x[i] = vc_load_float(dtype, data, i);
+    }
+}
+
+/* n values of the term's own tensor from the element `first` on; `raw` has room for them as f32. */
+static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_lora_term *term, uint64_t first, size_t n,
+                                  float *raw, float *out)
+{
+    const struct vc_model *adapter = term->from->adapter;
+    enum vc_dtype dtype = adapter->tensors[term->own].dtype;
+    size_t size = vc_dtype_size(dtype);
+
+    VC_CALL(vc_source_read_any(ctx, adapter, term->own, VC_FORM_VALUES, first * size, raw, n * size));
+    widen(dtype, raw, n, out);
+    return VC_OK;
+}
+
+/* y = x plus what all terms add, for the elements of the tile. */
+static enum vc_status add_terms(struct vc_ctx *ctx, const struct state *s, const struct vc_tile *tile, const float *x,
+                                float *y)
+{
+    float raw[COLUMNS];
     float sum[COLUMNS];
 
     memcpy(y, x, tile->n_elems * sizeof *y);
@@ -182,26 +209,31 @@ static void add_terms(const struct state *s, const struct vc_tile *tile, const f
             uint64_t expert = (tile->first + at) / s->width / s->per;
             uint64_t row = (tile->first + at) / s->width % s->per - f->to; /* before f->to: huge */
             uint64_t col = (tile->first + at) % s->width;
-            const float *right = f->right + expert * f->rank * s->width + col;
 
             n = (size_t)vc_min_u64(vc_min_u64(COLUMNS, s->width - col), tile->n_elems - at);
             if (row >= f->n_rows) {
                 continue;
             }
-            memset(sum, 0, n * sizeof *sum);
-            add_rank(f, f->left + (expert * f->n_rows + row) * f->rank, right, (size_t)s->width, n, sum);
+            if (f->term->kind == VC_LORA_DIFF) {
+                uint64_t moved = (f->term->place.from - f->to) * s->width; /* may wrap, as does its sum */
+                uint64_t first = tile->first + at + moved;
+
+                if (f->left != NULL) {
+                    memcpy(sum, f->left + first, n * sizeof *sum);
+                } else {
+                    VC_CALL(read_values(ctx, f->term, first, n, raw, sum));
+                }
+            } else {
+                memset(sum, 0, n * sizeof *sum);
+                add_rank(f, f->left + (expert * f->n_rows + row) * f->rank,
+                         f->right + expert * f->rank * s->width + col, (size_t)s->width, n, sum);
+            }
             for (size_t c = 0; c < n; c++) {
                 y[at + c] += f->scale * sum[c];
             }
         }
     }
-}
-
-static void widen(enum vc_dtype dtype, const void *data, size_t n, float *x)
-{
-    for (size_t i = 0; i < n; i++) {
-        x[i] = vc_load_float(dtype, data, i);
-    }
+    return VC_OK;
 }
 
 /* Values into the tile's place in the type of the file, as rounded; y becomes what is stored. */
@@ -232,7 +264,7 @@ static enum vc_status lora_apply(struct vc_ctx *ctx, struct vc_step *step, const
     float *y = x + tile->n_elems;
 
     widen(step->in.dtype, in->data, tile->n_elems, x);
-    add_terms(s, tile, x, y);
+    VC_CALL(add_terms(ctx, s, tile, x, y));
     for (size_t i = 0; s->norm != NULL && i < tile->n_elems; i++) {
         size_t row = (size_t)tile->row0 + i / tile->row_len;
         size_t col = (size_t)tile->col0 + i % tile->row_len;
@@ -258,7 +290,7 @@ static enum vc_status lora_scan(struct vc_ctx *ctx, struct vc_step *step, const 
     float *y = x + tile->n_elems;
 
     widen(step->in.dtype, in->data, tile->n_elems, x);
-    add_terms(s, tile, x, y);
+    VC_CALL(add_terms(ctx, s, tile, x, y));
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint64_t row = tile->row0 + i / tile->row_len;
         uint64_t col = tile->col0 + i % tile->row_len;
@@ -276,9 +308,8 @@ static enum vc_status lora_scan_end(struct vc_ctx *ctx, struct vc_step *step, co
     struct state *s = step->state;
     bool turned = s->terms->transposed;
     uint64_t n = s->n_slots / s->n_outputs;
-    size_t n_read = 0;
 
-    VC_CALL(read_piece(ctx, s->terms, VC_LORA_MAGNITUDE, &s->norm, &n_read));
+    VC_CALL(read_tensor(ctx, s->terms, s->terms->module->tensors[VC_LORA_MAGNITUDE], &s->norm));
     for (uint64_t o = 0; o < s->n_outputs; o++) {
         double sum = 0.0;
 
@@ -312,10 +343,6 @@ static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                   struct vc_tile_out *out)
 {
     const struct state *s = step->state;
-    const struct vc_model *adapter = s->terms->from->adapter;
-    size_t tensor = s->terms->module->tensors[VC_LORA_WHOLE];
-    enum vc_dtype dtype = adapter->tensors[tensor].dtype;
-    size_t size = vc_dtype_size(dtype);
     float *x = scratch;
     float *y = x + tile->n_elems;
     float *read = y + tile->n_elems;
@@ -329,8 +356,7 @@ static enum vc_status whole_apply(struct vc_ctx *ctx, struct vc_step *step, cons
         uint64_t first = rows != NULL ? row * s->cols + tile->col0 : tile->first;
 
         if (row != SIZE_MAX) {
-            VC_CALL(vc_source_read_any(ctx, adapter, tensor, VC_FORM_VALUES, first * size, read, n * size));
-            widen(dtype, read, n, y + at);
+            VC_CALL(read_values(ctx, s->terms, first, n, read, y + at));
         }
     }
     return store(ctx, step, tile, x, y, out);
@@ -363,6 +389,7 @@ static size_t state_bytes(const struct state *s)
 
         bytes += filled(term->rank) * (size_t)(s->n_experts * (s->per + s->width)) * sizeof(float); /* as laid out */
         bytes += (size_t)(term->rank * place->n_experts * (place->outputs + s->per + s->width)) * sizeof(float);
+        bytes += is_held(term) ? (size_t)term->from->adapter->tensors[term->own].n_elems * sizeof(float) : 0;
     }
     return bytes;
 }
@@ -376,6 +403,9 @@ static const char *scheme_of(struct vc_ctx *ctx, const struct vc_item *item, con
     if (s->n_terms > 1) {
         return vc_arena_printf(ctx, item->set->arena, "%zu loras", s->n_terms);
     }
+    if (s->terms->kind == VC_LORA_DIFF) {
+        return "added";
+    }
     return vc_arena_printf(ctx, item->set->arena, "%s r=%llu", is_dora(s->terms) ? "dora" : "lora",
                            (unsigned long long)s->terms->rank);
 }
@@ -386,6 +416,7 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
 {
     bool whole = terms->kind == VC_LORA_WHOLE;
     bool dora = is_dora(terms);
+    const struct vc_lora_term *last = terms;
     struct state *s = vc_arena_alloc(ctx, item->set->arena, sizeof *s);
 
     VC_CALL_ALLOC(s);
@@ -395,10 +426,12 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     vc_desc_grid(item->desc, &s->rows, &s->cols);
     s->per = s->rows;
     s->width = s->cols;
-    if (terms->place.parameter != NULL && item->desc->n_dims == 3) {
-        s->n_experts = item->desc->shape[0];
-        s->per = item->desc->shape[1];
-        s->width = item->desc->shape[2];
+    for (size_t i = 0; i < n_terms; i++, last = last->next) {
+        if (last->place.parameter != NULL && item->desc->n_dims == 3) {
+            s->n_experts = item->desc->shape[0];
+            s->per = item->desc->shape[1];
+            s->width = item->desc->shape[2];
+        }
     }
     if (dora) {
         s->pieces = (s->cols + VC_TILE_ELEMS - 1) / VC_TILE_ELEMS;

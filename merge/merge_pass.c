@@ -17,6 +17,7 @@
 #include "core/text/text.h"
 #include "kernels/kernels.h"
 #include "merge/lora.h"
+#include "passes/decode.h"
 #include "passes/select.h"
 
 /* The pass. Lists of modules stay; terms are those of one plan.
@@ -183,14 +184,14 @@ static enum vc_status check_magnitude(struct vc_ctx *ctx, const struct vc_lora_l
 
 /* ---- terms ---- */
 
-/* Whether both are sums of one adapter for the same rows of a tensor: it has two names of the model's there (with and without
- * "text_model.", say), and both would be added. */
+/* Whether both change the same rows of a tensor in one adapter: it has two names of the model's there (with and without
+ * "text_model.", say), or factors and a difference, of which ComfyUI reads one. What PEFT replaces it adds to. */
 static bool is_twice(const struct vc_lora_term *a, const struct vc_lora_term *b)
 {
     const struct vc_lora_place *p = &a->place;
     const struct vc_lora_place *q = &b->place;
 
-    return a->from == b->from && a->kind == VC_LORA_DOWN && b->kind == VC_LORA_DOWN && p->tensor == q->tensor &&
+    return a->from == b->from && a->module->tensors[VC_LORA_WHOLE] == VC_NO_TENSOR && p->tensor == q->tensor &&
            (p->n_rows == 0 || q->n_rows == 0 || (p->to < q->to + q->n_rows && q->to < p->to + p->n_rows));
 }
 
@@ -206,13 +207,16 @@ static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct
 
     VC_CALL_ALLOC(copy);
     for (const struct vc_lora_term *other = *end; term.kind == VC_LORA_WHOLE && other != NULL; other = other->next) {
-        VC_REFUSE_IF(other->from != term.from || other->kind == VC_LORA_WHOLE, ctx, VC_E_UNSUPPORTED,
+        bool set = term.module->tensors[VC_LORA_SET] != VC_NO_TENSOR;
+
+        VC_REFUSE_IF(other->from != term.from || other->kind == VC_LORA_WHOLE || set, ctx, VC_E_UNSUPPORTED,
                      "%s: replaces %s, which %s changes, too", term.from->adapter->path, t->name,
                      other->from->adapter->path);
     }
     while (term.kind != VC_LORA_WHOLE && *end != NULL) {
         VC_REFUSE_IF(is_twice(*end, &term), ctx, VC_E_FORMAT, "%s: %s and %s are both of %s", term.from->adapter->path,
-                     (*end)->module->name, term.module->name, t->name);
+                     term.from->adapter->tensors[(*end)->own].name, term.from->adapter->tensors[term.own].name,
+                     t->name);
         end = &(*end)->next;
     }
     *copy = term;
@@ -221,20 +225,39 @@ static enum vc_status add_term(struct vc_ctx *ctx, struct merge *m, const struct
     return VC_OK;
 }
 
-/* A tensor that replaces the model's, or rows of it, must have its shape and be floats of at most 32 bits. */
+/* What replaces a tensor must be floats of at most 32 bits, and what is added all that can be decoded, as factors can. */
+static enum vc_status check_type(struct vc_ctx *ctx, const struct vc_lora_term *term)
+{
+    const struct vc_tensor *own = &term->from->adapter->tensors[term->own];
+    const struct vc_desc desc = {.dtype = own->dtype, .quant = own->quant};
+    bool decoded =
+        term->kind == VC_LORA_DIFF && (vc_decode_can(&desc) || (vc_decode_is_f8(&desc) && own->undecoded == NULL));
+
+    VC_REFUSE_IF(!decoded && own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16,
+                 ctx, VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", term->from->adapter->path,
+                 own->name, vc_dtype_name(own->dtype));
+    return VC_OK;
+}
+
+/* A tensor `own` that is added to the model's or replaces it, or rows of it, must have its shape. Rows that lie elsewhere in
+ * the adapter's are those of a matrix. */
 static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
                                 struct vc_lora_term term)
 {
     const struct vc_lora_list *list = term.from;
     const struct vc_adapter_rows *rows = term.module->rows;
     const struct vc_tensor *t = &model->tensors[term.place.tensor];
-    const struct vc_tensor *own = &list->adapter->tensors[term.module->tensors[VC_LORA_WHOLE]];
-    bool fits = own->n_dims == t->n_dims && (rows == NULL || t->n_dims >= 2);
+    const struct vc_tensor *own = &list->adapter->tensors[term.own];
+    uint64_t n_rows = rows != NULL ? rows->n : term.place.n_rows != 0 ? term.place.outputs : t->shape[0];
+    bool fits = own->n_dims == t->n_dims && (rows == NULL || t->n_dims >= 2) &&
+                (term.place.n_rows == 0 || (t->n_dims == 2 && term.place.from + term.place.n_rows <= n_rows));
     char text[2][96];
 
     for (unsigned d = 0; fits && d < t->n_dims; d++) {
-        fits = own->shape[d] == (rows != NULL && d == 0 ? rows->n : t->shape[d]);
+        fits = own->shape[d] == (d == 0 ? n_rows : t->shape[d]);
     }
+    VC_REFUSE_IF(term.kind == VC_LORA_WHOLE && term.place.n_rows != 0, ctx, VC_E_UNSUPPORTED,
+                 "%s: %s replaces rows that the model has in other matrices", list->adapter->path, own->name);
     for (size_t i = 0; rows != NULL && i < rows->n; i++) {
         VC_REFUSE_IF(rows->rows[i] >= t->shape[0], ctx, VC_E_UNSUPPORTED, "%s: %s has no row %llu", list->adapter->path,
                      t->name, (unsigned long long)rows->rows[i]);
@@ -245,57 +268,75 @@ static enum vc_status add_whole(struct vc_ctx *ctx, struct merge *m, const struc
         "say), and what is merged keeps its shape",
         list->adapter->path, own->name, vc_shape_text(own->shape, own->n_dims, text[0], sizeof text[0]),
         vc_shape_text(t->shape, t->n_dims, text[1], sizeof text[1]));
-    VC_REFUSE_IF(own->dtype != VC_DTYPE_F32 && own->dtype != VC_DTYPE_F16 && own->dtype != VC_DTYPE_BF16, ctx,
-                 VC_E_UNSUPPORTED, "%s: %s is %s, no floats of 32 or 16 bits", list->adapter->path, own->name,
-                 vc_dtype_name(own->dtype));
-    term.kind = VC_LORA_WHOLE;
+    VC_CALL(check_type(ctx, &term));
     return add_term(ctx, m, model, term);
 }
 
-/* What lora_B.bias adds to the bias beside the weight. */
+/* What is added to the bias beside the weight, if the module has that piece. */
 static enum vc_status add_bias(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
-                               struct vc_lora_term term)
+                               struct vc_lora_term term, enum vc_lora_piece piece)
 {
-    size_t piece = term.module->tensors[VC_LORA_UP_BIAS];
     size_t bias;
 
-    if (piece == VC_NO_TENSOR) {
+    if (term.module->tensors[piece] == VC_NO_TENSOR) {
         return VC_OK;
     }
+    term.own = term.module->tensors[piece];
+    term.kind = VC_LORA_DIFF;
     VC_CALL(vc_find_beside(ctx, model, model->tensors[term.place.tensor].name, ".weight", ".bias", &bias));
     VC_REFUSE_IF(bias == VC_NO_TENSOR || term.place.n_rows != 0 ||
-                     model->tensors[bias].n_elems != term.from->adapter->tensors[piece].n_elems,
+                     model->tensors[bias].n_elems != term.from->adapter->tensors[term.own].n_elems,
                  ctx, VC_E_UNSUPPORTED, "%s: %s has a bias, and the model has none of that length there",
                  term.from->adapter->path, term.module->name);
-    term.kind = VC_LORA_UP_BIAS;
     term.place.tensor = bias;
-    term.rank = 1;
-    term.transposed = false;
+    VC_CALL(check_type(ctx, &term));
     return add_term(ctx, m, model, term);
 }
 
-/* The terms of a place: of its weight and, where the module has one, of its bias. */
+/* The terms of a place for factors: of its weight and, where the module has one, of its bias. */
+static enum vc_status add_product(struct vc_ctx *ctx, struct merge *m, const struct vc_model *model,
+                                  struct vc_lora_term term, double weight)
+{
+    struct vc_lora_term sum = term;
+
+    sum.own = term.module->tensors[VC_LORA_DOWN];
+    VC_CALL(find_turn(ctx, model, &sum));
+    VC_CALL(check_magnitude(ctx, sum.from, &sum.place, weight));
+    VC_CALL(find_scale(ctx, sum.from, &sum.place, sum.rank, &sum.scale));
+    sum.scale *= weight;
+    term.scale = sum.scale;
+    VC_CALL(add_term(ctx, m, model, sum));
+    return add_bias(ctx, m, model, term, VC_LORA_UP_BIAS);
+}
+
+/* The terms of a place, each kind that the module has. */
 static enum vc_status add_place(struct vc_ctx *ctx, struct merge *m, const struct vc_lora_list *list,
                                 const struct vc_lora_place *place, double weight, const struct vc_model *model)
 {
     const struct vc_lora_module *module = &list->modules[place->module];
-    struct vc_lora_term term = {.from = list, .module = module, .place = *place, .kind = VC_LORA_DOWN};
-    double scale = 1.0;
+    struct vc_lora_term term = {.from = list, .module = module, .place = *place, .scale = weight};
+    static const struct {
+        enum vc_lora_piece piece, kind;
+    } whole[] = {{VC_LORA_DIFF, VC_LORA_DIFF}, {VC_LORA_WHOLE, VC_LORA_WHOLE}, {VC_LORA_SET, VC_LORA_WHOLE}};
 
-    if (module->tensors[VC_LORA_WHOLE] != VC_NO_TENSOR) {
-        return add_whole(ctx, m, model, term);
+    for (size_t k = 0; place->parameter != NULL && k < VC_LORA_PIECES; k++) {
+        VC_REFUSE_IF(k != VC_LORA_DOWN && k != VC_LORA_UP && k != VC_LORA_ALPHA && module->tensors[k] != VC_NO_TENSOR,
+                     ctx, VC_E_UNSUPPORTED,
+                     "%s: %s has a magnitude or a bias, and is a parameter (%s), for which peft has neither: %s",
+                     list->adapter->path, module->name, place->parameter,
+                     list->adapter->tensors[module->tensors[k]].name);
     }
-    VC_REFUSE_IF(place->parameter != NULL && (module->tensors[VC_LORA_MAGNITUDE] != VC_NO_TENSOR ||
-                                              module->tensors[VC_LORA_UP_BIAS] != VC_NO_TENSOR),
-                 ctx, VC_E_UNSUPPORTED,
-                 "%s: %s has a magnitude or a bias, and is a parameter (%s), for which peft has neither",
-                 list->adapter->path, module->name, place->parameter);
-    VC_CALL(find_turn(ctx, model, &term));
-    VC_CALL(check_magnitude(ctx, list, place, weight));
-    VC_CALL(find_scale(ctx, list, place, term.rank, &scale));
-    term.scale = scale * weight;
-    VC_CALL(add_term(ctx, m, model, term));
-    return add_bias(ctx, m, model, term);
+    if (module->tensors[VC_LORA_DOWN] != VC_NO_TENSOR) {
+        VC_CALL(add_product(ctx, m, model, term, weight));
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        term.own = module->tensors[whole[i].piece];
+        term.kind = whole[i].kind;
+        if (term.own != VC_NO_TENSOR) {
+            VC_CALL(add_whole(ctx, m, model, term));
+        }
+    }
+    return add_bias(ctx, m, model, term, VC_LORA_DIFF_BIAS);
 }
 
 /* The file has another matrix of the embedding's shape outside of numbered layers: an output of its own under another
@@ -315,7 +356,8 @@ static bool has_output(const struct vc_model *model, size_t embedding)
     return found;
 }
 
-/* An embedding that is the output, too, and that the adapter replaces as one of both alone, would change both. */
+/* An embedding that is the output, too, and that the adapter replaces as one of both alone, would change both. What ComfyUI
+ * sets is the parameter itself, which it has once: both are meant. */
 static enum vc_status check_tied(struct vc_ctx *ctx, const struct vc_lora_list *list, const struct vc_model *model,
                                  const struct vc_lora_place *place)
 {

@@ -27,7 +27,7 @@ try:
 except (ImportError, RuntimeError):
     single_file_utils = None
 
-CODES = {"f4": "F32", "f2": "F16", "u2": "BF16"}
+CODES = {"f8": "F64", "f4": "F32", "f2": "F16", "u2": "BF16"}
 NUMPY = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 UNIT = {"f32": 2.0 ** -24, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}
 
@@ -37,7 +37,7 @@ def to_f64(array, dtype):
 
 
 def stored(array, dtype):
-    return d.f32_to_bf16(array.astype("f4")) if dtype == "bf16" else array.astype({"f32": "f4", "f16": "f2"}[dtype])
+    return d.f32_to_bf16(array.astype("f4")) if dtype == "bf16" else array.astype({"f64": "f8", "f32": "f4", "f16": "f2"}[dtype])
 
 
 class Merge(Judge):
@@ -199,7 +199,7 @@ class Definition(Merge):
                 "head.weight": stored(rng.standard_normal((10, 6)), "bf16"), "norm.bias": rng.standard_normal(6).astype("f4")}
         model = self.write("m.safetensors", base)
         parts = factors(rng, "x", 6, 4, 2)
-        parts[PEFT + "x.lora_B.bias"] = rng.standard_normal(6).astype("f4")
+        parts[PEFT + "x.lora_B.bias"] = rng.standard_normal(6)
         parts[PEFT + "head.weight"] = rng.standard_normal((10, 6)).astype("f4")
         parts[PEFT + "norm.bias"] = rng.standard_normal(6).astype("f4")
         adapter = self.write("a", parts, config=dict(CONFIG, r=2, lora_alpha=1))
@@ -213,6 +213,125 @@ class Definition(Merge):
         parts[PEFT + "head.weight"] = np.zeros((12, 6), "f4")
         resized = self.write("resized", parts, config=dict(CONFIG, r=2))
         self.assertIn("[12, 6]", self.refuse(3, "merge", "--lora", resized, model, "-o", self.path("no.safetensors")))
+
+    def test_differences(self):
+        """What is added as it is (diff, diff_b; w_norm, b_norm) or takes the place (set_weight), beside factors, by weight and without alpha:
+        within half a unit of the sum that is rounded once."""
+        rng = np.random.default_rng(14)
+        shapes = {"q.weight": (40, 2100), "q.bias": (40,), "norm.weight": (2100,), "norm.bias": (2100,), "ln.weight": (9,), "ln.bias": (9,),
+                  "patch.weight": (8, 4, 1, 2, 2), "table.weight": (6, 5), "mod.modulation": (1, 6, 8)}
+        begin = "diffusion_model."
+        for base_type in ("f32", "bf16", "f16"):
+            for own_type in ("f32", "bf16", "f16", "f64"):
+                set_type = "f32" if own_type == "f64" else own_type
+                base = {begin + "blocks.0." + n: stored(rng.standard_normal(s), base_type) for n, s in shapes.items()}
+                model = self.write("m-%s-%s.safetensors" % (base_type, own_type), base)
+                wanted = {n: to_f64(a, base_type) for n, a in base.items()}
+                sums, words = dict.fromkeys(base, 0.0), []
+                for number, weight in enumerate((0.75, -0.5)):
+                    block, parts = begin + "blocks.0.", {}
+                    added = {"q.diff_b": "q.bias", "norm.diff": "norm.weight", "norm.diff_b": "norm.bias", "patch.diff": "patch.weight",
+                             "ln.w_norm": "ln.weight", "ln.b_norm": "ln.bias", "mod.modulation.diff": "mod.modulation"}
+                    if number == 0:
+                        parts = {block + "table.set_weight": stored(rng.standard_normal((6, 5)), set_type)}
+                        wanted[block + "table.weight"] = to_f64(parts[block + "table.set_weight"], set_type)
+                        low = factors(rng, block + "q", 40, 2100, 3, "")
+                        parts.update({**low, block + "q.alpha": np.float32(6).reshape(()), block + "norm.alpha": np.float32(9).reshape(())})
+                        a, b = (low[block + "q.lora_%s.weight" % c].astype("f8") for c in "AB")
+                        wanted[block + "q.weight"] = wanted[block + "q.weight"] + 2 * weight * b @ a
+                        sums[block + "q.weight"] = sums[block + "q.weight"] + 2 * weight * np.abs(b) @ np.abs(a)
+                    else:
+                        added["q.diff"] = "q.weight"  # of the weight that the first adapter has factors for
+                    for key, name in added.items():
+                        x = stored(rng.standard_normal(shapes[name]), own_type)
+                        parts[block + key] = x
+                        wanted[block + name] = wanted[block + name] + weight * to_f64(x, own_type)
+                        sums[block + name] = sums[block + name] + abs(weight * to_f64(x, own_type))
+                    words += ["--lora", self.write("a-%s-%s-%d.safetensors" % (base_type, own_type, number), parts) + "=%g" % weight]
+                out = self.path("o.safetensors")
+                self.vc("merge", "-q", "-f", *words, model, "-o", out)
+                for name, (got, _) in self.read(out).items():
+                    with self.subTest(name=name, base=base_type, own=own_type):
+                        self.near(got, wanted[name], sums[name] + np.abs(to_f64(base[name], base_type)), 3, base_type, name)
+
+    def test_differences_by_other_names(self):
+        """An adapter of differences alone, by names of kohya, of Wan's original files and of diffusers; and rows of a joined matrix."""
+        rng = np.random.default_rng(15)
+        f4 = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731
+        names = {"blocks.0.norm3": "blocks.0.norm2", "blocks.0.self_attn.norm_q": "blocks.0.attn1.norm_q", "blocks.0.cross_attn.norm_k_img": "blocks.0.attn2.norm_added_k",
+                 "blocks.0.cross_attn.k": "blocks.0.attn2.to_k", "img_emb.proj.4": "condition_embedder.image_embedder.norm2", "ffn.0": "ffn.0"}
+        for way, (held, said) in enumerate((([*names], [*names.values()]), ([*names.values()], [*names]), ([*names], [*names]))):
+            for style in ("transformer.", "diffusion_model.", "lora_unet_"):
+                base = {n + end: f4(8) for n in held for end in (".weight", ".bias")}
+                parts = {style + (n.replace(".", "_") if style == "lora_unet_" else n) + end: f4(8) for n in said for end in (".diff", ".diff_b")}
+                out = self.path("o.safetensors")
+                self.vc("merge", "-q", "-f", "--lora", self.write("a%d%s.safetensors" % (way, style), parts), self.write("m%d%s.safetensors" % (way, style), base), "-o", out)
+                self.assertEqual(len(parts), len(base))
+                for (name, (got, _)), wanted in zip(((n, self.read(out)[n]) for n in base), parts.values()):
+                    self.same_bits(got, base[name] + wanted)
+        h, out = 8, self.path("o.safetensors")
+        joined, rows, halves = f4(7 * h, h), f4(h, h), f4(2 * h, h)
+        last = "model.diffusion_model.final_layer.adaLN_modulation.1.weight"
+        model = self.write("joined.safetensors", {"model.diffusion_model.single_blocks.0.linear1.weight": joined, last: np.zeros((2 * h, h), "f4")})
+        parts = {"transformer.single_transformer_blocks.0.attn.to_k.diff": rows, "transformer.norm_out.linear.diff": halves}
+        self.vc("merge", "-q", "-f", "--lora", self.write("rows.safetensors", parts), model, "-o", out)
+        got = self.read(out)
+        joined[h:2 * h] += rows
+        self.same_bits(got["model.diffusion_model.single_blocks.0.linear1.weight"][0], joined)
+        self.same_bits(got[last][0], np.concatenate([halves[h:], halves[:h]]))
+        cut = self.write("cut.safetensors", {"single_transformer_blocks.0.%s.weight" % n: np.zeros((4 * h if n == "proj_mlp" else h, h), "f4") for n in ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")})
+        self.vc("merge", "-q", "-f", "--lora", self.write("whole.safetensors", {"diffusion_model.single_blocks.0.linear1.diff": joined}), cut, "-o", out)
+        for name, (x, _) in self.read(out).items():
+            first = ("q", "k", "v", "p").index(name.split(".to_")[-1][0] if ".to_" in name else "p") * h
+            self.same_bits(x, joined[first:first + len(x)])
+
+    def test_differences_refused(self):
+        rng = np.random.default_rng(16)
+        f4 = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731
+        x = "diffusion_model.x"
+        base = {"x.weight": f4(8, 4), "x.bias": f4(8), "y.weight": f4(8, 4), "single_blocks.0.linear1.weight": f4(28, 4), "single_blocks.0.linear1.bias": f4(28)}
+        model = self.write("m.safetensors", base)
+        low = factors(rng, x, 8, 4, 2, "")
+        to_k = "transformer.single_transformer_blocks.0.attn.to_k"
+        for number, (parts, words) in enumerate((
+                ({x + ".diff": f4(4, 8)}, ["x.diff is [4, 8]", "[8, 4]"]),
+                ({x + ".diff": f4(32)}, ["x.diff is [32]"]),
+                ({x + ".diff": f4(8, 4, 1)}, ["x.diff is [8, 4, 1]"]),
+                ({x + ".diff": f4(9, 4)}, ["x.diff is [9, 4]"]),
+                ({x + ".diff": f4(0, 4)}, ["x.diff is [0, 4]"]),
+                ({x + ".set_weight": f4(8, 5)}, ["x.set_weight is [8, 5]"]),
+                ({x + ".diff_b": f4(9)}, ["none of that length"]),
+                ({x + ".diff_b": f4(8), "diffusion_model.y.diff_b": f4(8)}, ["diffusion_model.y has a bias"]),
+                ({x + ".diff": f4(8, 4), "diffusion_model.z.diff": f4(8)}, ["another model", "diffusion_model.z", "1 of 2"]),
+                ({x + ".diff": f4(8, 4), "diffusion_model.z.diff_b": f4(8)}, ["another model", "diffusion_model.z", "1 of 2"]),
+                ({x + ".diff": f4(8, 4), "diffusion_model.blocks.0.diff_m": f4(8)}, ["another model", "diff_m"]),
+                ({x + ".diff": f4(8, 4), x + ".w_norm": f4(8, 4)}, ["are the same factor"]),
+                ({x + ".diff": f4(8, 4), "transformer.x.diff": f4(8, 4)}, ["are both of x.weight"]),
+                ({x + ".diff": f4(8, 4), **low}, ["are both of x.weight", "lora_A.weight and diffusion_model.x.diff "]),
+                ({x + ".set_weight": f4(8, 4), **low}, ["replaces x.weight"]),
+                ({x + ".set_weight": f4(8, 4), "transformer.x.diff": f4(8, 4)}, ["x.weight"]),
+                ({x + ".diff": f4(8, 4), "transformer.x.set_weight": f4(8, 4)}, ["x.weight"]),
+                ({x + ".diff_b": f4(8), x + ".lora_B.bias": f4(8), **low}, ["are both of x.bias"]),
+                ({x + ".diff": f4(8, 4), x + ".lora_magnitude_vector": f4(8)}, ["one of two factors"]),
+                ({x + ".diff": f4(8, 4), "diffusion_model.y.alpha": f4(1)}, ["one of two factors"]),
+                ({to_k + ".diff": f4(4, 5)}, ["to_k.diff is [4, 5]"]),
+                ({to_k + ".diff": f4(5, 4)}, ["to_k.diff is [5, 4]"]),
+                ({to_k + ".diff_b": f4(4)}, ["none of that length"]),
+                ({to_k + ".set_weight": f4(4, 4)}, ["to_k.set_weight", "other matrices"]))):
+            with self.subTest(number=number):
+                said = self.refuse(3, "merge", "--lora", self.write("bad%d.safetensors" % number, parts), model, "-o", self.path("no.safetensors"))
+                for word in words:
+                    self.assertIn(word, said)
+                self.assertFalse(os.path.exists(self.path("no.safetensors")))
+        st_write(self.path("ints.safetensors"), [(x + ".diff", "I32", (8, 4), bytes(128))])
+        self.assertIn("no floats", self.refuse(3, "merge", "--lora", self.path("ints.safetensors"), model, "-o", self.path("no.safetensors")))
+        f8 = {x + ".set_weight": rng.standard_normal((8, 4))}
+        self.assertIn("x.set_weight is f64", self.refuse(3, "merge", "--lora", self.write("f8.safetensors", f8), model, "-o", self.path("no.safetensors")))
+        rows = self.write("vectors.safetensors", {"single_transformer_blocks.0.%s.weight" % n: f4(4) for n in ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")})
+        vector = self.write("vector.safetensors", {"diffusion_model.single_blocks.0.linear1.diff": f4(16)})
+        self.assertIn("linear1.diff is [16]", self.refuse(3, "merge", "--lora", vector, rows, "-o", self.path("no.safetensors")))
+        wide = self.write("wide.safetensors", {"x.weight": np.full((2, 2), 60000, "f2")})
+        self.assertIn("f16 does not have", self.refuse(3, "merge", "--lora", self.write("up.safetensors", {x + ".diff": np.full((2, 2), 9000, "f4")}), wide, "-o", self.path("no.safetensors")))
 
     def test_names(self):
         """A prefix more or less, kohya's names, those of diffusers in a file of stable-diffusion's own."""
