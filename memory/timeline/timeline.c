@@ -370,14 +370,15 @@ static void add_loss(struct maker *m)
 
 /* ---- the optimizer ---- */
 
-/* Beside gradients and states, when activations are gone: the roots of all second moments, of the shard of each copy
- * with ZeRO; or of one weight the root and the quotient of that. Adafactor, which PyTorch always computes that way, has
- * two copies of a gradient. */
+/* Beside gradients and states, when activations are gone: the roots of all second moments, a tensor for each weight, which
+ * finds room in what activations left (one for all would not), and one for the shard of ZeRO; or of one weight the root and
+ * the quotient of that. Adafactor, which PyTorch always computes that way, has two copies of a gradient. */
 static void add_optimizer(struct maker *m)
 {
     const struct vc_storages *s = m->s;
     const struct vc_memory_options *o = s->options;
     bool adam = o->optimizer == VC_OPTIMIZER_ADAM || o->optimizer == VC_OPTIMIZER_ADAMW;
+    bool each = adam && o->foreach_step != 0;
     uint64_t step = m->out->n_steps - 1;
     uint64_t largest = 0;
     uint64_t all = 0;
@@ -391,10 +392,11 @@ static void add_optimizer(struct maker *m)
 
             largest = vc_max_u64(largest, bytes);
             all += bytes;
+            add(m, each && o->zero == 0 ? bytes : 0, step, step, VC_MEMORY_TRANSIENT);
         }
     }
     all /= o->zero != 0 && o->dp > 1 ? o->dp : 1;
-    add(m, adam && o->foreach_step != 0 ? all : 2 * largest, step, step, VC_MEMORY_TRANSIENT);
+    add(m, !each ? 2 * largest : o->zero != 0 ? all : 0, step, step, VC_MEMORY_TRANSIENT);
 }
 
 /* ---- inference ---- */
