@@ -8,6 +8,7 @@
  *     others          PyTorch            by the layout */
 
 #include "core/base/ctx.h"
+#include "core/text/text.h"
 #include "graph/sizes.h"
 #include "memory/scheme.h"
 
@@ -96,14 +97,17 @@ enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *gra
     return n == 0 ? VC_OK : vc_graph_bind(ctx, graph, "sequence", (int64_t)n);
 }
 
-/* For the question what a runtime would take that keeps codes as codes, where the usual one decodes them: vLLM where the
- * layout is its own, else an ideal one without losses. */
+/* Layouts whose codes vLLM keeps on the device, too, though their usual loader is another program. */
+#define KEPT_BY_VLLM "compressed-tensors gptq awq"
+
+/* For the question what a runtime would take that keeps codes as codes, where the usual one decodes them: vLLM where it
+ * loads the layout, else an ideal one without losses. */
 void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal)
 {
     if (options->runtime != VC_RUNTIME_DEQUANTIZE) {
         return;
     }
-    if (layout != NULL && strcmp(layout->name, "compressed-tensors") == 0) {
+    if (layout != NULL && vc_is_one_of(layout->name, KEPT_BY_VLLM)) {
         vc_memory_set_program(options, VC_RUN_BY_VLLM, layout);
         return;
     }

@@ -303,8 +303,8 @@ VC_API enum vc_program_weights vc_memory_program_weights(enum vc_memory_program 
 VC_API enum vc_status vc_memory_bind_positions(struct vc_ctx *ctx, struct vc_graph *graph,
                                                const struct vc_memory_options *options, uint64_t otherwise);
 /* Where the program of `options` decodes the codes of a layout, another one that keeps them takes its place: vLLM for
- * compressed-tensors, else one of the user's own, VC_RUN_BY_ANY, which keeps no value longer than needed; *ideal is
- * then true, else as it was (vc_fit_options.ideal). */
+ * compressed-tensors, gptq and awq, else one of the user's own, VC_RUN_BY_ANY, which keeps no value longer than needed;
+ * *ideal is then true, else as it was (vc_fit_options.ideal). */
 VC_API void vc_memory_set_keeper(struct vc_memory_options *options, const struct vc_layout *layout, bool *ideal);
 /* vc_graph_bind_usual, with the length of a sequence that the program of a file in this layout and format computes at
  * once. layout and format: as for vc_memory_program. */

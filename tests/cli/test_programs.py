@@ -250,6 +250,21 @@ graph (float[n, 64] x, float[64, 512] u, float[512, 64] w) => (float[n, 64] y) %
         a = self.estimate("--runtime", "vllm", "--ctx", "1000", "f16")
         self.assertEqual(a["components"]["kv_cache"]["bytes"], 2 * LAYERS * KV * HEAD * 1008 * 2)  # blocks of 16 positions
 
+    def test_who_keeps_codes(self):
+        """plan names who keeps codes that the usual loader decodes, by whose rules fit and shrink count them as plan does."""
+        for layout, kept, keeper in (("compressed-tensors", "vLLM", "vllm"), ("gptq", "vLLM", "vllm"), ("awq", "vLLM", "vllm"),
+                                     ("mlx", "a program of your own", "native")):
+            self.run_program("quantize", "-q", "--int4", "--layout", layout, "f16", "-o", layout)
+            fit = self.fit("--runtime", keeper, layout)["devices"][0]
+            decoded = self.fit("--runtime", "dequantize", layout)["devices"][0]
+            self.assertLess(fit["need_bytes"], decoded["need_bytes"], layout)
+            device = ["--memory", "%dB" % ((fit["need_bytes"] + decoded["need_bytes"]) // 2 + 256 * MIB)]
+            plan = json.loads(self.run_program("plan", *device, "--json", layout).stdout)
+            codes = [recipe for recipe in plan["recipes"] if "codes kept by " in recipe["what"]]
+            self.assertEqual([(r["what"], r["verdict"], r["need_bytes"]) for r in codes], [("codes kept by " + kept, "fits", fit["need_bytes"])], layout)
+            answer = self.run_program("shrink", *device, "--native", "-n", layout, "-o", layout + ".small", codes=(0, 1, 2))
+            self.assertIn("nothing to do", answer.stdout + answer.stderr, layout)
+
     def test_codes_that_fit(self):
         """Where fit says that a folder in a layout fits, plan and shrink name such a recipe, and what they make fits. No neurons go."""
         folder(os.path.join(self.dir.name, "wide"), *llama(768, 3072, 2, 8, 8, 1001, False), dtype="BF16")
