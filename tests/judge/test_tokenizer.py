@@ -354,7 +354,7 @@ class Network(Texts):
         text = self.write("c.jsonl", self.texts)
         found = []
         for options in (["--data", text, "--length", self.LENGTH], ["--data", self.path("rows.npz")]):
-            found.append(self.vc("sensitivity", "--rows", 4, "--json", *options, self.folder).json())
+            found.append(self.vc("sensitivity", "--rows", 4, "--json", "-q", *options, self.folder).json())
         for document in found:
             document.pop("seconds", None)
         self.assertEqual(json.dumps(found[0]["tensors"]), json.dumps(found[1]["tensors"]))
