@@ -281,22 +281,35 @@ static const char *format_of(const struct vc_search *s, size_t codes, size_t n_s
     return t->dtype == VC_DTYPE_F8_E4M3 ? "float8_e4m3fn" : "float8_e5m2";
 }
 
-/* The type that the codes were made from, which no mark names: the half that more tensors of their network have. Other
- * models of the file, whose names begin otherwise, do not count. */
-static enum vc_dtype source_type(const struct vc_search *s, size_t codes)
+/* The type that codes were made from, which no mark names: the half that more tensors of their network have. Networks of a
+ * file begin otherwise, each up to the first dot:
+ *
+ *     first_stage_model.decoder.conv_in.bias                 bf16   the VAE's is bf16
+ *     model.diffusion_model.input_blocks.0.0.bias            f16    the UNet's f16 */
+static enum vc_status find_halves(struct vc_search *s)
 {
     const struct vc_tensor *tensors = s->model->tensors;
-    size_t n = strcspn(tensors[codes].name, ".") + 1;
-    size_t f16 = 0;
-    size_t bf16 = 0;
+    size_t n = s->model->n_tensors;
+    VC_SCOPED size_t *order = NULL;
 
-    for (size_t i = 0; i < s->model->n_tensors; i++) {
-        bool counts = strncmp(tensors[i].name, tensors[codes].name, n) == 0;
+    s->halves = vc_arena_alloc(s->ctx, &s->out->arena, n);
+    VC_CALL_ALLOC(s->halves);
+    VC_CALL(vc_model_sort_names(s->ctx, s->model, &order));
+    for (size_t first = 0, end = 0; first < n; first = end) {
+        const char *name = tensors[order[first]].name;
+        size_t n_prefix = strcspn(name, ".") + 1;
+        size_t f16 = 0;
+        size_t bf16 = 0;
 
-        f16 += counts && tensors[i].dtype == VC_DTYPE_F16;
-        bf16 += counts && tensors[i].dtype == VC_DTYPE_BF16;
+        for (; end < n && strncmp(tensors[order[end]].name, name, n_prefix) == 0; end++) {
+            f16 += tensors[order[end]].dtype == VC_DTYPE_F16;
+            bf16 += tensors[order[end]].dtype == VC_DTYPE_BF16;
+        }
+        for (size_t i = first; i < end; i++) {
+            s->halves[order[i]] = (uint8_t)(f16 > bf16 ? VC_DTYPE_F16 : VC_DTYPE_BF16);
+        }
     }
-    return f16 > bf16 ? VC_DTYPE_F16 : VC_DTYPE_BF16;
+    return VC_OK;
 }
 
 /* Codes whose scales lie in blocks. The matrix that ComfyUI decodes is that of the file, with what filled it up. */
@@ -309,7 +322,7 @@ static enum vc_status attach_blocks(struct vc_search *s, size_t codes, size_t n_
                              .granularity = VC_GRANULARITY_GROUP,
                              .group_size = vc_code_scheme(format->scheme)->group,
                              .symmetric = true,
-                             .source_dtype = source_type(s, codes),
+                             .source_dtype = (enum vc_dtype)s->halves[codes],
                              .global_multiplies = pairs};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
     size_t global = vc_search_find(s, t->name, n_stem, "weight_scale_2");
@@ -346,7 +359,7 @@ static enum vc_status attach_numbers(struct vc_search *s, size_t codes, size_t n
                                      bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
-    struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = source_type(s, codes)};
+    struct vc_quant quant = {.scheme = scheme, .symmetric = true, .source_dtype = (enum vc_dtype)s->halves[codes]};
     size_t scale = vc_search_find(s, t->name, n_stem, "weight_scale");
 
     scale = scale != VC_NO_TENSOR ? scale : vc_search_find(s, t->name, n_stem, "scale_weight");
@@ -372,6 +385,9 @@ static enum vc_status attach(struct vc_search *s, size_t codes, size_t n_stem, c
 {
     const char *name = s->model->tensors[codes].name;
 
+    if (s->halves == NULL) {
+        VC_CALL(find_halves(s));
+    }
     if (format->multiple != 0) {
         VC_CALL(attach_blocks(s, codes, n_stem, format));
     } else {

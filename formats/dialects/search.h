@@ -54,6 +54,7 @@ struct vc_search {
     char *buffer;                /* the name that was looked up last */
     bool any_packed;
     struct json_t *layers; /* the tree of hint.layers, once a row has made it */
+    uint8_t *halves;       /* by tensor: enum vc_dtype, once a row has asked (comfy.c) */
 };
 
 enum vc_status vc_search_hint(struct vc_search *search);
