@@ -38,18 +38,33 @@ enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistic
     return VC_OK;
 }
 
+/* The input that the maker of v hands on as it is, so that the graph which calibrate ran has no node for it; else ACT_NONE. */
+static size_t handed_on(const struct vc_activations *a, size_t v)
+{
+    size_t maker = a->graph.values[v].maker;
+    const struct vc_program_node *node = maker == ACT_NONE ? NULL : &a->graph.program.nodes[maker];
+
+    return node != NULL && *node->domain == '\0' &&
+                   (vc_is_one_of(node->op, "Cast CastLike") ||
+                    (node->n_inputs == 1 && vc_is_one_of(node->op, "Sum Mean Max Min")))
+               ? vc_act_input(&a->graph, node, 0)
+               : ACT_NONE;
+}
+
 /* The scale of a root: all values that are only chosen from its elements have the same codes. */
 static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, struct act_value *v)
 {
     const struct vc_program_node *node = v->maker == ACT_NONE ? NULL : &a->graph.program.nodes[v->maker];
     float range[2];
-    bool found;
+    bool found = false;
 
     if (node != NULL && (vc_act_is(node, "Sigmoid") || vc_act_is(node, "Softmax"))) { /* known without data */
         v->scale = vc_act_is(node, "Sigmoid") ? 1.0f / 255.0f : 1.0f / 256.0f;
         return VC_OK;
     }
-    VC_CALL(vc_act_range(ctx, a->options->calibration, v->name, range, &found));
+    for (size_t x = (size_t)(v - a->graph.values); !found && x != ACT_NONE; x = handed_on(a, x)) {
+        VC_CALL(vc_act_range(ctx, a->options->calibration, a->graph.values[x].name, range, &found));
+    }
     VC_REFUSE_IF(!found, ctx, VC_E_UNSUPPORTED,
                  "%s: has no range of the value '%s': make statistics of this graph with vcompress calibrate, or "
                  "leave out the weights of the node with %s",

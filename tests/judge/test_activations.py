@@ -156,6 +156,23 @@ class Static(Judge):
         self.assertIn("4 of 6 Conv, Gemm and MatMul run on int8 kernels of onnxruntime (MatMul 'v", report)
         self.assertIn("both inputs are computed", report)
 
+    def test_handed_on(self):
+        """What an operator hands on as it is has the range of its input: calibrate's graph has no node for it."""
+        for ops in (("Identity", {}), ("Cast", {"to": T.FLOAT}), ("Sum", {}), ("Max", {}), ("Cast", {"to": T.DOUBLE}, "Cast", {"to": T.FLOAT})):
+            with self.subTest(ops=ops):
+                net = Net(9)
+                first = x = net.conv("x", 3, 8)
+                for op, attributes in zip(ops[::2], ops[1::2]):
+                    x = net.add(op, x, **attributes)
+                x = net.conv(net.add("Relu", net.add("Add", x, net.conv(first, 8, 8))), 8, 4)
+                net.add("GlobalAveragePool", x, out="y")
+                net.save(self.path("net.onnx"), ["n", 3, 8, 8], ["n", 4, 1, 1])
+                rows = np.random.default_rng(10).normal(0, 1, (50, 3, 8, 8)).astype("f4")
+                self.calibrate(self.path("net.onnx"), rows)
+                out, report = self.quantize(self.path("net.onnx"))
+                self.assertIn("3 of 3 Conv", report)
+                self.assertGreaterEqual(decibels(answers(self.path("net.onnx"), rows[:8]), answers(out, rows[:8], x64quantprecision="1")), 20)
+
     def test_old(self):
         """Operator set 9, whose graph lists its weights as inputs, becomes 13; of what may mean something else it stays."""
         net = Net(5)
