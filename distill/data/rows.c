@@ -60,7 +60,13 @@ static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_m
                  model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
     *width = (size_t)(t->n_elems / t->shape[0]);
     VC_TRY(VC_ARRAY(rows->ctx, VC_TAG_TILES, *out, (size_t)t->n_elems + 1));
-    status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
+    VC_TRY(vc_place_integers(rows->ctx, model, tensor, &place, *out));
+    for (size_t i = 0; t->dtype == VC_DTYPE_U64 && status == VC_OK && i < t->n_elems; i++) {
+        if ((*out)[i] < 0) { /* 2^63 and more: as i64 it would be ignored like -1 */
+            status = vc_fail(rows->ctx, VC_E_FORMAT, "row %zu of %s has %llu; labels are below 2^63", i / *width,
+                             t->name, (unsigned long long)(*out)[i]);
+        }
+    }
 out:
     return status == VC_OK || *out == NULL ? status : vc_context(rows->ctx, "%s", model->path);
 }
@@ -72,10 +78,12 @@ static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_mo
 
     VC_REFUSE_IF(t->dtype == VC_DTYPE_RAW, rows->ctx, VC_E_ARGUMENT,
                  "%s: %s has no numbers, but objects or raw bytes; integers are needed", model->path, t->name);
-    return t->n_dims != 0 && t->shape[0] == rows->n_all
+    VC_REFUSE_IF(t->n_dims == 0, rows->ctx, VC_E_ARGUMENT, "%s: %s is one number, without rows; the input has %llu",
+                 model->path, t->name, (unsigned long long)rows->n_all);
+    return t->shape[0] == rows->n_all
                ? VC_OK
                : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %llu rows, the input has %llu", model->path, t->name,
-                         (unsigned long long)(t->n_dims != 0 ? t->shape[0] : 0), (unsigned long long)rows->n_all);
+                         (unsigned long long)t->shape[0], (unsigned long long)rows->n_all);
 }
 
 /* The array is what the caller names for something else: --array OUTPUT=y. */
