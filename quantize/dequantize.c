@@ -67,6 +67,16 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     return VC_OK;
 }
 
+static enum vc_status dequantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+{
+    struct dequantize *d = pass->self;
+
+    (void)ctx;
+    (void)plan;
+    d->changes = d->halves = false; /* of this plan: a job may be planned again */
+    return VC_OK;
+}
+
 /* The steps: decode to f32, then to the target. Values beyond f32 (a scale times a code) are a matter of the policy. */
 static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
@@ -112,7 +122,6 @@ static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
                                      vc_option(ctx, "casts"));
         VC_CALL_ALLOC(pass->note);
     }
-    d->changes = d->halves = false;
     return VC_OK;
 }
 
@@ -124,8 +133,11 @@ static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
     vc_free(ctx, d);
 }
 
-static const struct vc_pass_ops dequantize_ops = {
-    .name = "dequantize", .plan = dequantize_plan, .plan_end = dequantize_plan_end, .free = dequantize_free};
+static const struct vc_pass_ops dequantize_ops = {.name = "dequantize",
+                                                  .plan_begin = dequantize_plan_begin,
+                                                  .plan = dequantize_plan,
+                                                  .plan_end = dequantize_plan_end,
+                                                  .free = dequantize_free};
 
 /* The recipe and the command of the report. */
 static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
