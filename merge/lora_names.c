@@ -175,14 +175,15 @@ struct flat {
     enum vc_lora_part rows; /* original: which ones of the tensor of that name it has */
 };
 
-/* Entries of one name: the file's own first, then the rows of an original tensor in their order. */
+/* Entries of one name: the file's own first, then the rows of an original tensor in their order; tensors whose names are
+ * equal with '_' for '.' in that of the file. */
 static int compare_flat(const void *a, const void *b)
 {
     const struct flat *p = a;
     const struct flat *q = b;
 
     return VC_FIRST_ORDER(VC_ORDER(p->part, q->part), strcmp(p->name, q->name), VC_ORDER(p->original, q->original),
-                          VC_ORDER(p->rows, q->rows));
+                          VC_ORDER(p->rows, q->rows), VC_ORDER(p->tensor, q->tensor));
 }
 
 /* What names are looked up in. */
