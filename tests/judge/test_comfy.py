@@ -103,6 +103,17 @@ class Comfy(Judge):
                 self.vc("quantize", "-q", "--force", "--" + scheme, "--layout", "comfyui", self.write("m.safetensors", arrays), "-o", self.path("q.safetensors"))
                 self.vc("dequantize", "-q", "--force", "--source-dtype", self.path("q.safetensors"), "-o", self.path("back.safetensors"))
                 self.assertEqual({n: t[0] for n, t in st_read(self.path("back.safetensors"))[0].items() if n in names}, {n: kind for n in names})
+        # two networks with codes, one tensor of each after the other in the file
+        arrays = {"scaled_fp8": ("F8_E4M3", (0,), b"")}
+        for i in range(4):
+            for net, half in (("first", "F16"), ("second", "BF16")):
+                arrays["%s.%d.weight" % (net, i)] = ("F8_E4M3", (16, 16), rng.integers(0, 120, 256, dtype="u1").tobytes())
+                arrays["%s.%d.scale_weight" % (net, i)] = ("F32", (1,), np.float32(0.5).tobytes())
+                arrays["%s.%d.bias" % (net, i)] = (half, (16,), bytes(32))
+        st_write(self.path("two.safetensors"), [(n, *t) for n, t in arrays.items()])
+        self.vc("dequantize", "-q", "--force", "--source-dtype", self.path("two.safetensors"), "-o", self.path("back.safetensors"))
+        types = {n: t[0] for n, t in st_read(self.path("back.safetensors"))[0].items() if n.endswith(".weight")}
+        self.assertEqual(types, {"%s.%d.weight" % (net, i): half for i in range(4) for net, half in (("first", "F16"), ("second", "BF16"))})
 
     def test_networks(self):
         """Each known network keeps its ends; without one of them the layout has to be asked for."""
