@@ -199,7 +199,7 @@ static bool is_complete(const struct vc_lora_module *m)
     return factors ? m->tensors[VC_LORA_DOWN] != VC_NO_TENSOR && m->tensors[VC_LORA_UP] != VC_NO_TENSOR : apart;
 }
 
-/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the other. With the
+/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the other, or what goes with factors without any. With the
  * biases of all layers peft stores the bias of a module to save twice, as score.bias and score.modules_to_save.bias, and
  * reads the first. */
 static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
@@ -229,7 +229,7 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const str
         out->base = p[k].base;
         out->rows = p[k].rows;
     }
-    VC_REFUSE_IF(!is_complete(out), ctx, VC_E_FORMAT, "%s: %s has one of two factors only: %s", adapter->path,
+    VC_REFUSE_IF(!is_complete(out), ctx, VC_E_FORMAT, "%s: %s has one of two factors, or none: %s", adapter->path,
                  out->name, adapter->tensors[p->tensor].name);
     return VC_OK;
 }
