@@ -199,9 +199,9 @@ static bool is_complete(const struct vc_lora_module *m)
     return factors ? m->tensors[VC_LORA_DOWN] != VC_NO_TENSOR && m->tensors[VC_LORA_UP] != VC_NO_TENSOR : apart;
 }
 
-/* The pieces of one module, from `p` on. Two tensors for one piece are refused, and a factor without the other, or what goes with factors without any. With the
- * biases of all layers peft stores the bias of a module to save twice, as score.bias and score.modules_to_save.bias, and
- * reads the first. */
+/* The pieces of one module, from `p` on. Two tensors for one piece are refused, a factor without the other, and what goes
+ * with factors (alpha) without any. With the biases of all layers peft stores the bias of a module to save twice, as
+ * score.bias and score.modules_to_save.bias, and reads the first. */
 static enum vc_status join(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *adapter,
                            const struct piece *p, size_t n, struct vc_lora_module *out)
 {
